@@ -5,6 +5,6 @@
 //
 //	agent -> session key -> route, model, budget -> upstream with the worker's credentials -> usage -> agent
 //
-// A refused call never reaches the upstream. Every answer of the upstream, errors included, reaches the agent
-// unchanged.
+// The upstream is the model's API. A call that the proxy refuses never reaches the upstream. Every answer of the
+// upstream, errors included, reaches the agent unchanged.
 package apiproxy

@@ -21,7 +21,7 @@ const (
 	betaQuery    = "beta=true"
 )
 
-// maxRequestBytes limits the body of a request. The API refuses bodies over 32 MB.
+// maxRequestBytes limits the size of a request's body. The API refuses bodies over 32 MB.
 const maxRequestBytes = 33 << 20
 
 // ServeHTTP implements http.Handler.
@@ -47,8 +47,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bound returns a context that ends when ctx ends or the lease is closed. Closing the lease also ends the reads and writes of
-// the connection. Without that, a caller that neither reads nor writes could keep its connection after the lease has ended.
+// bound returns a context that ends when ctx ends or the lease is closed. When the lease is closed, the reads and
+// writes of the connection also end. Otherwise a caller that neither reads nor writes could keep its connection.
 func (l *Lease) bound(ctx context.Context, w http.ResponseWriter) (bounded context.Context, end func()) {
 	bounded, cancel := context.WithCancel(ctx)
 	cut := make(chan struct{})
@@ -67,7 +67,7 @@ func (l *Lease) bound(ctx context.Context, w http.ResponseWriter) (bounded conte
 	}
 }
 
-// serve forwards a request to the upstream. If the request is not allowed, the error is a refusal.
+// serve forwards a request to the upstream. If the session may not make the request, the error is a refusal.
 func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) error {
 	if !passes(r) {
 		return unknownCall(r.Method, r.URL.Path)
@@ -88,7 +88,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) erro
 	if r.URL.Path == messagesPath && !lease.withinBudget() {
 		return overBudget(lease.session.BudgetUSD)
 	}
-	// The transport calls GetBody to send the body again if the upstream has closed an idle connection.
+	// The transport calls GetBody if the upstream has closed an idle connection. It then sends the body again on a new
+	// connection.
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	ctx := context.WithValue(r.Context(), callKey{}, &call{lease: lease, asked: models[0], metered: r.URL.Path == messagesPath})
@@ -115,7 +116,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, err error, lease *Lease) {
 	refused.write(w)
 }
 
-// callKey is the context key under which a request carries its *call.
+// callKey is the key in a request's context under which the request's *call is stored.
 type callKey struct{}
 
 // callOf returns the call that an upstream request belongs to.
@@ -145,7 +146,7 @@ func (p *Proxy) forwarder(options Options) *httputil.ReverseProxy {
 	}
 }
 
-// measure attaches a meter to the answer of a call that costs something.
+// measure attaches a meter to a successful answer, if the call costs something.
 func measure(response *http.Response) error {
 	c := callOf(response.Request)
 	c.unreachable("")
@@ -161,12 +162,12 @@ func measure(response *http.Response) error {
 	return nil
 }
 
-// failed handles a request that got no answer. It closes the connection to the caller, as the upstream would have done, and
-// logs the reason, which the CLI cannot know.
+// failed handles a request to which the upstream gave no answer. It logs the reason, which the CLI cannot know. It then
+// closes the connection to the caller, as the upstream would have done.
 func (p *Proxy) failed(_ http.ResponseWriter, r *http.Request, err error) {
 	c := callOf(r)
 	if operation, ok := errors.AsType[*net.OpError](err); c.metered && (!ok || operation.Op != "dial") {
-		c.cutShort() // the API may have received the request
+		c.cutShort() // the API has possibly received the request
 	}
 	if r.Context().Err() == nil {
 		c.unreachable(fmt.Sprintf("the model's API could not be reached: %v", err))

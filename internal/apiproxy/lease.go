@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// keyPrefix begins every session key, so that a person who finds a key can recognise it.
+// keyPrefix is the beginning of every session key, by which a person who finds a key can recognise it.
 const keyPrefix = "claudeops-session-"
 
 // Session describes a session and the limits of its key.
 type Session struct {
 	// ID identifies the session in logs.
 	ID string
-	// Permits reports whether the session may call the model with this name.
+	// Permits reports whether the session may call the model with the given name.
 	Permits func(model string) bool
 	// Price returns the cost of a call in US dollars.
 	Price func(model string, usage Usage) float64
@@ -27,7 +27,8 @@ type Session struct {
 
 // Count holds the usage of a session.
 type Count struct {
-	// Calls counts the calls that the API answered, fully or in part.
+	// Calls counts the calls to which the API gave a successful answer, in full or in part. Calls that only count
+	// tokens are not included.
 	Calls int
 	// CostUSD is the cost of all answered calls in US dollars.
 	CostUSD float64
@@ -35,11 +36,11 @@ type Count struct {
 	Partial int
 	// OverBudget counts the calls that were refused because the budget was spent.
 	OverBudget int
-	// Unreachable says why the latest call did not reach the API. It is empty if the latest call reached the API.
+	// Unreachable says why the latest call did not reach the API. It is empty if that call reached the API.
 	Unreachable string
 }
 
-// Lease is a session's key, with the count of the session's usage. A Lease is safe for concurrent use.
+// Lease holds a session's key, and counts the usage under that key. A Lease is safe for concurrent use.
 type Lease struct {
 	proxy   *Proxy
 	session Session
@@ -50,7 +51,7 @@ type Lease struct {
 
 	mu     sync.Mutex
 	closed bool
-	// pending waits for the requests in flight; open counts these requests.
+	// pending is for waiting until no request is in flight. open is the number of requests in flight.
 	pending sync.WaitGroup
 	open    int
 	// logged counts the log lines that the session has caused.
@@ -76,7 +77,7 @@ func (l *Lease) Count() Count {
 	return l.count
 }
 
-// Close revokes the key, ends the calls in flight and returns the session's usage. It may be called again.
+// Close revokes the key, ends the calls in flight and returns the session's usage. Close can be called more than once.
 func (l *Lease) Close() Count {
 	l.mu.Lock()
 	l.closed = true
@@ -94,12 +95,12 @@ func (l *Lease) matchesKey(header http.Header) bool {
 	return matches == 1
 }
 
-// maxOpen limits the concurrent requests of one session. The CLI and its subagents make fewer requests at once. The
-// limit bounds the memory for requests, and the amount by which a session can exceed its budget.
+// maxOpen limits the concurrent requests of one session. The CLI and its subagents make fewer concurrent requests than
+// this. The limit bounds the memory for requests, and the amount by which a session can exceed its budget.
 const maxOpen = 16
 
-// enter registers a request. The caller must call leave when the request ends. If the request is not allowed, the error
-// is a refusal.
+// enter registers a request. The caller must call the returned function when the request ends. If the session may not
+// make a request, the error is a refusal.
 func (l *Lease) enter() (leave func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +123,7 @@ func (l *Lease) enter() (leave func(), err error) {
 // maxLogged limits the log lines that one session may cause.
 const maxLogged = 20
 
-// mayLog reports whether another log line about this session may be written. Without a limit, an agent could flood the
+// mayLog reports whether the proxy may log another line about this session. Without a limit, an agent could flood the
 // log.
 func (l *Lease) mayLog() bool {
 	l.mu.Lock()
@@ -142,12 +143,12 @@ func (l *Lease) withinBudget() bool {
 	return true
 }
 
-// call is one forwarded call of the model. The lease's mutex guards the fields of the call.
+// call is one forwarded call of the model's API. The lease's mutex guards the field costUSD.
 type call struct {
 	lease *Lease
-	// asked is the model that the request names. The answer may name another model.
+	// asked is the model that the request names. The answer can name another model.
 	asked string
-	// metered reports whether the call costs something. A call that counts tokens, and generates none, costs nothing.
+	// metered is true if the call costs something. A call that only counts tokens costs nothing.
 	metered bool
 	costUSD float64
 }
@@ -159,8 +160,8 @@ func (c *call) answer() {
 	c.lease.count.Calls++
 }
 
-// used updates the cost of the call from the call's usage so far. If the argument model is empty, used takes the
-// requested model.
+// used updates the cost of the call. The argument usage is the call's usage so far. If the argument model is empty,
+// used takes the price of the requested model.
 func (c *call) used(model string, usage Usage) {
 	if model == "" {
 		model = c.asked

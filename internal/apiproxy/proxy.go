@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// headerTimeout limits the time in which a caller must send the header of a request.
+// headerTimeout limits the time that a caller may take to send the header of a request.
 const headerTimeout = 10 * time.Second
 
 // Options describes the API and how a Proxy calls it.
 type Options struct {
-	// Upstream is the address of the API. The address's path is the beginning of every call's path.
+	// Upstream is the address of the API. The path of this address is put in front of every call's path.
 	Upstream *url.URL
-	// Header is set on every call to Upstream. It holds the credentials and the headers that the operator adds. A header of the
-	// caller with the same name is replaced.
+	// Header holds headers for every call to Upstream: the credentials, and the headers that the operator adds. They
+	// replace headers of the caller with the same names.
 	Header http.Header
 	// Transport sends the calls; nil means http.DefaultTransport.
 	Transport http.RoundTripper
@@ -104,8 +104,8 @@ func (p *Proxy) forget(closed *Lease) {
 	}
 }
 
-// find returns the lease whose key the request's header carries; nil if there is none. The running time of find depends only
-// on the number of leases. So it reveals nothing about the keys.
+// find returns the lease whose key is in a request's header; nil if there is none. Its running time depends on the
+// number of leases and on nothing else, so it reveals nothing about the keys.
 func (p *Proxy) find(header http.Header) *Lease {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// refusal is an error answer of the proxy itself. It has the form of the API's errors.
+// refusal is an error with which the proxy itself answers a request. The answer has the form of the API's errors.
 type refusal struct {
 	status int
 	// kind is the API's name for the error.
@@ -42,8 +42,8 @@ func foreignModel(model string) refusal {
 	return refusal{http.StatusForbidden, "permission_error", fmt.Sprintf("this session may not ask the model %q", model)}
 }
 
-// overBudget returns a refusal with status 402. Both measured versions of the CLI end after an answer with this status. They
-// would retry after status 400, and report status 403 as an authentication failure.
+// overBudget returns a refusal with status 402. After an answer with this status, both measured versions of the CLI
+// end. After status 400 they would retry, and status 403 they would report as an authentication failure.
 func overBudget(usd float64) refusal {
 	return refusal{http.StatusPaymentRequired, "billing_error", fmt.Sprintf("this session has spent its budget of $%.4g", usd)}
 }

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// modelMember is the JSON member that names a model. It occurs at the top level of a request, in an advisor among the tools,
-// and in a fallback that the API may use instead.
+// modelMember is the JSON member that names a model. It occurs at the top level of a request and in an advisor among
+// the tools. It also occurs in a fallback, which the API can use instead of the requested model.
 const modelMember = "model"
 
-// unsearched reports whether the search for models skips a member. The skipped members are the conversation and the
-// input schemas of tools. These members name no model and make up most of a request.
+// unsearched reports whether the search for models skips a member of a JSON object. It skips the conversation, the
+// system prompt and the input schemas of tools. These members name no model and make up most of a request.
 func unsearched(member string) bool {
 	return member == "messages" || member == "system" || member == "input_schema"
 }
 
-// askedModels returns the names of all models in a request, beginning with the request's own model. It refuses a duplicated
-// member, and a member whose spelling differs in case from the API's. In these cases the proxy and the API could disagree about
-// the model.
+// askedModels returns the names of all models in a request, beginning with the request's own model. It refuses a
+// request in which an object has the member "model" twice, or not in lower case. In these cases the proxy and the API
+// could disagree about the model.
 func askedModels(body []byte) ([]string, error) {
 	reader := modelReader{decoder: json.NewDecoder(bytes.NewReader(body))}
 	reader.decoder.UseNumber()
@@ -49,8 +49,8 @@ type modelReader struct {
 	found []string
 }
 
-// object reads the rest of an object whose opening brace was already read. The result own is the model in the object's
-// own member, without the models in objects within it.
+// object reads the rest of a JSON object, after the opening brace. It returns the model that the object itself names.
+// It does not return the models in inner objects.
 func (r *modelReader) object() (own string, err error) {
 	named := false
 	for r.decoder.More() {
@@ -77,8 +77,7 @@ func (r *modelReader) object() (own string, err error) {
 	return own, err
 }
 
-// member reads the value of an object's member. If the value is a string, member returns the string. If not, it returns
-// "".
+// member reads the value of an object's member. It returns the value if that is a string, and "" otherwise.
 func (r *modelReader) member(name string) (string, error) {
 	if unsearched(name) {
 		var skipped json.RawMessage
@@ -87,7 +86,7 @@ func (r *modelReader) member(name string) (string, error) {
 	return r.value()
 }
 
-// value reads a JSON value. If this is a string, value returns the string. If not, it returns "".
+// value reads a JSON value. It returns the value if that is a string, and "" otherwise.
 func (r *modelReader) value() (string, error) {
 	token, err := r.decoder.Token()
 	if err != nil {

@@ -12,7 +12,7 @@ type Usage struct {
 	Output        int `json:"output_tokens"`
 	CacheRead     int `json:"cache_read_input_tokens"`
 	CacheCreation int `json:"cache_creation_input_tokens"`
-	// Creation is the part of CacheCreation that the cache keeps for an hour.
+	// Creation splits CacheCreation by the time for which the cache keeps the tokens.
 	Creation struct {
 		OneHour int `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
@@ -22,7 +22,8 @@ type Usage struct {
 	} `json:"server_tool_use"`
 }
 
-// max returns the larger value of each number. Within one call the numbers only grow, but a later report may omit some of them.
+// max returns a Usage with the larger value of each number in u and other. During a call the numbers only grow, but a
+// later report sometimes omits some of them.
 func (u Usage) max(other Usage) Usage {
 	merged := Usage{
 		Input:         max(u.Input, other.Input),
@@ -35,7 +36,7 @@ func (u Usage) max(other Usage) Usage {
 	return merged
 }
 
-// message holds the usage fields of an answer, or of one event in the answer's stream.
+// message is an answer, or one event in the stream of an answer. It has only the fields about the model and the usage.
 type message struct {
 	Type    string `json:"type"`
 	Message struct {
@@ -56,11 +57,11 @@ const (
 // meter reads the usage from an answer that is written to it.
 type meter interface {
 	io.Writer
-	// finish ends the metering. It reports whether the answer stated all its usage.
+	// finish ends the metering of an answer. It reports whether the answer stated all of its usage.
 	finish() bool
 }
 
-// maxEventBytes limits the events that are read for usage. Longer events carry text and no usage.
+// maxEventBytes limits the length of the events from which the usage is read. Longer events carry text and no usage.
 const maxEventBytes = 1 << 20
 
 // streamMeter meters server-sent events.
@@ -68,7 +69,8 @@ type streamMeter struct {
 	call  *call
 	model string
 	usage Usage
-	// line buffers the current line. If the line exceeds maxEventBytes, skipped is set.
+	// line holds the current line, as far as it was read. If the line is longer than maxEventBytes, line is empty and
+	// skipped is true.
 	line    []byte
 	skipped bool
 	stopped bool
@@ -127,8 +129,8 @@ func (m *streamMeter) count(usage Usage) {
 
 func (m *streamMeter) finish() bool { return m.stopped }
 
-// maxAnswerBytes limits the size of an answer without a stream, from which the usage is read. Models write far shorter
-// answers.
+// maxAnswerBytes limits how much of an answer without a stream is kept. The usage is read from the kept text. Models
+// write far shorter answers.
 const maxAnswerBytes = 64 << 20
 
 // wholeMeter meters an answer that is one JSON message.
@@ -154,7 +156,7 @@ func (m *wholeMeter) finish() bool {
 	return true
 }
 
-// meteredBody is the body of an answer. Everything that is read from the body is also written to a meter.
+// meteredBody is the body of an answer. It passes everything that is read from it to a meter.
 type meteredBody struct {
 	io.ReadCloser
 

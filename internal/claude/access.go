@@ -10,18 +10,18 @@ import (
 // firstPartyURL is the default address of the API.
 const firstPartyURL = "https://api.anthropic.com"
 
-// Access holds the address and the credentials of the model's API, as the variables of an environment define them.
+// Access holds the address and the credentials of the model's API. They come from the variables of an environment.
 type Access struct {
-	// Variables holds the names of the variables with the credentials.
+	// Variables holds the names of the variables that contain the credentials.
 	Variables []string
 	// BaseURL is the address of the API.
 	BaseURL string
-	// Header holds the headers to send with every call: the credentials and the operator's own headers.
+	// Header holds the headers of every call: the credentials and the operator's own headers.
 	Header http.Header
 }
 
-// FindAccess returns the address and the credentials with which the CLI calls the API. It returns false for a login or
-// a cloud provider, because no program but the CLI can use their credentials.
+// FindAccess returns the address and the credentials with which the CLI calls the API. It returns false if the CLI uses
+// a login or a cloud provider, because no other program can use those credentials.
 func FindAccess(options Options) (Access, bool) {
 	for _, p := range providers() {
 		if p.enabledBy != "" && isOn(lookupVariable(options.Environ, p.enabledBy)) {
@@ -49,8 +49,8 @@ func baseURL(environ []string) string {
 	return firstPartyURL
 }
 
-// credentialsInForce returns the names of the variables whose credentials the CLI sends. The CLI sends a key and a
-// token together. If there is neither a key nor a token, the CLI sends the token of an account.
+// credentialsInForce returns the names of the variables whose credentials the CLI sends. The CLI sends an API key and
+// an authentication token together. If neither is set, the CLI sends the token of an account.
 func credentialsInForce(environ []string) []string {
 	var names []string
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"} {
@@ -64,7 +64,8 @@ func credentialsInForce(environ []string) []string {
 	return names
 }
 
-// credentialHeader adds a credential to header as the CLI does.
+// credentialHeader adds a credential to the header, in the form that the CLI uses. The argument name is the name of the
+// variable with the credential.
 func credentialHeader(header http.Header, name, value string) {
 	if name == "ANTHROPIC_API_KEY" {
 		header.Set("X-Api-Key", value)
@@ -73,7 +74,8 @@ func credentialHeader(header http.Header, name, value string) {
 	header.Set("Authorization", "Bearer "+value)
 }
 
-// customHeaders returns the headers that the operator adds to every call. The variable holds one header per line.
+// customHeaders returns the headers that the operator adds to every call. ANTHROPIC_CUSTOM_HEADERS holds one header per
+// line.
 func customHeaders(environ []string) http.Header {
 	header := http.Header{}
 	for line := range strings.Lines(lookupVariable(environ, "ANTHROPIC_CUSTOM_HEADERS")) {
@@ -100,19 +102,19 @@ func (c *CLI) redirect(variables map[string]string, api Endpoint) {
 	}
 	variables["ANTHROPIC_BASE_URL"] = api.URL
 	if isFirstParty(baseURL(environ)) {
-		// Without this variable the CLI uses fewer features at an unknown address: it shares no cached system prompt
-		// between conversations, and leaves out some tools.
+		// Without this variable the CLI uses fewer features at an unknown address. It then shares no cached system
+		// prompt between conversations, and leaves out some tools.
 		variables["_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"] = "1"
 	}
 	bypassProxy(variables)
 }
 
-// minSecretBytes is the length of the shortest secret that withoutSecrets searches for in other values. A shorter
-// secret could match by chance.
+// minSecretBytes is the length of the shortest secret that withoutSecrets searches for in the values of variables. A
+// shorter secret could occur in a value by chance.
 const minSecretBytes = 6
 
-// withoutSecrets removes the credentials and the withheld variables from variables. It also removes every other
-// variable whose value contains a credential from environ.
+// withoutSecrets deletes three kinds of entries from the map variables: the credentials, the withheld variables, and
+// all variables whose values contain a credential. The credentials to search for are those in environ.
 func withoutSecrets(variables map[string]string, environ []string) {
 	for _, name := range slices.Concat(credentialVariables, withheld) {
 		delete(variables, name)
@@ -133,7 +135,8 @@ func isFirstParty(address string) bool {
 	return err == nil && parsed.Scheme == "https" && parsed.Host == "api.anthropic.com"
 }
 
-// bypassProxy excludes this host from the operator's proxy. Without a proxy it changes nothing.
+// bypassProxy makes the CLI connect to this host without the operator's proxy. If the operator has no proxy, it changes
+// nothing.
 func bypassProxy(variables map[string]string) {
 	proxied := false
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"} {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// accumulator collects the facts of a stream, line by line. After each line it holds all facts so far. Only one
+// accumulator collects facts from the CLI's stream, line by line. After each line it holds all facts so far. Only one
 // goroutine may use it at a time.
 type accumulator struct {
 	sessionID string
@@ -27,16 +27,16 @@ type accumulator struct {
 type meter struct {
 	calls []*apiCall
 	byID  map[string]*apiCall
-	// open holds the call whose answer is being streamed, by envelope.Parent. A parent is the tool call that started a
-	// subagent, or "" for the main thread.
+	// open holds the calls whose answers are being streamed: one for each subagent and one for the main thread. The key
+	// is the tool call that started the subagent, or "" for the main thread (see envelope.Parent).
 	open map[string]*apiCall
 	// lastMain is the last call of the main thread. Its token count is the size of the context.
 	lastMain *apiCall
-	// reported is the number of calls before the last result. The cost in the last result includes these calls.
+	// reported is the number of calls before the last result line. The cost in that line includes these calls.
 	reported int
 }
 
-// apiCall is one call of the API. The message id in the API's answer identifies it.
+// apiCall is one call of the API. It is identified by the id of the message in the API's answer.
 type apiCall struct {
 	model string
 	main  bool
@@ -91,8 +91,8 @@ func (a *accumulator) system(subtype systemSubtype, line []byte) {
 	}
 }
 
-// assistant adds one block of a message. The number of output tokens in the message's usage is only a placeholder. The
-// stream events have the true number, but the CLI does not print these events for subagents.
+// assistant adds one block of a message. The number of output tokens in the block's usage is only a placeholder. The
+// stream events have the true number, but for subagents the CLI does not print these events.
 func (a *accumulator) assistant(parent string, line []byte) {
 	var event messageLine
 	if !decode(line, &event) {
@@ -167,7 +167,8 @@ func (a *accumulator) result(line []byte) {
 	a.phase = PhaseEnding
 }
 
-// deny adds a refused call once. The CLI reports a refusal twice: at once, and again in the result.
+// deny records a refused tool call once, although the CLI reports each refusal twice: immediately, and again in the
+// result.
 func (a *accumulator) deny(d denial) {
 	known := func(other denial) bool { return other.ToolUseID == d.ToolUseID }
 	if d.ToolUseID == "" || !slices.ContainsFunc(a.denials, known) {
@@ -192,7 +193,8 @@ func (a *accumulator) mainModel() string {
 	return a.initModel
 }
 
-// add adds the call with this message id, or updates it if it exists.
+// add records the usage of an API call. It adds a call if the message id is new. Otherwise it updates the existing
+// call.
 func (m *meter) add(id, parent, model string, u usage) *apiCall {
 	call := m.byID[id]
 	if call == nil {
@@ -218,7 +220,8 @@ func (m *meter) begin(id, parent, model string, u usage) {
 	m.open[parent] = m.add(id, parent, model, u)
 }
 
-// update adds u to the open call of parent. u comes from a stream event.
+// update merges the usage in a stream event into the call that is being streamed. The argument parent is the key of
+// that call in the field open.
 func (m *meter) update(parent string, u usage) {
 	if call := m.open[parent]; call != nil {
 		call.usage = call.usage.max(u)

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// arguments returns the command line for i, without the prompt. The prompt is passed on standard input for two reasons.
-// First, several flags take any number of values, and would take the prompt as one of these values. Second, a prompt
-// may be longer than the system's limit for one argument.
+// arguments returns the command line for an invocation, without the prompt. The prompt is passed on standard input for
+// two reasons. First, several flags take any number of values, and would take the prompt as a further value. Second, a
+// prompt can be longer than the system's limit for one argument.
 func (c *CLI) arguments(i Invocation) ([]string, error) {
 	settings, err := c.settings(i.Guard)
 	if err != nil {
@@ -27,8 +27,8 @@ func (c *CLI) arguments(i Invocation) ([]string, error) {
 	return args, nil
 }
 
-// denyByDefault returns the flags that disable all settings of the working directory and of the user. The other flags
-// that it returns grant i's own tools and rules.
+// denyByDefault returns flags that disable all settings of the working directory and of the user. It also returns the
+// flags that grant the invocation's own tools and rules.
 func (c *CLI) denyByDefault(i Invocation) []string {
 	args := []string{"--setting-sources", "", "--strict-mcp-config", "--disable-slash-commands"}
 	args = append(args, c.profile.flags...)
@@ -73,7 +73,7 @@ func task(i Invocation) []string {
 	return args
 }
 
-// settings returns all settings of an invocation in the CLI's format.
+// settings returns all settings of the CLI for an invocation, as JSON.
 func (c *CLI) settings(guard *Guard) (string, error) {
 	settings := map[string]any{"cleanupPeriodDays": c.options.RetentionDays} // the CLI deletes older transcripts at its start
 	if guard != nil {

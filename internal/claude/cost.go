@@ -12,14 +12,14 @@ type price struct {
 	input     float64
 	output    float64
 	cacheRead float64
-	// longOver is a prompt length in tokens, cached tokens included. If a call's prompt is longer, longFactor
-	// multiplies the price of the call. If longOver is 0, the price does not depend on the length.
+	// longOver is a prompt length in tokens, cached tokens included. The price of a call with a longer prompt is
+	// multiplied by longFactor. If longOver is 0, the price does not depend on the length.
 	longOver   count
 	longFactor float64
 }
 
-// The cost of writing to the cache is a multiple of the input price. The multiple depends on the time for which the
-// cache is kept.
+// The cost of writing to the cache is a multiple of the input price. The multiple depends on how long the cache is
+// kept.
 const (
 	cacheFiveMinutes = 1.25
 	cacheOneHour     = 2
@@ -35,8 +35,9 @@ type priceList struct {
 	unlisted price
 }
 
-// commonPrices returns the prices that are the same in all measured versions. These prices were derived from the cost reports
-// of the CLI, one kind of token at a time. Use them only for estimates, because a cost that the CLI reports has precedence.
+// commonPrices returns the prices that are the same in all measured versions. These prices were derived from the cost
+// reports of the CLI, one kind of token at a time. Use them only for estimates. If the CLI reports a cost, use that
+// cost.
 func commonPrices() []price {
 	return []price{
 		{prefix: "claude-3-5-haiku", input: 0.80, output: 4, cacheRead: 0.08},
@@ -70,7 +71,8 @@ func newPrices() priceList {
 	}
 }
 
-// of returns the row with the longest prefix that matches model. If no row matches, it returns the row unlisted.
+// of returns the prices of a model. These are the prices in the row with the longest prefix that matches the model's
+// name. If no row matches, it returns the prices for unlisted models.
 func (l priceList) of(model string) price {
 	if start := strings.Index(model, "claude-"); start > 0 {
 		model = model[start:]
@@ -105,8 +107,8 @@ func (l priceList) sum(calls []*apiCall) float64 {
 	return total
 }
 
-// cost returns the cost of the invocation in US dollars. Earlier invocations of the same conversation are not included.
-// Calls after the last result are estimated. If no result reports a cost, all calls are estimated. The result estimated
+// cost returns the cost of the invocation in US dollars, without earlier invocations of the same conversation. It
+// estimates the calls after the last result. If no result reports a cost, it estimates all calls. The second result
 // reports whether any part is an estimate.
 func (a *accumulator) cost(p versionProfile) (usd float64, estimated bool) {
 	reported, known := p.ownCost(a.results)
@@ -117,7 +119,7 @@ func (a *accumulator) cost(p versionProfile) (usd float64, estimated bool) {
 	return reported + p.prices.sum(unreported), len(unreported) > 0
 }
 
-// ownCost returns the cost that result lines report for their invocation, in US dollars. Earlier invocations of the
+// ownCost returns the cost of one invocation in US dollars, as its result lines report it. Earlier invocations of the
 // same conversation are not included. If the lines do not report this cost, ownCost returns false.
 func (p versionProfile) ownCost(results []resultLine) (float64, bool) {
 	if len(results) == 0 {
@@ -130,7 +132,7 @@ func (p versionProfile) ownCost(results []resultLine) (float64, bool) {
 	if p.carriesCost {
 		return 0, false
 	}
-	// Every result line holds the total cost of the process so far.
+	// Every result line holds the total cost of the process so far, so the last line has the cost of all calls.
 	return results[len(results)-1].TotalCostUSD.usd(), true
 }
 
@@ -148,7 +150,7 @@ func sumSinceLast(results []resultLine) float64 {
 type CallUsage struct {
 	Tokens
 
-	// OneHour is the part of CacheCreation that the cache keeps for an hour.
+	// OneHour is the number of tokens in CacheCreation that the cache keeps for an hour.
 	OneHour int
 	// WebSearches counts the searches by the API.
 	WebSearches int

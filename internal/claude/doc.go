@@ -1,5 +1,5 @@
-// Package claude drives the real `claude` command line. It builds an invocation, runs it, reads its event stream, and
-// returns a Result, and an *Error if the run failed.
+// Package claude drives the real `claude` command line. It builds an invocation, runs it and reads its event stream. It
+// returns a Result and, if the run failed, an *Error.
 //
 //	Invocation -> arguments, environment, prompt -> process -> lines -> events -> accumulator -> judge -> Result, *Error
 //
@@ -7,6 +7,7 @@
 // profile once, by `claude --version`, and no other file depends on the version.
 //
 // Everything is denied to the agent by default. Settings files, MCP servers and slash commands of the working directory
-// are disabled. Only the tools of the Invocation exist. Only its rules permit calls. Only variables on an allow list
-// are inherited. The CLI does not store these settings in a conversation, so every invocation passes all of them.
+// are disabled. The agent has no tools except those of the Invocation, and only the Invocation's rules permit calls.
+// The agent inherits only variables on an allow list. The CLI does not store these settings in a conversation, so every
+// invocation passes all of them.
 package claude

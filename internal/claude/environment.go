@@ -10,15 +10,15 @@ import (
 
 // provider is a service that offers models, and the variables that the CLI needs to use it.
 type provider struct {
-	// enabledBy is the variable that enables the provider. If it is empty, the provider is always enabled. So the agent
-	// gets the credentials of a cloud only if the CLI needs them.
+	// enabledBy is the variable that enables the provider. The agent gets a cloud's credentials only if the CLI needs
+	// them, and so only if this variable is set. If enabledBy is empty, the provider is always enabled.
 	enabledBy string
 	names     []string
 }
 
-// base returns the variables that any program may need. A name that ends in "*" is a prefix. HOME is needed for an
-// existing login. If the CLI has its own directory, the function fixed replaces HOME. XDG_* is left out, so that
-// programs look below HOME.
+// base returns the names of the variables that any program can need. A name that ends in "*" is a prefix. HOME is on
+// the list for an existing login. If the CLI has its own directory, the function fixed replaces HOME. XDG_* is not on
+// the list, so that programs look below HOME.
 func base() []string {
 	return []string{
 		"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "LC_*", "TZ",
@@ -48,10 +48,12 @@ func providers() []provider {
 	}
 }
 
-// fixed returns the variables that override all others in every invocation.
+// fixed returns variables that this package sets in every invocation. They override the operator's and the invocation's
+// variables.
 func (c *CLI) fixed(limits Limits) map[string]string {
 	variables := map[string]string{
-		// A prompt quotes the output of services. An "@path" in the prompt must not make the CLI read that file.
+		// Prompts quote the output of services. Without this variable, an "@path" in such a quotation would make the
+		// CLI read that file.
 		"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
 		// Without this variable the CLI calls Git at its start. Git would run programs named in the configuration of
 		// the working directory.
@@ -82,13 +84,14 @@ const (
 	defaultCommandTimeout = 2 * time.Minute
 	// maxAPITimeout is the longest time limit for one API call. After this time the CLI retries the call.
 	maxAPITimeout = 5 * time.Minute
-	// idleMargin is the time by which the CLI's own time limits are shorter than Limits.Idle.
+	// idleMargin is the largest difference between Limits.Idle and the CLI's own time limits, which are shorter.
 	idleMargin = time.Minute
 )
 
-// timeouts returns the variables with the CLI's own time limits. These limits are shorter than Limits.Idle. While the
-// CLI waits for a command or the API, the CLI prints nothing, and Limits.Idle would end the whole run. With a shorter
-// limit the agent can react to a command that hangs. If the API hangs, the CLI can report that the API is unavailable.
+// timeouts returns the variables with the CLI's own time limits. The CLI prints nothing while it waits for a command or
+// the API. If that took longer than Limits.Idle, the whole run would end. So the CLI's own limits are shorter than
+// Limits.Idle. The agent can then react to a command that hangs. If the API hangs, the CLI can report that the API is
+// unavailable.
 func timeouts(idle time.Duration) map[string]string {
 	if idle == 0 {
 		return map[string]string{"API_TIMEOUT_MS": milliseconds(maxAPITimeout)}
@@ -104,14 +107,14 @@ func timeouts(idle time.Duration) map[string]string {
 	return variables
 }
 
-// milliseconds returns d in milliseconds, but at least 1. For 0 the CLI would use its default.
+// milliseconds returns d in milliseconds, but at least 1, because with 0 the CLI would use its default.
 func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(max(d.Milliseconds(), 1), 10)
 }
 
-// gitSettings returns variables that override the configuration of any repository. An agent may be able to write the
-// configuration of a repository, and even "git add" runs the programs named in it. The configuration need not be in a
-// .git directory, because Git also accepts a directory that looks like a bare repository.
+// gitSettings returns variables that override the configuration of any repository. Otherwise an agent could write
+// programs into the configuration of a repository, and even "git add" would run them. The configuration need not be in
+// a .git directory, because Git also accepts a directory that looks like a bare repository.
 func gitSettings(more ...[2]string) map[string]string {
 	settings := append([][2]string{
 		{"safe.bareRepository", "explicit"},
@@ -142,7 +145,7 @@ func (c *CLI) environment(i Invocation) []string {
 	maps.Copy(variables, c.fixed(i.Limits))
 	git := i.GitSettings
 	if c.options.User != nil && i.Dir != "" {
-		// Git refuses a repository that belongs to another user. The operator chose this directory, so allow it.
+		// Git refuses a repository that belongs to another user. The operator chose this directory, so permit it.
 		git = append(slices.Clip(git), [2]string{"safe.directory", i.Dir})
 	}
 	maps.Copy(variables, gitSettings(git...))
@@ -160,8 +163,8 @@ func (c *CLI) environment(i Invocation) []string {
 	return environment
 }
 
-// isTelemetrySecret reports whether a variable has credentials for the worker's traces. No agent gets such a variable,
-// even if PassEnv names it.
+// isTelemetrySecret reports whether a variable contains credentials for the export of the worker's traces. No agent
+// gets such a variable, even if PassEnv names it.
 func isTelemetrySecret(name string) bool {
 	return strings.HasPrefix(name, "OTEL_EXPORTER_OTLP_") && strings.HasSuffix(name, "HEADERS")
 }

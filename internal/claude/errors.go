@@ -7,10 +7,10 @@ const (
 	maxMessageRunes = 500
 )
 
-// ErrorKind classifies an error by the possible reaction of a caller.
+// ErrorKind classifies an error by the reaction that a caller can choose.
 type ErrorKind string
 
-// The kinds of errors. For every kind, assume that the agent may already have acted.
+// The kinds of errors. After an error of any kind, assume that the agent has possibly acted already.
 const (
 	KindInvalid            ErrorKind = "invalid_invocation"   // rejected before start: the Invocation itself is wrong
 	KindNotStarted         ErrorKind = "not_started"          // the executable could not be started
@@ -55,8 +55,8 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Retryable reports whether the same invocation may succeed without any change. If the failed run has already created
-// the conversation, the retry must continue the conversation in place (Resume = SessionID).
+// Retryable reports whether the same invocation can succeed without any change. If the failed run has already created
+// the conversation, the retry must continue that conversation in place (Resume = SessionID).
 func (e *Error) Retryable() bool {
 	switch e.Kind {
 	case KindNotStarted, KindUnavailable, KindStalled, KindMalformed, KindFailed:

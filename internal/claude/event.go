@@ -11,7 +11,8 @@ import (
 // eventType is the type of a line of the stream.
 type eventType string
 
-// The types of lines that this package uses. It ignores all other types, because every version of the CLI adds some.
+// These are the types of lines that this package uses. It ignores all other types, because every version of the CLI
+// adds some.
 const (
 	eventSystem    eventType = "system"
 	eventAssistant eventType = "assistant"
@@ -58,7 +59,7 @@ type messageLine struct {
 		Content []contentBlock `json:"content"`
 		Usage   usage          `json:"usage"`
 	} `json:"message"`
-	// Error classifies a message that the CLI wrote instead of the model.
+	// Error is the class of the API error, in a message that the CLI wrote instead of the model.
 	Error apiErrorClass `json:"error"`
 }
 
@@ -106,8 +107,8 @@ const (
 	streamMessageDelta streamType = "message_delta" // has the output tokens
 )
 
-// resultLine holds the fields of a result that this package uses. A stream may have no result, one or several.
-// Background work that ends after a result causes another turn and another result.
+// resultLine holds the fields of a result line that this package uses. A stream can have no result line, one or
+// several. If background work ends after a result, the CLI makes another turn and prints another result.
 type resultLine struct {
 	Subtype        resultSubtype   `json:"subtype"`
 	IsError        bool            `json:"is_error"`
@@ -117,7 +118,7 @@ type resultLine struct {
 	Turns          count           `json:"num_turns"`
 	APIStatus      count           `json:"api_error_status"`
 	TerminalReason terminalReason  `json:"terminal_reason"`
-	// resultLine.Usage and resultLine.Turns count since the previous result. TotalCostUSD is a running total.
+	// Usage and Turns cover the time since the previous result line. TotalCostUSD covers the whole run so far.
 	Usage        usage                 `json:"usage"`
 	TotalCostUSD dollars               `json:"total_cost_usd"`
 	ModelUsage   map[string]modelUsage `json:"modelUsage"`
@@ -136,7 +137,7 @@ const (
 	resultSchemaNotMet resultSubtype = "error_max_structured_output_retries"
 )
 
-// terminalReason is a more specific reason for the end of a run.
+// terminalReason is the CLI's reason for the end of a run. It is more specific than resultSubtype.
 type terminalReason string
 
 const reasonPromptTooLong terminalReason = "prompt_too_long"
@@ -168,7 +169,7 @@ type usage struct {
 	Output        count `json:"output_tokens"`
 	CacheRead     count `json:"cache_read_input_tokens"`
 	CacheCreation count `json:"cache_creation_input_tokens"`
-	// Creation splits CacheCreation by the time for which the cache is kept.
+	// Creation splits CacheCreation by the time for which the cache keeps the tokens.
 	Creation struct {
 		OneHour count `json:"ephemeral_1h_input_tokens"`
 	} `json:"cache_creation"`
@@ -188,8 +189,8 @@ func (u usage) tokens() Tokens {
 	}
 }
 
-// max returns the larger value of each count. Within one call the counts only grow, but a later report may omit some of
-// them.
+// max returns a usage with the larger value of each count in u and other. During a call the counts only grow, but a
+// later report sometimes omits some of them.
 func (u usage) max(other usage) usage {
 	merged := usage{
 		Input:         max(u.Input, other.Input),
@@ -207,8 +208,8 @@ const (
 	maxDollars = 1e9
 )
 
-// count is a number of things. If a value is not a number between 0 and maxCount, it is read as 0. So no stream can
-// make a sum overflow or shrink.
+// count is a number of things. A value that is not a number between 0 and maxCount is read as 0. Otherwise a stream
+// could make a sum overflow or shrink.
 type count int
 
 // UnmarshalJSON implements json.Unmarshaler. It never fails.

@@ -9,12 +9,12 @@ import (
 // homeName is the agent's HOME below Options.ConfigDir.
 const homeName = "home"
 
-// ownHome returns the agent's HOME. If the CLI uses an existing login, ownHome returns "", because the login needs the
-// operator's HOME.
+// ownHome returns the agent's own HOME. If the CLI uses an existing login, ownHome returns "", because the login needs
+// the operator's HOME.
 //
-// Without such a login the agent does not get the operator's HOME, for two reasons. The CLI's shell would read the
-// start-up files in the operator's HOME, and these can set variables outside of the allow list. And an agent could
-// write commands into these files, which the operator's shells would run.
+// Otherwise the agent does not get the operator's HOME, for two reasons. First, the CLI's shell would read the start-up
+// files in the operator's HOME, and these can set variables outside of the allow list. Second, an agent could write
+// commands into these files, which the operator's shells would run.
 func (c *CLI) ownHome() string {
 	if c.options.ConfigDir == "" {
 		return ""
@@ -46,8 +46,8 @@ func (c *CLI) makeDirs() error {
 	return nil
 }
 
-// cleanHome creates the HOME below configDir and removes start-up files from it. A symbolic link that leads out of
-// configDir is an error, so that no file outside is removed.
+// cleanHome creates the agent's HOME below configDir and removes shell start-up files from that HOME. It fails if a
+// symbolic link there points out of configDir, so that it removes no file outside.
 func cleanHome(configDir string) (err error) {
 	root, err := os.OpenRoot(configDir)
 	if err != nil {

@@ -20,7 +20,7 @@ type Invocation struct {
 	// Schema is the JSON schema of the structured output, as text; empty asks for none.
 	Schema string
 
-	// Tools holds the built-in tools that exist for the agent. The list may be empty.
+	// Tools holds the built-in tools that exist for the agent. The list can be empty.
 	Tools []string
 	// AllowedTools holds the permission rules that grant calls. All other calls are denied.
 	AllowedTools []string
@@ -40,7 +40,7 @@ type Invocation struct {
 	// Env adds variables to the environment of the CLI and of every command it runs. These variables override those of
 	// Options.Environ, but not the variables that this package sets itself.
 	Env map[string]string
-	// GitSettings holds names and values of git's configuration for the agent's commands. These settings override the
+	// GitSettings holds names and values of git's configuration for the agent's commands. They override the
 	// configuration of any repository. This package adds further settings.
 	GitSettings [][2]string
 	// Sandbox restricts the CLI and all processes that it starts; nil means no restriction. This package adds the files
@@ -75,8 +75,9 @@ type Limits struct {
 	// FirstByte limits the time from the start to the first output.
 	FirstByte time.Duration
 	// Idle limits the time between two outputs. The CLI prints nothing while a tool runs, so Idle must be longer than
-	// the longest command of the agent. The CLI's own limit for a command or an API call is Idle minus one minute or,
-	// if Idle is under two minutes, half of Idle.
+	// the longest command of the agent. For a command and for an API call the CLI has its own limits, which are shorter
+	// than Idle. The difference is one minute or, if Idle is under two minutes, half of Idle. The limit for an API call
+	// is never more than five minutes.
 	Idle time.Duration
 	// Grace is the time between SIGINT and SIGKILL. Zero means process.DefaultGrace.
 	Grace time.Duration

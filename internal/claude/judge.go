@@ -25,14 +25,13 @@ type finding struct {
 }
 
 // judge returns the error of a failed run, or nil. A run succeeded if the exit code is 0 and the last result is good. A
-// good result has no error, the subtype success and at least one turn. It contains the structured output, if one was
-// requested. The parameter startErr is the error that prevented the CLI from running.
+// good result has no error, the subtype success and at least one turn. If structured output was requested, the run must
+// have returned it. The argument startErr is the error that prevented the CLI from running.
 //
-// A full disk has precedence over all other findings, because the output that it lost would look like a retryable
-// error.
+// A full disk has precedence over all other findings. The lost output would otherwise look like a retryable error.
 //
-// If a limit or a cancellation ended the CLI, that is an error even after a good result, because the CLI was still
-// working in the background. The Result that is returned with this error is complete.
+// If a limit or a cancellation ended the CLI, that is an error even after a good result. The CLI was then still working
+// in the background. The Result that is returned with this error is complete.
 func (r *run) judge(exit process.Exit, startErr error) *Error {
 	var found finding
 	unavailable, refused := errors.AsType[*process.SandboxError](startErr)
@@ -56,7 +55,7 @@ func (r *run) judge(exit process.Exit, startErr error) *Error {
 	return r.failure(found, exit)
 }
 
-// judgeStop returns the finding for a CLI that was stopped. cause is the reason for the stop.
+// judgeStop returns the finding for a CLI that was stopped. The argument cause is the reason for the stop.
 func (r *run) judgeStop(cause error) finding {
 	limits := r.invocation.Limits
 	switch {
@@ -76,8 +75,8 @@ func (r *run) judgeStop(cause error) finding {
 	}
 }
 
-// meanwhile returns a part of an error message that describes the CLI's activity during its silence; "" if no activity is
-// known.
+// meanwhile returns the end of the message about a CLI that printed nothing for too long. It says what the CLI was
+// doing in this time; "" if that is not known.
 func (r *run) meanwhile() string {
 	switch r.acc.phase {
 	case PhaseRetrying:
@@ -90,7 +89,7 @@ func (r *run) meanwhile() string {
 	return ""
 }
 
-// judgeSilence returns the finding for a run without a result. It uses the exit code and the standard error.
+// judgeSilence returns the finding for a run without a result line. It uses the exit code and the standard error.
 func (r *run) judgeSilence(exit process.Exit) finding {
 	stderr := r.stderrText()
 	said := complaint(stderr)
@@ -108,8 +107,9 @@ func (r *run) judgeSilence(exit process.Exit) finding {
 	}
 }
 
-// complaint returns the first line of stderr that is marked as an error. If no line is marked, complaint returns the
-// first line. The CLI may print warnings before the error, and some versions print source code.
+// complaint returns the first line of the standard error that is marked as an error. If no line is marked, complaint
+// returns the first line. It prefers marked lines, because the CLI can print warnings before the error, and some
+// versions print source code.
 func complaint(stderr string) string {
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
 	if marked := slices.IndexFunc(lines, isComplaint); marked >= 0 {
@@ -196,8 +196,8 @@ func (r *run) explain(last *resultLine) string {
 	return cmp.Or(strings.Join(last.Errors, "; "), last.Text, r.stderrText(), "it gave no reason")
 }
 
-// failure returns the error for a finding. It masks secrets before it cuts the message, so that no part of a secret is
-// left.
+// failure returns the error for a finding. It masks secrets before it shortens the message. Otherwise it could leave a
+// part of a secret that is no longer recognisable.
 func (r *run) failure(found finding, exit process.Exit) *Error {
 	status := r.acc.apiStatus
 	if last := r.acc.last(); last != nil {

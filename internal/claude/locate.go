@@ -12,11 +12,11 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// askTimeout limits `claude --version` and `claude --help`. Each command took a fraction of a second when measured. On
-// a slow disk both take longer, because more than 200 MB may have to be read.
+// askTimeout limits the time for `claude --version` and for `claude --help`. Each command took a fraction of a second
+// when measured. On a slow disk both take longer, because more than 200 MB must sometimes be read.
 const askTimeout = 60 * time.Second
 
-// CLI is an installed `claude` of a known version. It is immutable, so several goroutines may use it at once.
+// CLI is an installed `claude` of a known version. It is immutable, so several goroutines can use it at once.
 type CLI struct {
 	path    string
 	version version
@@ -25,9 +25,9 @@ type CLI struct {
 	bounds  bounds
 }
 
-// Locate finds the executable, asks for its version and chooses its version profile. An untested version gets the
-// profile of the nearest tested version, and Warning returns a text about it. The error is an *Error of KindNotStarted
-// or KindInvalid.
+// Locate finds the executable, asks it for its version and chooses the profile of that version. An untested version
+// gets the profile of the nearest tested version, and Warning then returns a text about the version. The error is an
+// *Error of KindNotStarted or KindInvalid.
 func Locate(ctx context.Context, options Options) (*CLI, error) {
 	options = options.withDefaults()
 	if err := options.validate(); err != nil {
@@ -51,12 +51,12 @@ func (c *CLI) Path() string { return c.path }
 // Version returns the version as `claude --version` printed it, such as "2.1.330".
 func (c *CLI) Version() string { return c.version.String() }
 
-// Warning returns a sentence about an untested version. It returns "" for a measured version, and for a version between
-// two measured versions of the same profile.
+// Warning returns a sentence if the version is untested. It returns "" for a measured version, and for a version
+// between two measured versions of the same profile.
 func (c *CLI) Warning() string { return c.profile.warning(c.version) }
 
-// chooseProfile returns the profile of the version. For an untested version it reads the flags from `claude --help`. If
-// `claude --help` fails, chooseProfile assumes that the version has none of the profiles' flags.
+// chooseProfile returns the profile for the CLI's version. For an untested version it reads the flags from `claude
+// --help`. If `claude --help` fails, chooseProfile assumes that the version has none of the profiles' flags.
 func (c *CLI) chooseProfile(ctx context.Context) versionProfile {
 	if covering, ok := coveringProfile(c.version); ok {
 		return covering
@@ -89,7 +89,7 @@ func (c *CLI) ask(ctx context.Context, flag string) (string, error) {
 	stderr := tailWriter{limit: maxStderrBytes}
 	environ := c.environment(Invocation{})
 	dir := ""
-	if c.options.User != nil { // another user may not have access to this process's directory
+	if c.options.User != nil { // another user possibly has no access to this process's directory
 		dir = "/"
 	}
 	exit, err := process.Run(ctx, process.Spec{
@@ -119,7 +119,8 @@ func (c *CLI) ask(ctx context.Context, flag string) (string, error) {
 	return stdout.String(), nil
 }
 
-// lookUp returns the absolute path of an executable file. name is a path, or a file name to look up on searchPath.
+// lookUp returns the absolute path of an executable file. The argument name is a path, or the name of a file in one of
+// the directories of searchPath.
 func lookUp(name, searchPath string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		path, err := filepath.Abs(name)

@@ -6,23 +6,24 @@ import (
 	"unicode"
 )
 
-// smallFamily is the family of the model that the CLI uses for small tasks. Examples are reading a web page, and a
-// subagent that searches (observed in 2.1.197).
+// smallFamily is the family of the model that the CLI uses for small tasks. Examples are reading a web page, and
+// searching with a subagent (observed in 2.1.197).
 const smallFamily = "haiku"
 
 // families lists the families of models. Aliases and full names contain these words.
 var families = []string{"haiku", "sonnet", "opus", "fable"}
 
-// aliases lists the aliases that can mean models of more than one family. The CLI's version and the account decide
-// which family an alias means.
+// aliases lists the aliases that can mean models of several families. The CLI's version and the account decide which of
+// them an alias means.
 var aliases = map[string][]string{
 	"opusplan": {"opus", "sonnet"},
 	"best":     {"opus", "fable"},
 	"default":  {"opus", "sonnet"},
 }
 
-// Permits reports whether an invocation may send a request for the model asked. The parameter model is the invocation's
-// model. Permits accepts all full names of the invocation's model, and the model for small tasks.
+// Permits reports whether an invocation may send a request for a model, the argument asked. The argument model is the
+// model with which the invocation was started. Permits accepts all full names of that model, and the model for small
+// tasks.
 //
 // Permits compares families instead of names, because versions of the CLI map aliases and old model names to different
 // full names.
@@ -42,8 +43,7 @@ func (c *CLI) Permits(model, asked string) bool {
 	return false
 }
 
-// isNamed reports whether variable has the value asked in the operator's environment. The parameter asked is a model
-// name.
+// isNamed reports whether a variable of the operator's environment contains the name of the requested model.
 func (c *CLI) isNamed(asked, variable string) bool {
 	return asked != "" && asked == withoutWindow(lookupVariable(c.options.Environ, variable))
 }

@@ -38,20 +38,22 @@ type Options struct {
 	// is created if missing. The agent's HOME is "home" below ConfigDir. If the agent's commands need files from HOME,
 	// such as .kube/config, the operator puts these files there.
 	//
-	// If ConfigDir is empty, the CLI uses an existing login, the directory to which Environ leads, and the HOME of
-	// Environ with all its files.
+	// If ConfigDir is empty, the CLI uses an existing login. The CLI's directory is then the CLAUDE_CONFIG_DIR of
+	// Environ or, without that variable, .claude below HOME. The agent's HOME is the HOME of Environ, with all its
+	// files.
 	ConfigDir string
 	// MaxRetries limits the CLI's own retries of one API call. Zero means DefaultMaxRetries. A negative number disables
 	// the retries.
 	MaxRetries int
-	// RetentionDays is the age in days at which the CLI deletes transcripts. So a chain that waits for longer cannot
+	// RetentionDays is the age in days at which the CLI deletes transcripts. A chain that waits longer than this cannot
 	// resume its conversation. Zero means DefaultRetentionDays.
 	RetentionDays int
-	// Containment applies to the CLI and all processes that it starts. An empty Containment means ContainmentAuto.
+	// Containment is the method that finds and ends the CLI and all processes that it starts. An empty Containment
+	// means ContainmentAuto.
 	Containment Containment
-	// User is the system user that runs the CLI; nil means the user of this process. For another user, ConfigDir must
-	// exist and belong to that user. This package then accesses ConfigDir with that user's rights. With the rights of
-	// this process's user, this package could follow an agent's symbolic link to a file of this process's user.
+	// User is the system user that runs the CLI; nil means the user of this process. If it is another user, ConfigDir
+	// must exist and belong to that user. This package then accesses ConfigDir with that user's rights. With the rights
+	// of this process it could follow an agent's symbolic link to a file of this process's user.
 	User *User
 	// SpoolDir is the directory for the temporary file with the CLI's output. If it is empty, ConfigDir is used. If
 	// both are empty, the system's directory for temporary files is used.

@@ -17,8 +17,8 @@ type Progress struct {
 	CostUSD float64
 	// Recent holds the latest tool calls, oldest first, at most RecentCalls. Each report gets its own copy.
 	Recent []ToolActivity
-	// InFlight holds all running tool calls, including background calls, in the order of their start. The receiver must
-	// not change the inputs of the calls.
+	// InFlight holds all running tool calls, including background calls, in the order of their start. The receiver of
+	// the report must not change the inputs of the calls.
 	InFlight []ToolCall
 	// At is the time of the output that caused this report.
 	At time.Time

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// textInterval is the shortest time between reports while only text arrives. Without it, each of the many pieces of a
-// model's answer would cause a report.
+// textInterval is the shortest time between two reports while the CLI prints nothing but text. The CLI prints a model's
+// answer in many pieces, and without the limit each piece would cause a report.
 const textInterval = time.Second
 
 // reporter reports progress from an accumulator.
@@ -19,7 +19,8 @@ type reporter struct {
 	last time.Time
 }
 
-// started reports the process number. If the CLI has already printed something, started sends no report.
+// started reports that the CLI runs with the process number pid. If the CLI has already printed something, started
+// sends no report.
 func (o *reporter) started(pid int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -29,7 +30,8 @@ func (o *reporter) started(pid int) {
 	}
 }
 
-// see reports the state after an event of type kind. While only text arrives, see reports at most once in textInterval.
+// see reports the state of the run after an event. While the CLI prints nothing but text, see reports at most once in
+// textInterval.
 func (o *reporter) see(kind eventType, a *accumulator) {
 	if o.report == nil || kind == "" {
 		return

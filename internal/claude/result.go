@@ -8,8 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// Result describes an invocation that has ended, with or without an error. Secrets in texts of the agent are masked
-// (see package redact).
+// Result describes an invocation that has ended, with or without an error. Secrets in the agent's texts are masked (see
+// package redact).
 type Result struct {
 	// SessionID is the conversation's id as the CLI reported it; empty if the CLI did not report it.
 	SessionID string
@@ -31,8 +31,8 @@ type Result struct {
 	// CostUSD is the cost of this invocation in US dollars. Earlier invocations of the same conversation are not
 	// included.
 	CostUSD float64
-	// CostEstimated reports that the CLI did not report the whole cost. CostUSD is then computed from tokens and a
-	// price list.
+	// CostEstimated is true if the CLI did not report the whole cost. CostUSD is then computed, at least in part, from
+	// tokens and a price list.
 	CostEstimated bool
 	// ReportedTotalUSD is the total cost as the CLI printed it, in US dollars; 0 if the CLI printed none. Newer
 	// versions of the CLI add the cost of the resumed conversation to this total.
@@ -61,8 +61,8 @@ type Result struct {
 	// ExitCode is the CLI's exit code. It is -1 in three cases: a signal ended the CLI, the CLI could not be ended, or
 	// it did not start.
 	ExitCode int
-	// Containment is the containment that was used for the CLI and all processes that it started; empty if the CLI did
-	// not start.
+	// Containment is the method that was used to find and end the CLI and all processes that it started. It is empty if
+	// the CLI did not start.
 	Containment Containment
 	// Sandbox describes the sandbox of the CLI, or says why there was none. It is empty if Invocation.Sandbox is nil.
 	Sandbox string
@@ -104,7 +104,7 @@ type MadeCall struct {
 	// ID is the API's id of the call.
 	ID   string
 	Tool string
-	// Failed reports that the agent got an error. The call has failed, or was refused and never ran.
+	// Failed is true if the call returned an error to the agent. The call then failed, or it was refused and never ran.
 	Failed bool
 }
 

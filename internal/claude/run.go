@@ -13,10 +13,11 @@ import (
 )
 
 // Run runs one invocation to its end. It always returns a Result. A returned error is an *Error. When ctx ends, Run
-// stops the CLI and returns KindStopped.
+// stops the CLI and returns an error of KindStopped.
 //
-// progress may be nil. Run calls it when the CLI has started, and then from the goroutine that reads the stream. That
-// goroutine waits until progress returns. Run never calls progress concurrently, and never after Run has returned.
+// The function progress may be nil. Run calls it when the CLI has started. After that, the goroutine that reads the
+// CLI's stream calls it, and waits until it returns. Run never calls progress concurrently, and never after Run has
+// returned.
 func (c *CLI) Run(ctx context.Context, invocation Invocation, progress func(Progress)) (Result, error) {
 	run, err := c.prepare(invocation)
 	if err != nil {
@@ -65,7 +66,7 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 		cli:        c,
 		invocation: invocation,
 		mask:       mask,
-		stderr:     tailWriter{limit: 5 * maxStderrBytes}, // masking may shorten the text
+		stderr:     tailWriter{limit: 5 * maxStderrBytes}, // masking can shorten the text
 		acc:        accumulator{phase: PhaseStarting, calls: toolCalls{mask: mask}},
 		spec: process.Spec{
 			Path:  c.path,
@@ -84,7 +85,7 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 }
 
 // masking returns the redactor for the output of an invocation. It masks the secrets of the invocation's environment.
-// It also masks the secrets of the operator's environment, because an agent may have found those secrets in another
+// It also masks the secrets of the operator's environment, because an agent could have found those secrets in another
 // way.
 func (c *CLI) masking(environ []string) *redact.Redactor {
 	return redact.New(slices.Concat(c.options.Environ, environ))
@@ -150,15 +151,15 @@ type bounds struct {
 	line   int
 }
 
-// defaultBounds returns limits far above any output that was measured. The output takes disk space, and a line takes
-// memory.
+// defaultBounds returns limits far above any output that was measured. Limits are needed, because the output takes disk
+// space and a line takes memory.
 func defaultBounds() bounds { return bounds{output: 1 << 30, line: 256 << 20} }
 
 // exceeded reports whether the size of the output, in bytes, is above the limit.
 func (b bounds) exceeded(output int64) bool { return b.output > 0 && output > b.output }
 
-// after returns a context that ends when ctx ends, with the same cause. Just before the returned context ends, after
-// calls act.
+// after returns a context that ends when ctx ends, with the same cause. It calls the function act just before the
+// returned context ends.
 func after(ctx context.Context, act func()) context.Context {
 	late, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {

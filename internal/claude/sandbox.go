@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// ProbeSandbox starts a process tree without a program, with the settings of o. It returns a description of the tree's
-// sandbox. ProbeSandbox fails if a required sandbox is not available, or if the CLI cannot run as o's user.
+// ProbeSandbox starts an empty process tree with the settings of o, and returns a description of the tree's sandbox. It
+// fails if a required sandbox is not available, or if the CLI cannot run as the user of o.
 func ProbeSandbox(ctx context.Context, o Options, sandbox *Sandbox) (string, error) {
 	found, err := process.ProbeSandbox(ctx, o.Containment, sandbox, o.User)
 	return found.String(), err
@@ -23,9 +23,9 @@ func AsUser(user *User, fn func() error) error { return process.AsUser(user, fn)
 // MayRun returns an error if user may not run the program at path, as process.MayRun does.
 func MayRun(user *User, path string) error { return process.MayRun(user, path) }
 
-// AsUser calls fn with the file access rights of the CLI's user. Use AsUser for files that agents can change. With this
-// process's rights, an agent's symbolic link could lead fn to a file of another user. fn must not start goroutines that
-// use files.
+// AsUser calls fn with the file access rights of the CLI's user. Use AsUser for files that agents can change. With the
+// rights of this process, fn could follow an agent's symbolic link to a file of another user. fn must not start
+// goroutines that use files.
 func (c *CLI) AsUser(fn func() error) error { return c.asUser(fn) }
 
 // asUser calls fn with the file access rights of the CLI's user.
@@ -42,8 +42,8 @@ func (c *CLI) sandbox(i Invocation, environ []string) *Sandbox {
 	return &all
 }
 
-// ownPlaces returns the existing files and directories that the CLI writes. With an existing login these include files
-// in HOME.
+// ownPlaces returns the existing files and directories that the CLI writes. If the CLI uses an existing login, these
+// include files in HOME.
 func (c *CLI) ownPlaces() []string {
 	if c.options.ConfigDir != "" {
 		return resolved(c.options.ConfigDir)
@@ -56,8 +56,9 @@ func (c *CLI) ownPlaces() []string {
 	return places
 }
 
-// programs returns the paths of the CLI and of the programs on PATH, because these paths may be below a hidden home
-// directory. A directory on PATH that is itself hidden, such as a whole home, is left out.
+// programs returns the paths of the CLI, of this program and of the directories on PATH. The sandbox must show them,
+// because they can be below a hidden home directory. A directory on PATH that is itself hidden, such as a whole home,
+// is left out.
 func (c *CLI) programs(hidden, environ []string) []string {
 	path := c.path
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
@@ -77,8 +78,8 @@ func (c *CLI) programs(hidden, environ []string) []string {
 	return places
 }
 
-// packageDir returns the node_modules directory that contains path, because npm installs a program as several packages.
-// If no such directory contains path, packageDir returns path.
+// packageDir returns the node_modules directory that contains the path, because npm can install one program as several
+// packages there. If no such directory contains the path, packageDir returns the path itself.
 func packageDir(path string) string {
 	const modules = "/node_modules/"
 	if at := strings.Index(path, modules); at >= 0 {
@@ -87,8 +88,8 @@ func packageDir(path string) string {
 	return path
 }
 
-// namedFiles returns the files whose absolute paths are values in environ, such as certificates. The CLI must be able
-// to read these files.
+// namedFiles returns the files whose absolute paths are the values of variables in environ, such as certificates. The
+// CLI must be able to read these files.
 func namedFiles(environ []string) []string {
 	var files []string
 	for _, variable := range environ {

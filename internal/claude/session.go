@@ -13,9 +13,9 @@ import (
 const SessionVariable = "CLAUDEOPS_SESSION_ID"
 
 // EndSession kills every process on this host that an invocation with the id sessionID has left behind. It returns the
-// number of killed processes. Run ends an invocation's processes itself. EndSession is for two other cases: the
-// invocation's worker and init were both killed, or the containment has no init. On systems other than Linux it finds
-// no processes.
+// number of killed processes. Normally Run ends an invocation's processes itself. EndSession is for two other cases:
+// the invocation's worker and init were both killed, or the containment has no init. On systems other than Linux,
+// EndSession finds no processes.
 func EndSession(sessionID string) (ended int, err error) {
 	ended, err = process.EndMarked(sessionMark(sessionID))
 	if err != nil {
@@ -24,9 +24,9 @@ func EndSession(sessionID string) (ended int, err error) {
 	return ended, nil
 }
 
-// FromAgent reports whether a process of an agent has opened conn, a TCP connection within this host. Agents' processes
-// are the CLI of an invocation, and all processes that this CLI has started. On systems other than Linux it returns
-// false.
+// FromAgent reports whether an agent's process has opened conn, a TCP connection within this host. An agent's processes
+// are the CLI of an invocation, and all processes that this CLI has started. On systems other than Linux, FromAgent
+// returns false.
 //
 // An error means that the answer is unknown, for example because the process has already ended.
 func FromAgent(conn net.Conn) (bool, error) {
@@ -50,10 +50,10 @@ func endpoint(address net.Addr) (process.Endpoint, error) {
 	return process.Endpoint{IP: [net.IPv6len]byte(tcp.IP.To16()), Port: uint16(tcp.Port)}, nil //nolint:gosec // a port
 }
 
-// sessionMark returns the entry of the environment that identifies an invocation's processes.
+// sessionMark returns the environment variable, as NAME=value, by which an invocation's processes are recognised.
 func sessionMark(sessionID string) string { return SessionVariable + "=" + sessionID }
 
-// variables returns the variables that i adds to the environment.
+// variables returns the invocation's own environment variables: those in Env, and the one with the session id.
 func (i Invocation) variables() map[string]string {
 	variables := map[string]string{}
 	maps.Copy(variables, i.Env)

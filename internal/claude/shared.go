@@ -11,8 +11,8 @@ import (
 // ShareTranscripts makes two working directories share their conversations. Afterwards the CLI can resume a
 // conversation of one directory in the other. Both directories must exist.
 //
-// The CLI keeps the transcripts of each working directory in a separate directory. ShareTranscripts makes the
-// transcript directory for dir a symbolic link to the transcript directory for the parameter with. If dir already has
+// The CLI keeps the transcripts of each working directory in a separate directory. ShareTranscripts replaces the first
+// working directory's transcript directory by a symbolic link to that of the second. If the first already has
 // transcripts, they are kept under another name.
 func (c *CLI) ShareTranscripts(dir, with string) error {
 	link, target, err := c.transcriptDirs(dir, with)

@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// spoolInterval is the time between two reads of a spool while its CLI prints. After each read that finds nothing,
-	// the time doubles, up to maxSpoolInterval. A CLI that waits for its model prints nothing for seconds.
+	// spoolInterval is the time between two reads of a spool while the CLI prints. After each read that finds nothing,
+	// the time doubles, up to maxSpoolInterval, because a CLI that waits for its model prints nothing for seconds.
 	spoolInterval    = 20 * time.Millisecond
 	maxSpoolInterval = 160 * time.Millisecond
 	// spoolChunk is the number of bytes that are read at once.
 	spoolChunk = 64 << 10
 )
 
-// spool is the file that the CLI prints its stream to. A pipe would lose output. One of the measured versions of the
-// CLI drops, when it exits, all output that the pipe's reader has not read. With a long line, or on a busy host, the
-// result would be lost.
+// spool is the file to which the CLI prints its stream. A pipe could lose output. When one of the measured versions of
+// the CLI exits, it drops all output that the pipe's reader has not yet read. With a long line, or on a busy host, that
+// would include the result.
 //
-// The file has no name. So the system removes the file when this process ends, for whatever reason.
+// The file has no name, so the system removes the file when this process ends, for whatever reason.
 type spool struct {
 	file   *os.File
 	dir    string
 	offset int64 // the number of bytes that were read
-	// stopAt is the size of the file at the time of the stop, or notStopped.
+	// stopAt is the size of the file when the stop of the CLI began. It is notStopped if no stop has begun.
 	stopAt atomic.Int64
 }
 
@@ -38,7 +38,7 @@ const notStopped = -1
 var errDiskFull = errors.New("the disk is full")
 
 // newSpool creates a spool in dir. If dir is empty, newSpool uses the system's directory for temporary files. With an
-// existing login dir is empty, because this program writes nothing to the login's directory.
+// existing login this is the default, because this program writes nothing to the login's directory.
 func newSpool(dir string) (*spool, error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -56,8 +56,8 @@ func newSpool(dir string) (*spool, error) {
 	return output, nil
 }
 
-// stopping records the size of the file. Call it just before the CLI is stopped. Output after that may be a reaction to
-// the stop.
+// stopping records the size of the file. Call it just before the CLI is stopped. Output after this size can be a
+// reaction to the stop.
 func (s *spool) stopping() {
 	if info, err := s.file.Stat(); err == nil {
 		s.stopAt.Store(info.Size())
@@ -73,7 +73,7 @@ func (s *spool) size() int64 {
 	return info.Size()
 }
 
-// pastStop reports whether the CLI printed follow's latest output after the stop.
+// pastStop reports whether the output that was read last was printed after the stop of the CLI began.
 func (s *spool) pastStop() bool {
 	stopAt := s.stopAt.Load()
 	return stopAt != notStopped && s.offset > stopAt
@@ -98,8 +98,8 @@ func (s *spool) follow(ended <-chan struct{}, w io.Writer) error {
 	}
 }
 
-// drain copies the new content of the file to w. It keeps the offset of the open file, because the CLI writes at that
-// offset.
+// drain copies the new content of the file to w. It does not move the offset of the open file, because the CLI writes
+// at that offset.
 func (s *spool) drain(buffer []byte, w io.Writer) error {
 	for {
 		n, err := s.file.ReadAt(s.upToStop(buffer), s.offset)
@@ -118,7 +118,8 @@ func (s *spool) drain(buffer []byte, w io.Writer) error {
 	}
 }
 
-// upToStop shortens buffer at the stop, so that no read contains output from before and after it.
+// upToStop shortens a read buffer that would reach past the stop. So no read contains output from both before and after
+// the stop.
 func (s *spool) upToStop(buffer []byte) []byte {
 	if left := s.stopAt.Load() - s.offset; left > 0 {
 		return buffer[:min(int64(len(buffer)), left)]
@@ -126,9 +127,9 @@ func (s *spool) upToStop(buffer []byte) []byte {
 	return buffer
 }
 
-// probe writes to the file to check whether the disk is full. A CLI that cannot print reports no error, so this check
-// is needed. probe returns an errDiskFull if the disk is full. If the disk is not full, or if the check fails, it
-// returns nil. After probe do not read the spool.
+// probe writes to the file to check whether the disk is full. The check is needed, because a CLI that cannot print
+// reports no error. If the disk is full, probe returns an error that wraps errDiskFull. If the disk is not full, or if
+// the check fails, probe returns nil. Do not read the spool after probe.
 func (s *spool) probe() error {
 	end, err := s.file.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -143,7 +144,8 @@ func (s *spool) probe() error {
 // isFull reports whether err says that a disk, or this user's quota, is full.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// explainFull returns an errDiskFull if err says that the disk of dir is full. Any other err is returned unchanged.
+// explainFull returns an error that wraps errDiskFull if err says that the disk of dir is full. It returns any other
+// error unchanged.
 func explainFull(dir string, err error) error {
 	if isFull(err) {
 		return fmt.Errorf("the disk of %s is full; make room there: %w: %w", dir, errDiskFull, err)

@@ -2,17 +2,17 @@ package claude
 
 import "bytes"
 
-// keptCapacity is the largest buffer in bytes that a lineWriter keeps for the next line.
+// keptCapacity is the size in bytes of the largest buffer that a lineWriter reuses for the next line.
 const keptCapacity = 1 << 20
 
-// lineWriter splits its input into lines and calls handle with each line, without the line break. handle must not keep
-// the bytes.
+// lineWriter splits its input into lines. It calls the function handle with each line, without the line break. handle
+// must not keep a reference to the bytes.
 type lineWriter struct {
 	handle func(line []byte)
 	// limit is the longest line in bytes; 0 means no limit. A longer line is dropped.
 	limit   int
 	pending []byte
-	// overlong is set while the current line is being dropped. overran is set once any line has been dropped.
+	// overlong is true while the current line is being dropped. overran is true after any line has been dropped.
 	overlong, overran bool
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// structuredOutputTool is the tool with which the agent gives its structured output. It has no side effects, so its
-// calls never count as in flight.
+// structuredOutputTool is the tool by which the agent returns its structured output. The tool has no side effects, so
+// its calls never count as in flight.
 const structuredOutputTool = "StructuredOutput"
 
 const (
@@ -27,8 +27,8 @@ type toolCalls struct {
 	tasks map[string]*toolCall // calls whose command runs as a task, by task id
 	// mask masks secrets in all that is kept.
 	mask *redact.Redactor
-	// frozen is set when the CLI is being stopped. The CLI then reports an interrupted command as rejected, although
-	// the command ran. So reports of failed calls and ended tasks are ignored while frozen is set.
+	// frozen is true after the stop of the CLI has begun. The CLI then reports an interrupted command as rejected,
+	// although the command ran. So while frozen is true, toolCalls ignores reports of failed calls and of ended tasks.
 	frozen bool
 }
 
@@ -37,8 +37,8 @@ type toolCall struct {
 	ToolCall
 	preview string
 	status  ToolStatus
-	// task is the id of the task that runs the call's command, possibly in the background. The field is empty if no
-	// such task runs any more.
+	// task is the id of the task that runs the call's command, possibly in the background. It is empty if no task runs
+	// the command, or if the task has ended.
 	task string
 }
 
@@ -59,12 +59,12 @@ func (t *toolCalls) start(block contentBlock) {
 	t.byID[block.ID] = call
 }
 
-// maxMaskedBytes is the size of the longest input that is masked as a whole. Of a longer input only the most
-// informative field is masked and kept.
+// maxMaskedBytes is the size of the longest tool input that is masked as a whole. Of a longer input, toolCalls masks
+// and keeps only the most informative field.
 const maxMaskedBytes = 64 << 10
 
-// masked returns the tool's name, its input and a preview of the input. It masks secrets before it cuts the texts, so
-// that no part of a secret is left. It takes a limited time for inputs of any length.
+// masked returns the tool's name, its input and a preview of the input, with secrets masked. It masks the texts before
+// it shortens them, so that no part of a secret is left. Its running time is limited for inputs of any length.
 func (t *toolCalls) masked(tool string, input json.RawMessage) (name string, kept json.RawMessage, short string) {
 	name = t.mask.Beginning(tool, maxInputBytes)
 	if len(input) <= maxMaskedBytes {
@@ -90,8 +90,8 @@ func encodeJSON(value any) json.RawMessage {
 	return bytes.TrimSpace(text.Bytes())
 }
 
-// end records the result of a call. If a call fails after the stop of the CLI, the call stays in flight, because the
-// stop has interrupted the call. A call that succeeds had ended before the stop.
+// end records the result of a call. A call that fails after the stop of the CLI has begun stays in flight, because the
+// stop has interrupted it. A call that succeeds had ended before the stop.
 func (t *toolCalls) end(id string, failed bool) {
 	call := t.byID[id]
 	if call == nil || t.frozen && failed {
@@ -103,7 +103,7 @@ func (t *toolCalls) end(id string, failed bool) {
 	}
 }
 
-// background records that a call runs as a task, which may end after the call's result.
+// background records that a task runs a call's command. The task can end after the call's result.
 func (t *toolCalls) background(id, task string) {
 	if call := t.byID[id]; call != nil && task != "" {
 		call.task = task

@@ -13,8 +13,8 @@ import (
 	"unicode/utf16"
 )
 
-// TranscriptPath returns the path of the transcript for the conversation sessionID in the working directory dir. The
-// file need not exist.
+// TranscriptPath returns the path of the transcript of a conversation in the working directory dir. The file need not
+// exist.
 func (c *CLI) TranscriptPath(dir, sessionID string) (string, error) {
 	home, err := c.transcriptHome()
 	if err != nil {
@@ -23,8 +23,8 @@ func (c *CLI) TranscriptPath(dir, sessionID string) (string, error) {
 	return transcriptPath(home, dir, sessionID)
 }
 
-// HasTranscript reports whether the CLI can resume the conversation sessionID in the working directory dir. The
-// transcript must exist and contain a message.
+// HasTranscript reports whether the CLI can resume the conversation sessionID in the working directory dir. It can do
+// so if the transcript exists and contains a message.
 func (c *CLI) HasTranscript(dir, sessionID string) (bool, error) {
 	path, err := c.TranscriptPath(dir, sessionID)
 	if err != nil {
@@ -40,9 +40,9 @@ func (c *CLI) HasTranscript(dir, sessionID string) (bool, error) {
 	return found, nil
 }
 
-// clearEmptyTranscript removes an empty transcript of a conversation that is about to begin. An empty transcript
-// contains no message, because the CLI died early. The CLI could not resume such a conversation, and would refuse to
-// start a new conversation with the same id.
+// clearEmptyTranscript removes a transcript without a message that has the id of a conversation that is about to begin.
+// Such a transcript exists if an earlier run of the CLI died early. The CLI could not resume that conversation, and
+// would refuse to start a new conversation with the same id.
 func (c *CLI) clearEmptyTranscript(i Invocation) error {
 	if i.Resume == i.SessionID {
 		return nil
@@ -60,7 +60,8 @@ func (c *CLI) clearEmptyTranscript(i Invocation) error {
 	return nil
 }
 
-// holdsMessage calls the function holdsMessage with the file access rights of the CLI's user.
+// holdsMessage reports whether the transcript at path contains a message. It reads the file with the file access rights
+// of the CLI's user.
 func (c *CLI) holdsMessage(path string) (found bool, err error) {
 	err = c.asUser(func() error {
 		found, err = holdsMessage(path)
@@ -69,11 +70,11 @@ func (c *CLI) holdsMessage(path string) (found bool, err error) {
 	return found, err
 }
 
-// errNotTranscript says that the path of a transcript leads to a directory, a pipe or the like.
+// errNotTranscript says that there is a directory, a pipe or the like at the path of a transcript.
 var errNotTranscript = errors.New("not a regular file")
 
-// holdsMessage reports whether the transcript at path contains a message. The CLI writes other lines before the first
-// message, such as its mode.
+// holdsMessage reports whether the transcript at path contains a message. A transcript without messages can have other
+// lines, because the CLI writes lines, such as its mode, before the first message.
 func holdsMessage(path string) (found bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -110,9 +111,9 @@ func isMessage(line []byte) bool {
 	return json.Unmarshal(line, &head) == nil && (head.Type == eventUser || head.Type == eventAssistant)
 }
 
-// transcriptPath returns the path of the transcript for the conversation sessionID in the working directory dir. The
-// CLI's own directory is configDir. The CLI uses the real path of dir, so transcriptPath resolves symbolic links in an
-// existing dir.
+// transcriptPath returns the path of a conversation's transcript. The argument configDir is the CLI's own directory,
+// and dir is the working directory. The CLI uses the real path of the working directory, so transcriptPath resolves
+// symbolic links in dir if dir exists.
 func transcriptPath(configDir, dir, sessionID string) (string, error) {
 	if !isUUID(sessionID) {
 		return "", fmt.Errorf("transcript path: the session id %q is not a UUID", sessionID)
@@ -127,11 +128,13 @@ func transcriptPath(configDir, dir, sessionID string) (string, error) {
 	return filepath.Join(configDir, "projects", projectName(dir), sessionID+".jsonl"), nil
 }
 
-// maxProjectName is the length above which the CLI cuts a directory name and adds a hash.
+// maxProjectName is the length of the longest directory name that the CLI does not shorten. The CLI cuts a longer name
+// and adds a hash.
 const maxProjectName = 200
 
-// projectName returns the CLI's directory name for a working directory. Every UTF-16 unit that is not an ASCII letter
-// or digit becomes a hyphen. A long name is cut, and a hash of the whole path is appended.
+// projectName returns the name of the directory in which the CLI keeps the transcripts of a working directory. The name
+// is the path with a hyphen for every UTF-16 unit that is not an ASCII letter or digit. A long name is cut, and a hash
+// of the whole path is appended.
 func projectName(dir string) string {
 	units := utf16.Encode([]rune(dir))
 	name := make([]byte, len(units))
@@ -152,7 +155,7 @@ func projectName(dir string) string {
 	return string(name[:maxProjectName]) + "-" + strconv.FormatInt(magnitude, 36)
 }
 
-// transcriptHome returns the CLI's own directory, by the same rules as the CLI.
+// transcriptHome returns the CLI's own directory. It finds the directory by the same rules as the CLI.
 func (c *CLI) transcriptHome() (string, error) {
 	if dir := c.configDir(); dir != "" {
 		return dir, nil

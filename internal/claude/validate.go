@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// MaxPromptBytes is the longest prompt the CLI reads from its standard input.
+	// MaxPromptBytes is the length of the longest prompt that the CLI reads from its standard input.
 	MaxPromptBytes = 10_000_000
-	// MaxArgumentBytes is the longest single argument that the operating system accepts. It limits Invocation.SystemPrompt,
-	// Invocation.Schema and each rule.
+	// MaxArgumentBytes is the length of the longest argument that the operating system accepts. It limits
+	// Invocation.SystemPrompt, Invocation.Schema and each rule.
 	MaxArgumentBytes = 131_071
 )
 
 // toolName matches the name of a built-in tool. It does not match "default", which would mean every tool.
 var toolName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_]*$`)
 
-// validate returns an *Error of KindInvalid for the first invalid value of i, or nil.
+// validate returns an *Error of KindInvalid for the first invalid field of the invocation, or nil.
 func (i Invocation) validate() error {
 	checks := []func() error{i.checkIdentity, i.checkPrompt, i.checkRules, i.checkSchema, i.checkLimits, i.checkPlace}
 	for _, check := range checks {
@@ -33,8 +33,8 @@ func (i Invocation) validate() error {
 	return nil
 }
 
-// checkIdentity checks the ids and the model. The ids must be UUIDs, because the CLI would search for any other text
-// among the titles of conversations.
+// checkIdentity checks the ids and the model. The ids must be UUIDs. Otherwise the CLI would search for them among the
+// titles of conversations.
 func (i Invocation) checkIdentity() error {
 	if !isUUID(i.SessionID) {
 		return invalid("the session id %q is not a UUID", i.SessionID)

@@ -2,8 +2,8 @@ package claude
 
 import "strings"
 
-// Variables returns the environment that this package passes to an invocation's commands, by name. It holds the
-// variables on the allow list, the fixed variables, and the invocation's own variables (own). The CLI adds further
+// Variables returns the environment variables that this package passes to an invocation's commands, by name. These are
+// the variables on the allow list, the fixed variables, and the invocation's own variables (own). The CLI adds further
 // variables.
 func Variables(options Options, own map[string]string) map[string]string {
 	cli := &CLI{options: options.withDefaults()}

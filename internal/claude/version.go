@@ -10,14 +10,15 @@ import (
 	"unicode"
 )
 
-// versionProfile holds the differences between the measured versions of the CLI, as far as they matter to this package.
-// A run depends only on its profile, not on its version.
+// versionProfile holds the properties in which versions of the CLI differ, as far as they matter to this package. A run
+// depends only on its profile, not on its version.
 type versionProfile struct {
-	// measured lists the measured versions with this profile, oldest first. It has at least one element.
+	// measured lists the versions of the CLI that were measured and have this profile, oldest first. It has at least
+	// one element.
 	measured []version
 	// flags are passed on every invocation.
 	flags []string
-	// carriesCost is set if total_cost_usd includes the cost of the resumed conversation.
+	// carriesCost is true if total_cost_usd includes the cost of earlier invocations of a resumed conversation.
 	carriesCost bool
 	// prices is the price list for cost estimates.
 	prices priceList
@@ -29,8 +30,8 @@ func versionProfiles() []versionProfile {
 		{measured: []version{{2, 1, 197}}, prices: oldPrices()},
 		{
 			measured: []version{{2, 1, 329}, {2, 1, 330}},
-			// Without the second flag a resumed conversation keeps the system prompt of its first start, and ignores
-			// the system prompt of this invocation.
+			// Without --system-prompt-snapshot a resumed conversation keeps the system prompt of its first start, and
+			// ignores the system prompt of this invocation.
 			flags:       []string{"--restricted", "--system-prompt-snapshot", "off"},
 			carriesCost: true,
 			prices:      newPrices(),
@@ -48,10 +49,9 @@ func coveringProfile(v version) (versionProfile, bool) {
 	return versionProfile{}, false
 }
 
-// nearestProfile returns a profile for a version v that no profile covers. The parameter help is the output of v's
-// --help. If help lists all flags of a profile newer than v, nearestProfile returns that profile. If v is older than
-// all profiles, nearestProfile returns the oldest. In all other cases it returns the newest profile that begins before
-// v, because flags are rarely removed.
+// nearestProfile returns a profile for a version v that no profile covers. It returns the newest profile that fits v,
+// or the oldest profile if none fits. A profile fits if it begins before v, because flags are rarely removed. It also
+// fits if it has flags, and the output of v's --help lists all of them. The argument help is this output.
 func nearestProfile(v version, help string) versionProfile {
 	known := versionProfiles()
 	chosen := known[0]
@@ -67,13 +67,13 @@ func (p versionProfile) oldest() version { return p.measured[0] }
 
 func (p versionProfile) newest() version { return p.measured[len(p.measured)-1] }
 
-// covers reports whether v is a measured version of p, or lies between two measured versions. A version in between is
-// assumed to behave like both.
+// covers reports whether v is a measured version of the profile, or lies between two of its measured versions. A
+// version in between is assumed to behave like both.
 func (p versionProfile) covers(v version) bool {
 	return p.oldest().compare(v) <= 0 && v.compare(p.newest()) <= 0
 }
 
-// listedIn reports whether p has flags and help names all of them.
+// listedIn reports whether the profile has flags, and the output of --help names all of them.
 func (p versionProfile) listedIn(help string) bool {
 	words := strings.FieldsFunc(help, func(r rune) bool { return unicode.IsSpace(r) || r == ',' || r == '=' })
 	for _, flag := range p.flags {
@@ -84,8 +84,8 @@ func (p versionProfile) listedIn(help string) bool {
 	return len(p.flags) > 0
 }
 
-// warning returns a warning if p does not cover v, and "" if p covers v. The text names the measured version that is
-// nearest to v.
+// warning returns a warning if the profile does not cover v; otherwise it returns "". The text names the measured
+// version of the profile that is nearest to v.
 func (p versionProfile) warning(v version) string {
 	if p.covers(v) {
 		return ""

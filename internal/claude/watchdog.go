@@ -21,7 +21,7 @@ type watchdog struct {
 	cancel context.CancelCauseFunc
 	idle   time.Duration
 	wall   *time.Timer
-	// silence is the timer for the first output. After each output, silence is the timer for the next output.
+	// silence is the timer that limits the time until the next output. The first output has a limit of its own.
 	silence *time.Timer
 	heard   bool
 }
@@ -35,7 +35,7 @@ func watch(ctx context.Context, limits Limits) (context.Context, *watchdog) {
 	return ctx, w
 }
 
-// alive restarts the timer for output. Only the goroutine that reads the output may call it.
+// alive restarts the timer for output. Call it after each output, and only from the goroutine that reads the output.
 func (w *watchdog) alive() {
 	if w.heard {
 		w.silence.Reset(orForever(w.idle))
@@ -46,7 +46,7 @@ func (w *watchdog) alive() {
 	w.silence = w.after(w.idle, errIdle)
 }
 
-// drown ends the run because the output, or a line of the output, is too long. The parameter cause is errFlood or
+// drown ends the run because the output, or a line of the output, is too long. The argument cause is errFlood or
 // errLongLine.
 func (w *watchdog) drown(cause error) { w.cancel(cause) }
 

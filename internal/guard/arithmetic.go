@@ -8,8 +8,8 @@ import (
 )
 
 // subscript checks the index of an array. It accepts only plain numbers, @ and *. bash evaluates any other index as
-// arithmetic, which can run commands in the values of variables. If an index is out of range, bash skips the rest of
-// the line.
+// arithmetic, which can run commands in the values of variables. The value of such an index can also be out of range,
+// and bash then skips the rest of the line.
 func (s *shell) subscript(index syntax.ArithmExpr) error {
 	if word, ok := index.(*syntax.Word); ok {
 		if lit := word.Lit(); lit == "@" || lit == "*" || isDecimal(lit) {
@@ -25,10 +25,11 @@ func isDecimal(text string) bool {
 	return text == "0" || text != "" && text[0] != '0' && strings.Trim(text, "0123456789") == "" && len(text) < 18
 }
 
-// arithmetic checks an arithmetic expression. Every variable in it must hold a number, because bash evaluates the
-// values of variables recursively, and runs the commands in these values. An example is x='a[$(id)]'; echo $((x)).
-// Expressions that may fail are refused. After an error, such as a division by zero, bash skips the rest of the line
-// and continues with the next line.
+// arithmetic checks an arithmetic expression. Every variable in it must hold a number. bash evaluates the value of a
+// variable as a further expression, and this can run commands. An example is x='a[$(id)]'; echo $((x)).
+//
+// arithmetic refuses expressions that can fail. After an error, such as a division by zero, bash skips the rest of the
+// line and continues with the next line.
 func (s *shell) arithmetic(expression syntax.ArithmExpr) error {
 	switch e := expression.(type) {
 	case nil:

@@ -9,8 +9,8 @@ import (
 // builtin checks a call of one of bash's builtin commands.
 type builtin func(s *shell, words []Word, redirects []*syntax.Redirect) error
 
-// builtins maps the names of bash's builtin commands to their checks. It includes the refused builtins, because bash
-// prefers a builtin to a program of the same name.
+// builtins maps the names of bash's builtin commands to their checks. It also has an entry for every refused builtin.
+// Without the entry the guard would take the name for a program, but bash runs the builtin.
 var builtins map[string]builtin
 
 func init() { //nolint:gochecknoinits // breaks an initialization cycle between the table and its functions
@@ -49,8 +49,8 @@ func readEcho(s *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// plainNames returns the arguments that follow a builtin's options. Each argument must be a known variable name, and
-// the script must be allowed to set the variable.
+// plainNames returns the arguments of a builtin that are not options. Each of them must be the known name of a variable
+// that the script is permitted to set.
 func (s *shell) plainNames(words []Word, options string) ([]string, error) {
 	var names []string
 	for _, word := range words[1:] {
@@ -75,8 +75,9 @@ func readPlain(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// readTest refuses -v and -R, which evaluate a subscript. It also refuses unknown words in places where bash may read
-// an operator. The number of words determines these places.
+// readTest checks the words of a [ or test command. It refuses -v and -R, because bash evaluates a subscript in their
+// operand. It also refuses unknown words where bash could read an operator. The number of words determines where that
+// is.
 func readTest(_ *shell, words []Word, _ []*syntax.Redirect) error {
 	operands := words[1:]
 	if words[0] == "[" && len(operands) > 0 && operands[len(operands)-1] == "]" {
@@ -172,7 +173,7 @@ func readSet(s *shell, words []Word, _ []*syntax.Redirect) error {
 	return nil
 }
 
-// readCommand reads `command X` and `builtin X` as the command X, even if there is a shell function X.
+// readCommand checks `command X` and `builtin X` as calls of X. This is so even if there is a shell function X.
 func readCommand(s *shell, words []Word, redirects []*syntax.Redirect) error {
 	if len(words) > 1 && (words[1] == "-v" || words[1] == "-V") {
 		return nil
@@ -205,7 +206,8 @@ func readEval(s *shell, words []Word, _ []*syntax.Redirect) error {
 	return err
 }
 
-// readExec reads exec PROGRAM as a call of the program. Without a program, exec redirects and runs nothing.
+// readExec checks `exec PROGRAM` as a call of the program. Without a program, exec applies its redirections and runs
+// nothing.
 func readExec(s *shell, words []Word, redirects []*syntax.Redirect) error {
 	if len(words) == 1 {
 		for _, redirect := range redirects {

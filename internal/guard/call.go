@@ -69,13 +69,13 @@ func (s *shell) callFunction(name string, body *syntax.Stmt, args []Word) error 
 		s.args, s.locals = outer, locals
 	}()
 	err := s.nested(func() error { return s.stmt(body) })
-	if returns(body) { // the statements after a return may have been skipped
+	if returns(body) { // the statements after a return were possibly skipped
 		s.forget([]*syntax.Stmt{body})
 	}
 	return err
 }
 
-// returns reports whether a function may return early.
+// returns reports whether a function can return early.
 func returns(body *syntax.Stmt) bool {
 	found := false
 	syntax.Walk(body, func(node syntax.Node) bool {
@@ -107,8 +107,8 @@ func (s *shell) assigns(assigns []*syntax.Assign) error {
 	return nil
 }
 
-// elements records the elements of an array assignment such as a=(x y). It records nothing within a loop, a branch or
-// a pipe.
+// elements records the elements of an array that an assignment such as a=(x y) sets. It records nothing within a loop,
+// a branch or a pipe.
 func (s *shell) elements(a *syntax.Assign) error {
 	if a.Array == nil || a.Append || a.Index != nil || !s.top {
 		return nil
@@ -189,8 +189,8 @@ var shellVariables = map[string]bool{
 	"TMPDIR": true, "TIMEFORMAT": true, "FUNCNEST": true, "INPUTRC": true, "OPTIND": true,
 }
 
-// maySet reports whether a script may set a variable. It refuses variables that bash uses. It also refuses exported
-// variables, because the programs that the script starts inherit them.
+// maySet reports whether a script is permitted to set a variable. It returns false for variables that bash uses. It
+// also returns false for exported variables, because the programs that the script starts inherit them.
 func (s *shell) maySet(name string) bool {
 	return !shellVariables[name] && !strings.HasPrefix(name, "BASH") && !strings.HasPrefix(name, "LC_") && name != "LANG" &&
 		(s.env.Exported == nil || !s.env.Exported(name))
@@ -200,8 +200,8 @@ func (s *shell) refuseToSet(name string) error {
 	return unclear("a script that sets "+name, "choose another name for the variable")
 }
 
-// declare reads local, declare and typeset. It refuses export, readonly and nameref. An exported variable would reach
-// every later program.
+// declare checks the commands local, declare and typeset. It refuses export, readonly and nameref. An exported variable
+// would be in the environment of every later program.
 func (s *shell) declare(c *syntax.DeclClause) error {
 	switch c.Variant.Value {
 	case "local", "declare", "typeset":

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Brief describes to an agent what its tier may do, how to write calls, and what is always refused. It returns a list
-// in Markdown of at most 25 lines for the built-in policy.
+// Brief returns a description of the rules for an agent: what its tier may do, how to write calls, and what is always
+// refused. The text is a list in Markdown, of at most 25 lines for the built-in policy.
 func (p *Policy) Brief(tier int) string {
 	explained := p.Explain(tier)
 	explained.Never = explained.relevant()
@@ -125,8 +125,8 @@ func (e Explanation) neverByReason() []string {
 	return texts
 }
 
-// relevant returns, of the never list, the rules that restrict a grant of the tier. The other rules concern programs
-// that the tier may not run in any case.
+// relevant returns the rules of the never list that restrict a grant of the tier. All other rules forbid programs that
+// the tier may not run in any case.
 func (e Explanation) relevant() []Never {
 	if e.Anything {
 		return e.Never
@@ -145,7 +145,7 @@ func (e Explanation) relevant() []Never {
 	return relevant
 }
 
-// begins reports whether a granted subcommand begins with the subcommand of a rule. A word of the rule may list
+// begins reports whether a granted subcommand begins with the subcommand of a rule. A word of the rule can list
 // alternatives, as in "a|b".
 func begins(rule, granted string) bool {
 	words := strings.Fields(granted)
@@ -162,7 +162,7 @@ func (g Grant) is(program string) bool {
 	return slices.Contains(strings.Split(g.Program, "|"), program)
 }
 
-// short returns the program with its subcommand, options and arguments.
+// short returns a rule of the never list on one line: the program with its subcommand, options and arguments.
 func (n Never) short() string {
 	words := []string{n.Program, n.Command}
 	for _, list := range [][]string{strings.Fields(n.Flags), n.Args, n.With} {
@@ -171,15 +171,15 @@ func (n Never) short() string {
 	return strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " ")
 }
 
-// all lists the grants for which want returns true, including grants that need an option.
+// all returns the names of the grants that the function want accepts. It includes grants that need an option.
 func (e Explanation) all(want func(Grant) bool) string {
 	programs := e.names(func(g Grant) bool { return want(g) && g.Command == "" })
 	subcommands := e.names(func(g Grant) bool { return want(g) && g.Command != "" })
 	return ticked(slices.Concat(programs, subcommands, e.needy(want)))
 }
 
-// programs lists the programs of the grants. It skips a grant that needs a subcommand or an option, and a grant for
-// which want returns false.
+// programs returns the programs of grants without a subcommand. It includes only grants that the function want accepts
+// and that free returns.
 func (e Explanation) programs(want func(Grant) bool) []string {
 	free := e.free(want)
 	var names []string
@@ -192,8 +192,8 @@ func (e Explanation) programs(want func(Grant) bool) []string {
 	return slices.Compact(names)
 }
 
-// free returns the names of the grants. It skips a grant for which want returns false. It also skips a grant that needs an
-// option and does not run another command.
+// free returns the names of the grants that need no option or that run another command. It includes only grants that
+// the function want accepts.
 func (e Explanation) free(want func(Grant) bool) map[string]bool {
 	free := map[string]bool{}
 	for _, grant := range e.Grants {
@@ -204,8 +204,8 @@ func (e Explanation) free(want func(Grant) bool) map[string]bool {
 	return free
 }
 
-// names lists programs with their subcommands, as in "docker ps|logs". It skips a grant that needs an option, and a
-// grant for which want returns false.
+// names lists programs with their subcommands, as in "docker ps|logs". It includes only grants that the function want
+// accepts and that free returns.
 func (e Explanation) names(want func(Grant) bool) []string {
 	var items []string
 	verbs := map[string][]string{}
@@ -232,7 +232,8 @@ func (e Explanation) names(want func(Grant) bool) []string {
 	return items
 }
 
-// needy lists the grants that need an option, as in "top -b". It skips a grant for which want returns false.
+// needy lists grants with the options that they need, as in "top -b". It includes only grants that the function want
+// accepts and that free does not return.
 func (e Explanation) needy(want func(Grant) bool) []string {
 	free := e.free(want)
 	var items []string

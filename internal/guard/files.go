@@ -15,13 +15,14 @@ type Files interface {
 	// Resolve returns an absolute path without symbolic links and "..". Parts of the path that do not exist are kept
 	// unchanged.
 	Resolve(path string) (string, error)
-	// Match returns the resolved paths of the files that a pattern matches. The parameter most limits the number of
-	// paths. If there are more files, complete is false.
+	// Match returns the resolved paths of files that match a pattern. The argument most is the maximum number of paths.
+	// If more files match, complete is false.
 	Match(pattern string, most int) (paths []string, complete bool)
-	// Below returns a file below root for which report returns true, or "". The parameter most limits the number of
-	// examined files. If there are more files, complete is false.
+	// Below returns a file below the directory root for which the function report returns true; "" if it finds none.
+	// The argument most is the maximum number of files to examine. If there are more files, complete is false.
 	Below(root string, most int, report func(path string) bool) (found string, complete bool)
-	// LookPath searches the directories of path for an executable program and returns its path, or "".
+	// LookPath searches a list of directories, the argument path, for an executable program with this name. It returns
+	// the path of the program, or "".
 	LookPath(name string, path []string) string
 	// ReadFile reads a whole file.
 	ReadFile(path string) ([]byte, error)

@@ -24,7 +24,7 @@ type form struct {
 type flag struct {
 	// value is the type of the option's value; empty if the option takes no value.
 	value string
-	// optional means that the value may be omitted. A value that is given must be attached to the option: -i.bak,
+	// optional means that the value can be omitted. A value that is given must be attached to the option: -i.bak,
 	// --color=auto.
 	optional bool
 }
@@ -129,14 +129,14 @@ type typed struct {
 	// flag is the name of the option, if the word is the value of an option. For arguments, and for values attached to
 	// a short option, flag is empty.
 	flag string
-	// leaveOut reports whether the program skips a file below a directory.
+	// leaveOut reports whether the program skips a file below the directory that the word names.
 	leaveOut func(path string) bool
 	// command is the command of find -exec, without its terminator.
 	command []Word
 }
 
-// read parses the words after a program's name. It stops at the first argument for which the function stop returns
-// true. It returns the number of words that it has read.
+// read parses the words after a program's name. It stops before the first argument for which the function stop returns
+// true. It returns the options and arguments, and the number of words that it has read.
 func (f *form) read(words []Word, anyOption bool, stop func(Word) bool) (given, int, error) {
 	g := given{flags: map[string]bool{}}
 	ended := false
@@ -300,8 +300,8 @@ func (g *given) leavesOut() func(path string) bool {
 	}
 }
 
-// assign returns the arguments with the types that the form gives them. If the form has a command at the end, assign
-// omits that command.
+// assign returns each argument with the type that the form requires. If the last argument of the form is a command,
+// assign leaves that command out.
 func (f *form) assign(args []Word) ([]typed, error) {
 	var all []typed
 	rest := args
@@ -334,8 +334,8 @@ func (f *form) assign(args []Word) ([]typed, error) {
 	return all, nil
 }
 
-// wrapped returns the command at the end of the arguments, and its type. If there is no such command, wrapped returns
-// nil.
+// wrapped returns the command at the end of the arguments, and the type of that command. If there is no such command,
+// wrapped returns nil.
 func (f *form) wrapped(args []Word) (kind string, command []Word) {
 	if len(f.args) == 0 || !wrapping(f.args[len(f.args)-1].kind) {
 		return "", nil

@@ -40,11 +40,11 @@ type Explanation struct {
 // Grant is one permitted use of a program.
 type Grant struct {
 	Program string `json:"program"`
-	// Command is the subcommand. It may have several words.
+	// Command is the subcommand. It can have several words.
 	Command string `json:"command,omitempty"`
-	// Options lists the options that may be given. Before lists options that may be given only in front of the
-	// subcommand. Needs lists options that must be given. Arguments lists the types of the arguments. All entries have
-	// the policy's syntax.
+	// Options lists the options that may be given. Before lists options that may be given in front of the subcommand,
+	// but not after it. Needs lists options that must be given. Arguments lists the types of the arguments. All entries
+	// have the policy's syntax.
 	Options   []string `json:"options,omitempty"`
 	Before    []string `json:"before,omitempty"`
 	Needs     []string `json:"needs,omitempty"`
@@ -86,7 +86,8 @@ func (p *Policy) Explain(tier int) Explanation {
 	return explained
 }
 
-// grants appends the tier's uses to listed. A subcommand may be granted to a lower tier than its program.
+// grants adds the uses of one tier to the slice listed, and returns the slice. A subcommand can be granted to a lower
+// tier than its program.
 func (u Uses) grants(listed []Grant, tier int, of Grant) []Grant {
 	for i := range u {
 		use := &u[i]
@@ -108,8 +109,7 @@ func (u Uses) grants(listed []Grant, tier int, of Grant) []Grant {
 	return listed
 }
 
-// Merged returns the grants. If several programs have equal grants, Merged merges these programs under one name, such
-// as "docker|podman".
+// Merged returns the grants, with programs that have equal grants under one name, such as "docker|podman".
 func (e Explanation) Merged() []Grant {
 	byProgram := map[string][]Grant{}
 	names := map[string][]string{}

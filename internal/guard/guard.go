@@ -4,7 +4,8 @@
 //
 // The policy lists the permitted uses for Tiers 1 and 2. A call is denied if its use is not listed, or if the call's
 // effect cannot be determined before the call runs. A tier with anything: true in the policy may do everything that the
-// policy does not forbid explicitly. For such a tier the guard denies only calls whose text shows a forbidden effect.
+// policy does not forbid explicitly. For such a tier the guard denies a call only if the text of the call shows a
+// forbidden effect.
 //
 // The package starts nothing and changes nothing. It reads the file system to resolve paths.
 package guard
@@ -30,7 +31,7 @@ type Call struct {
 // Decision is the guard's decision on a call.
 type Decision struct {
 	Allowed bool `json:"allowed"`
-	// Rule names the part of the policy that decided. Several parts are joined by "; ".
+	// Rule names the part of the policy by which the guard decided. Several parts are joined by "; ".
 	Rule string `json:"rule"`
 	// Reason explains a denial to the agent in a sentence. It is empty if the call is allowed.
 	Reason string `json:"reason,omitempty"`
@@ -121,8 +122,8 @@ func (j *judge) tool(call Call) error {
 	return nil
 }
 
-// exactKeys denies an input with a key that differs from a known key only in case. Go's JSON decoder would accept the
-// key, but the CLI would not.
+// exactKeys denies an input that has a known key in the wrong case. Go's JSON decoder would accept such a key, but the
+// CLI would not.
 func exactKeys(input json.RawMessage) error {
 	var named map[string]json.RawMessage
 	if err := json.Unmarshal(input, &named); err != nil {
@@ -182,8 +183,8 @@ func (j *judge) bash(script string) error {
 	return err
 }
 
-// checkRoughly checks the commands of a script whose effect cannot be fully determined. Use checkRoughly for tiers with
-// anything: true. It ignores unclear parts, and denies a command only if the command is forbidden to such a tier.
+// checkRoughly checks the commands of a script whose effects cannot be fully determined. It is for tiers with anything:
+// true. It denies a command only if such a tier may not run the command, and ignores all unclear parts.
 func (j *judge) checkRoughly(script string) error {
 	if strings.ContainsAny(script, holes) {
 		return denied("the script has control characters in it")

@@ -12,7 +12,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Action is a restart or redeployment of a service. Cooldowns limit these actions.
+// Action is a restart or redeployment of a service by a call. Cooldowns limit how often a service is restarted or
+// redeployed.
 type Action struct {
 	// Kind is restart or redeployment.
 	Kind string `json:"kind"`
@@ -26,8 +27,8 @@ type judge struct {
 	tier   int
 	place  Place
 	files  Files
-	// remote is true if the commands run on another host or in a container. The paths of the commands do not exist on
-	// this host.
+	// remote is true if the commands run on another host or in a container. The paths in the commands then do not refer
+	// to files of this host.
 	remote bool
 	// depth is the nesting depth of commands.
 	depth int
@@ -36,7 +37,7 @@ type judge struct {
 	actions *[]Action
 	// wrote is set when the script writes files.
 	wrote *bool
-	// stale is set when files of the working directory may have been replaced.
+	// stale is set when files of the working directory have possibly been replaced.
 	stale *bool
 	// printed describes the output of the command that is being judged.
 	printed *Output
@@ -91,7 +92,8 @@ func (j *judge) run(command Command) error {
 
 func (j *judge) limits() Limits { return j.policy.Tiers[j.tier] }
 
-// environment refuses variables that change what a program does.
+// environment checks the variables that are set for a command. It refuses variables that could change what the program
+// does.
 func (j *judge) environment(variables []Word) error {
 	if j.limits().Anything {
 		return nil
@@ -162,8 +164,8 @@ func (j *judge) uses(name string, command Command) error {
 	return j.anyOf(uses, name, command, command.Words[1:], nil)
 }
 
-// anyOf returns nil if one of the uses grants the words. If no use grants them, it returns the most specific error: the
-// first error that is not weak or, if all errors are weak, the first error.
+// anyOf returns nil if one of the uses grants the words. If no use grants them, it returns the most helpful error. This
+// is the first error that is not weak (see isWeak) or, if all errors are weak, the first error.
 func (j *judge) anyOf(uses Uses, name string, command Command, words []Word, before *given) error {
 	var reason error
 	lowest := 0
@@ -214,8 +216,8 @@ func (e *needsError) Error() string {
 	return "it is granted only with " + strings.Join(e.options, " or ")
 }
 
-// isWeak reports whether an error asks for a higher tier or for an option, and says nothing else. The error of another
-// use of the program may then be more helpful.
+// isWeak reports whether an error says only that a higher tier or another option is needed. If the program has several
+// uses, the error of another use can be more helpful.
 func isWeak(err error) bool {
 	var tier *tierError
 	var needs *needsError
@@ -239,8 +241,8 @@ func withRule(err error, rule string) error {
 	}
 }
 
-// use returns nil if the words after the program's name are granted. The grant must come from the parameter use, or
-// from a subcommand of use.
+// use checks the words after a program's name against one use in the policy. It returns nil if this use, or a use of a
+// subcommand within it, grants the words.
 func (j *judge) use(use *Use, name string, command Command, words []Word, before *given) error {
 	got, read, err := use.form.read(words, use.AnyOption, func(word Word) bool {
 		if len(use.Commands) == 0 {
@@ -316,8 +318,8 @@ func (j *judge) grants(use *Use, name string, command Command, got given) error 
 	return j.inner(kind, inner, got, command)
 }
 
-// changed returns the directory in which the program works. This is dir, unless an option such as git -C names another
-// directory.
+// changed returns the directory in which the program works. This is the working directory dir, unless an option such as
+// git -C names another directory.
 func (j *judge) changed(got given, dir Word) (Word, error) {
 	for _, value := range got.values {
 		if value.kind != kindDir {
@@ -351,7 +353,7 @@ func (j *judge) checkAll(words []typed, got given, command Command) error {
 	return nil
 }
 
-// in checks that dir is a working directory of the kind use.In.
+// in checks the working directory of a command. The directory must be of the kind that the use requires (see Use.In).
 func (j *judge) in(use *Use, dir Word) error {
 	switch use.In {
 	case "":
@@ -364,8 +366,8 @@ func (j *judge) in(use *Use, dir Word) error {
 	return denied("the place %q is not known", use.In)
 }
 
-// composed returns the services of the compose file in a directory. If the directory has no readable compose file,
-// composed returns nil.
+// composed returns the names of the services in the compose file of a directory. If the directory has no readable
+// compose file, composed returns nil.
 func (j *judge) composed(dir Word) []string {
 	for _, name := range []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"} {
 		content, err := j.files.ReadFile(filepath.Join(string(dir), name))

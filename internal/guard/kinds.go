@@ -104,9 +104,9 @@ func (j *judge) check(word typed, command Command) error {
 	return nil
 }
 
-// matching returns a check that a word matches a pattern. An unknown number matches like a digit. Other unknown parts
-// are refused, except in names. In a name an unknown item matches like a letter, and any text except the beginning may
-// be unknown.
+// matching returns a check that a word matches a pattern. An unknown number in the word counts as a digit. Other
+// unknown parts are refused, unless the word is a name. In a name, an unknown item (see anyItem) counts as a letter.
+// Other unknown text can be anywhere in a name, but not at its beginning.
 func matching(pattern, what string) func(*judge, Word, Command) error {
 	compiled := regexp.MustCompile("^(?s:" + pattern + ")$")
 	return func(_ *judge, word Word, _ Command) error {
@@ -133,7 +133,7 @@ func reads(check func(*judge, string) error) func(*judge, Word, Command) error {
 	}
 }
 
-// program turns a check of a program text into a check of a word.
+// program returns a check of a word from a check of a program's text, such as an awk program. The text must be known.
 func program(check func(string) error) func(*judge, Word, Command) error {
 	return func(_ *judge, word Word, _ Command) error {
 		text, isKnown := word.Known()
@@ -180,7 +180,7 @@ func (j *judge) output(word Word, command Command) error {
 	return reads((*judge).write)(j, word, command)
 }
 
-// query refuses parts of a query that curl reads from a file: name@file.
+// query refuses a query of the form name@file, because curl would read that file.
 func (j *judge) query(word Word, _ Command) error {
 	if text, isKnown := word.Known(); !isKnown || strings.Contains(text, "@") {
 		return denied("%s may be read from a file", word)
@@ -242,8 +242,8 @@ func (j *judge) revision(word Word, command Command) error {
 	return nil
 }
 
-// gitName accepts the name of a branch or remote. If a file or directory has the same name, git would use the file or
-// directory. So gitName refuses such a name.
+// gitName accepts the name of a branch or remote. It refuses a name that is also the name of a file or directory,
+// because git would use the file or directory.
 func (j *judge) gitName(word Word, command Command) error {
 	text, isKnown := word.Known()
 	if !isKnown || !gitName.MatchString(text) {
@@ -270,8 +270,8 @@ func (j *judge) yq(word Word, command Command) error {
 	return checkJQ(text)
 }
 
-// apprise accepts a single URL of a notification service. If the URL has a port, the tier must be allowed to connect
-// to it.
+// apprise accepts a single URL of a notification service. If the URL has a port, the tier must be permitted to connect
+// to the URL's host and port.
 func (j *judge) apprise(word Word, _ Command) error {
 	text, isKnown := word.Known()
 	scheme, rest, is := strings.Cut(text, "://")
@@ -288,7 +288,7 @@ func (j *judge) apprise(word Word, _ Command) error {
 }
 
 // compose accepts a compose file in the working directory. If the session has a worktree, the file must instead be in
-// the directory from which the worktree was made. The built-in policy forbids Tiers 1 and 2 to write such files.
+// the directory from which the worktree was made. The built-in policy forbids Tiers 1 and 2 to write compose files.
 func (j *judge) compose(word Word, command Command) error {
 	path, err := j.at(word, command.Dir)
 	if err != nil {
@@ -382,8 +382,8 @@ func (j *judge) branch(word Word, _ Command) error {
 	return nil
 }
 
-// resource accepts kinds and names of Kubernetes resources other than Secrets. kubectl accepts kinds in any case,
-// abbreviated, with version and group, and in lists separated by commas.
+// resource accepts kinds and names of Kubernetes resources, except Secrets. kubectl accepts a kind in upper or lower
+// case, abbreviated, with version and group, and in a list separated by commas.
 func (j *judge) resource(word Word, _ Command) error {
 	text, isKnown := word.Known()
 	if !isKnown {
@@ -402,8 +402,8 @@ func (j *judge) resource(word Word, _ Command) error {
 	return nil
 }
 
-// exec judges the command of find -exec once for each root directory of the search. It replaces {} with an unknown
-// path below that root.
+// exec judges the command of find -exec once for each directory in which find starts. It replaces {} with an unknown
+// path below that directory.
 func (j *judge) exec(words, roots []Word, command Command) error {
 	if strings.Contains(string(words[0]), "{}") {
 		return unclear("a program that find names", "write the program's name")

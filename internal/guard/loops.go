@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// loop reads the body of a loop once, for all of its rounds. Variables that the body sets are unknown. If the body
-// changes the directory, loop reads the body again with an unknown directory.
+// loop reads the body of a loop once for all rounds. While it reads, the variables that the body sets are unknown. If
+// the body changes the directory, loop reads the body again with an unknown directory.
 func (s *shell) loop(body []*syntax.Stmt) error {
 	s.forget(body)
 	round := s.fork()
@@ -96,23 +96,23 @@ func (s *shell) positional() []Word {
 	return s.args
 }
 
-// setters lists builtins that may set variables or parameters. The arguments of such a builtin name the variables.
+// setters lists builtins that can set variables or positional parameters, depending on their arguments.
 var setters = []string{"read", "unset", "set", "command", "builtin"}
 
-// changes collects the variables that statements may set.
+// changes collects the variables that statements can set.
 type changes struct {
 	shell *shell
-	// numbers holds variables that are set only to integers. texts holds variables that may be set to any text. If
-	// every variable may be set, everything is true.
+	// numbers holds variables that the statements set only to integers. texts holds variables that the statements can
+	// set to any text. If the statements can set every variable, everything is true.
 	numbers, texts map[string]bool
 	everything     bool
-	// arguments is set if the positional parameters may change.
+	// arguments is set if the positional parameters can change.
 	arguments bool
 	// functions holds the functions whose bodies were visited.
 	functions map[string]bool
 }
 
-// forget marks as unknown all variables that the statements may set, directly or in functions.
+// forget marks as unknown all variables that the body can set, directly or in functions.
 func (s *shell) forget(body []*syntax.Stmt) {
 	c := &changes{shell: s, numbers: map[string]bool{}, texts: map[string]bool{}, functions: map[string]bool{}}
 	for _, stmt := range body {
@@ -137,7 +137,7 @@ func (s *shell) forget(body []*syntax.Stmt) {
 	}
 }
 
-// see records the variables that a node may set. It is the visitor for syntax.Walk.
+// see records the variables that a node of the syntax tree can set. forget passes this function to syntax.Walk.
 func (c *changes) see(node syntax.Node) bool {
 	switch n := node.(type) {
 	case *syntax.Assign:
@@ -145,7 +145,7 @@ func (c *changes) see(node syntax.Node) bool {
 	case *syntax.WordIter:
 		c.texts[n.Name.Value] = true
 	case *syntax.FuncDecl:
-		if c.shell.funcs[n.Name.Value] != n.Body { // a call may mean another function in a later round
+		if c.shell.funcs[n.Name.Value] != n.Body { // in a later round a call can mean another function
 			c.shell.funcs[n.Name.Value] = nil
 		}
 	case *syntax.ParamExp: // ${x:=y}
@@ -183,8 +183,8 @@ func (c *changes) number(expression syntax.ArithmExpr) {
 	}
 }
 
-// call records the variables that a command may set. It counts every variable that an argument names, because read and
-// unset change such variables. For a call of a function it visits the function's body.
+// call records the variables that a command can set. It records every variable that an argument names, because read and
+// unset change the variables in their arguments. If the command calls a function, call visits the function's body, too.
 func (c *changes) call(n *syntax.CallExpr) {
 	var words []string
 	fixed := true

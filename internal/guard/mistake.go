@@ -34,8 +34,8 @@ func malformed(err error) error {
 	return &PolicyError{line, problem}
 }
 
-// DescribeYAML describes an error of the YAML library in one sentence. The result line is the line of the error in the
-// file; 0 if it is unknown.
+// DescribeYAML describes an error of the YAML library in one sentence. It also returns the line of the error in the
+// file; 0 if the line is unknown.
 func DescribeYAML(err error) (line int, problem string) {
 	if wrong, is := errors.AsType[*yaml.TypeError](err); is {
 		return wrong.Token.Position.Line, fmt.Sprintf("%s %q is there, where %s is needed",
@@ -94,7 +94,8 @@ func within(err error, steps ...any) error {
 	return &mistake{steps, err}
 }
 
-// located converts an error of check to a PolicyError with the line of the mistake.
+// located converts an error of Policy.check to a PolicyError. If the error has a path in the policy, the PolicyError
+// has the line of that path in the text.
 func located(text []byte, err error) error {
 	found := &PolicyError{Problem: err.Error()}
 	at, is := errors.AsType[*mistake](err)
@@ -109,7 +110,8 @@ func located(text []byte, err error) error {
 	return found
 }
 
-// lineOf follows path through the document. It returns the line of the last node that exists.
+// lineOf follows the path through the document, as far as the nodes exist. It returns the line of the last node that it
+// found.
 func lineOf(root ast.Node, path []any) int {
 	anchors := anchored{}
 	ast.Walk(anchors, root)
@@ -125,8 +127,8 @@ func lineOf(root ast.Node, path []any) int {
 	return line
 }
 
-// below returns the child of node under a key or index, and the child's line. A single use may be written without a
-// list. So for index 0 of a mapping below returns the mapping itself.
+// below returns the child of a node under a key or list index, and the line of that child. A policy can give a single
+// use without a list. So for a mapping and the index 0 it returns the mapping itself.
 func below(node ast.Node, step any) (next ast.Node, line int) {
 	switch in := node.(type) {
 	case *ast.MappingNode:

@@ -11,7 +11,7 @@ import (
 )
 
 // never refuses commands that match a rule of the policy's never list. A rule does not describe the whole command line
-// of a program, so the rule matches loosely. For example, an option counts in any position, alone or combined with
+// of a program, so it is compared loosely. For example, an option matches in any position, alone or combined with
 // others.
 func (j *judge) never(name string, command Command) error {
 	for _, rule := range j.policy.Never {
@@ -42,8 +42,9 @@ func (n Never) matches(j *judge, command Command) bool {
 	return true
 }
 
-// hasCommand reports whether the words of the subcommand occur among the arguments in the same order. The hole anyWords
-// counts as the missing words. If an argument outside of the subcommand precedes the hole, the hole does not count.
+// hasCommand reports whether the words of the rule's subcommand occur in this order among the arguments. The hole
+// anyWords stands for all words that are still missing, unless an argument that is not part of the subcommand precedes
+// it.
 func (n Never) hasCommand(words []Word) bool {
 	wanted := strings.Fields(strings.ToLower(n.Command))
 	others := false
@@ -62,8 +63,8 @@ func (n Never) hasCommand(words []Word) bool {
 	return len(wanted) == 0
 }
 
-// hasFlag reports whether an option is among the words in front of "--". A long option may be abbreviated. A short
-// option may be combined with others. The hole anyWords counts as the option.
+// hasFlag reports whether an option is among the words in front of "--". A long option can be abbreviated, and a short
+// option can be combined with others. The hole anyWords counts as the option, because it could be any option.
 func hasFlag(words []Word, name string) bool {
 	for _, word := range words {
 		text := word.Start()
@@ -106,8 +107,8 @@ func hasArgument(j *judge, patterns []string, word, dir Word) bool {
 	})
 }
 
-// mayBecome reports whether a text matches a pattern. If the text has holes, mayBecome reports whether the text matches
-// for some content of the holes.
+// mayBecome reports whether a text matches a pattern. A text with holes matches if some content of the holes could make
+// it match.
 func mayBecome(pattern, text string) bool {
 	known := Word(text).Start()
 	if known == text && strings.HasPrefix(pattern, "/") {
@@ -122,8 +123,8 @@ func mayBecome(pattern, text string) bool {
 }
 
 // anything judges a command of a tier with anything: true. It allows every command that Tier 2 may run. Any other
-// command must meet three conditions. It must not name a port of the supervisor. It must not name a private or
-// protected file, unless Tier 1 may run the command. It must not appear to run a command of the never list.
+// command must not do three things: name a port of the supervisor, name a private or protected file, or appear to run a
+// command of the never list. A command that Tier 1 may run is permitted to name a private or protected file.
 func (j *judge) anything(name string, command Command) error {
 	if j.asTier(2, name, command) == nil {
 		return nil
@@ -155,9 +156,9 @@ func (j *judge) asTier(tier int, name string, command Command) error {
 	return err
 }
 
-// within looks for commands in the arguments of a program that the policy does not know. If an argument names a program
-// of the never list, within checks this argument and all later arguments as a command. It also checks arguments that
-// may be scripts, and a script on the standard input.
+// within looks for forbidden commands in the arguments of a command. If an argument names a program of the never list,
+// within checks this argument and all later arguments as a command. It also checks arguments that could be scripts, and
+// a script on the standard input.
 func (j *judge) within(command Command) error {
 	for i, word := range command.Words[1:] {
 		text, known := word.Known()
@@ -238,8 +239,8 @@ func (j *judge) doors(word Word) error {
 	return nil
 }
 
-// wrappedCommand judges the command inside of a command, such as COMMAND in "timeout 5 COMMAND". If the policy's uses
-// of the outer program describe no inner command, wrappedCommand returns nil.
+// wrappedCommand judges the command inside another command, such as COMMAND in "timeout 5 COMMAND". It returns nil if,
+// according to the policy, the outer program runs no other command.
 func (j *judge) wrappedCommand(name string, command Command) error {
 	uses := j.policy.Programs[name]
 	for i := range uses {

@@ -13,7 +13,8 @@ import (
 type Place struct {
 	// Work lists the directories that the agent works in.
 	Work []string
-	// Worktree describes the git worktree that contains Work; nil if the supervisor has made no worktree for Work.
+	// Worktree describes the git worktree that contains the directories in Work. It is nil if the supervisor has made
+	// no worktree.
 	Worktree *Worktree
 	// Dir is the directory in which commands start. If it is empty, commands start in the first directory of Work.
 	Dir string
@@ -25,7 +26,7 @@ type Place struct {
 	// Variables is the environment of the commands.
 	Variables map[string]string
 	// Own lists the supervisor's files and directories, which agents may not use. Each is listed twice: by its
-	// configured name, and with symbolic links resolved. Agents may use Work, Home and Temp even if Work, Home and Temp
+	// configured name, and with symbolic links resolved. Agents may nevertheless use Work, Home and Temp, even if these
 	// lie within the supervisor's directories.
 	Own []string
 	// Doors lists the supervisor's ports, to which agents may not connect.
@@ -51,14 +52,14 @@ func (j *judge) environmentIn(dir string) Environment {
 // secretName matches names of variables whose values are credentials.
 var secretName = regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASSW|CREDENTIAL|_PAT\b)`)
 
-// matches reports whether a shell pattern may match a file.
+// matches reports whether a shell pattern can match a file.
 func (j *judge) matches(pattern string) bool {
 	paths, complete := j.files.Match(pattern, 1)
 	return j.remote || !complete || len(paths) > 0
 }
 
-// at returns the absolute path that a word names for a command in dir. The path is not cleaned. The path has holes for
-// the parts that a pattern matches.
+// at returns the absolute path that a word names for a command with the working directory dir. The path can contain
+// ".." and double slashes. Where the word has a pattern, the path has a hole.
 func (j *judge) at(word, dir Word) (string, error) {
 	if word == "" {
 		return "", denied("the name of a file is empty")
@@ -96,14 +97,14 @@ func (j *judge) readable() []string {
 	return names
 }
 
-// list accepts paths that the tier may list, even if it may not read them: every path that is neither private nor
-// secret.
+// list accepts paths that the tier may list: every path that is neither private nor secret. The tier may list paths
+// that it may not read.
 func (j *judge) list(path string) error {
 	return j.reach(path, []string{"/"}, j.secret)
 }
 
-// readTree accepts a directory if the tier may read every file below it. It ignores files for which leaveOut returns
-// true.
+// readTree accepts a directory if the tier may read every file below it. It ignores the files for which the function
+// leaveOut returns true, because the program skips them.
 func (j *judge) readTree(path string, leaveOut func(string) bool) error {
 	if err := j.read(path); err != nil {
 		return err
@@ -151,8 +152,8 @@ func (j *judge) asked(path string) bool {
 	return err == nil && !slices.ContainsFunc(paths, func(one string) bool { return !slices.Contains(j.place.Asked, one) })
 }
 
-// source accepts a file to copy. The tier must be allowed to read the file. The file must not be protected, because the
-// copy has the same name.
+// source accepts a file to copy. The tier must be permitted to read the file. A protected file is refused, because its
+// copy would have the same name.
 func (j *judge) source(path string) error {
 	if err := j.read(path); err != nil {
 		return err
@@ -160,8 +161,8 @@ func (j *judge) source(path string) error {
 	return j.protected(filepath.Clean(path))
 }
 
-// plain accepts a file to read. It refuses a directory, because some programs then open a file in the directory
-// instead.
+// plain accepts a file to read. It refuses a directory with files in it, because some programs would open one of these
+// files instead.
 func (j *judge) plain(path string) error {
 	if paths, _ := j.files.Match(strings.TrimSuffix(path, "/")+"/*", 1); len(paths) > 0 && !strings.ContainsAny(path, holes) {
 		return denied("%s is a directory: name the file", path)
@@ -195,8 +196,8 @@ func (j *judge) writePlain(path string) error {
 	return j.write(path)
 }
 
-// reach checks a path, both as written and resolved. The path must not be one of the supervisor's files, and the
-// function refuse must accept it. The resolved path must be below one of the roots.
+// reach checks a path, both as written and with symbolic links resolved. The path must not be private, and the function
+// refuse must accept it. Unless the tier has anything: true, the resolved path must also be below one of the roots.
 func (j *judge) reach(path string, roots []string, refuse func(path string) error) error {
 	paths, err := j.resolve(path)
 	if err != nil {
@@ -223,8 +224,8 @@ func (j *judge) reach(path string, roots []string, refuse func(path string) erro
 }
 
 // resolve returns several paths for one path. The first is the path as written. The second is the path with symbolic
-// links resolved. If the path has a pattern, the paths of the matching files follow. For a command on another host the
-// first two paths are equal.
+// links resolved. If the path contains a pattern, the paths of the files that match the pattern follow. For a command
+// on another host the first two paths are equal.
 func (j *judge) resolve(path string) ([]string, error) {
 	for _, device := range []string{"/dev/tcp", "/dev/udp"} {
 		if strings.HasPrefix(path, device) {
@@ -259,8 +260,8 @@ func (j *judge) resolve(path string) ([]string, error) {
 }
 
 var (
-	// runs matches several consecutive stars (as holes). bash reads them as one star. In doublestar, ** would also
-	// match files in subdirectories.
+	// runs matches several holes in a row that each stand for a star. bash reads several stars as one star. For
+	// doublestar, two stars also match files in subdirectories.
 	runs = regexp.MustCompile("([\x02\x03])[\x02\x03]+")
 	// shellPattern converts the pattern holes of a word to patterns of doublestar.
 	shellPattern = strings.NewReplacer("\x02", "*", "\x03", "*", "\x04", "**")
@@ -299,8 +300,8 @@ func (j *judge) roots(names []string) []string {
 	return roots
 }
 
-// private refuses the supervisor's own files and the policy's private files. Some private files show the memory and
-// environment of processes.
+// private refuses the supervisor's own files and the policy's private files. Private files include some that show the
+// memory and the environment of processes.
 func (j *judge) private(path string) error {
 	if j.own(path) || matchesAny(j.policy.Private, path) {
 		return &DeniedError{Rule: "private", Reason: Word(path).String() + " is for no agent"}
@@ -308,15 +309,15 @@ func (j *judge) private(path string) error {
 	return nil
 }
 
-// own reports whether a path belongs to the supervisor. The agent's directories may lie within the supervisor's
-// directories, or the reverse. The innermost directory that contains the path decides.
+// own reports whether a path belongs to the supervisor. The agent's directories can lie within the supervisor's
+// directories, and the supervisor's within the agent's. So the innermost directory that contains the path decides.
 func (j *judge) own(path string) bool {
 	mine := j.nearest(path, j.place.Own)
 	return mine > 0 && mine > j.nearest(path, j.roots(append([]string{".", "~", "$TMPDIR"}, j.origin()...)))
 }
 
-// nearest returns the length of the path of the longest directory in dirs that contains path. If no directory contains
-// it, nearest returns 0.
+// nearest finds the innermost directory in dirs that contains the path, and returns the length of the directory's own
+// path. If no directory contains the path, nearest returns 0.
 func (j *judge) nearest(path string, dirs []string) int {
 	longest := 0
 	for _, dir := range dirs {
@@ -327,7 +328,7 @@ func (j *judge) nearest(path string, dirs []string) int {
 	return longest
 }
 
-// secret refuses files that may hold secrets, unless the tier has anything: true.
+// secret refuses files that possibly hold secrets, unless the tier has anything: true.
 func (j *judge) secret(path string) error {
 	if j.limits().Anything || !j.isSecret(path) {
 		return nil
@@ -345,8 +346,9 @@ func (j *judge) protected(path string) error {
 	return nil
 }
 
-// matchesAny reports whether one of the patterns matches a path. A hole counts as an ordinary character, because
-// resolve has looked up the files that the hole matches. On another host resolve refuses holes.
+// matchesAny reports whether one of the patterns matches a path. A hole in the path counts as an ordinary character,
+// because resolve returns the files that the hole matches as further paths. For a command on another host, resolve
+// refuses holes.
 func matchesAny(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, path) })
 }

@@ -15,7 +15,7 @@ import (
 type Policy struct {
 	// Version is the version of the file's format: 1.
 	Version int `yaml:"version"`
-	// Environment lists the variables that may be set for a command. A name that ends in "*" is a prefix.
+	// Environment lists the variables that a script may set for a command. A name that ends in "*" is a prefix.
 	Environment []string `yaml:"environment"`
 	// Directories lists the directories of permitted programs, as absolute paths.
 	Directories []string `yaml:"directories"`
@@ -56,20 +56,20 @@ type Limits struct {
 	Signals bool `yaml:"signals"`
 }
 
-// Uses lists the permitted uses of a program. In the policy file, a single use may be written without a list.
+// Uses lists the permitted uses of a program. In the policy file, a single use can be written without a list.
 type Uses []Use
 
 // Use is one permitted use of a program or subcommand.
 type Use struct {
 	// Tier is the lowest tier that has the use.
 	Tier int `yaml:"tier"`
-	// Before lists options that may be given only in front of the subcommand.
+	// Before lists options that may be given in front of the subcommand, but not after it.
 	Before string `yaml:"before"`
 	// Without lists options that must not be given in front of the subcommand.
 	Without string `yaml:"without"`
 	// Stdin is "nothing" if the use requires an empty standard input, as with < /dev/null.
 	Stdin string `yaml:"stdin"`
-	// Leaves means that the contents of the working directory are unknown after the command.
+	// Leaves means that after the command it is unknown which files the working directory contains.
 	Leaves bool `yaml:"leaves_files_unknown"`
 	// Flags lists the options that may be given, with the types of their values.
 	Flags string `yaml:"flags"`
@@ -77,8 +77,8 @@ type Use struct {
 	Needs string `yaml:"needs"`
 	// Args lists the types of the arguments, in order.
 	Args string `yaml:"args"`
-	// Style is the syntax of the command line. With gnu, options may be anywhere. With posix, options are in front of
-	// the arguments. With words, long options begin with one dash.
+	// Style is the syntax of the command line. With "gnu", options can be anywhere. With "posix", options are in front
+	// of the arguments. With "words", long options begin with one dash.
 	Style string `yaml:"style"`
 	// Commands maps names of subcommands to their uses. A key such as "a, b" names two subcommands with the same uses.
 	Commands map[string]Uses `yaml:"commands"`
@@ -92,8 +92,8 @@ type Use struct {
 	// In limits the working directory. "work" requires one of the agent's working directories. "repository" also
 	// requires that the directory's git configuration runs no program.
 	In string `yaml:"in"`
-	// AnyOption permits every option. Use AnyOption for programs without harmful options. With AnyOption, a word whose
-	// text is unknown is accepted, too, although it may be an option.
+	// AnyOption permits every option, and is for programs without harmful options. It also permits a word whose text is
+	// unknown, although the word could be an option.
 	AnyOption bool `yaml:"any_option"`
 
 	form *form
@@ -109,7 +109,8 @@ type Never struct {
 	Flags string `yaml:"flags" json:"flags,omitempty"`
 	// Args lists patterns. If the list is not empty, the rule applies only if an argument matches one of the patterns.
 	Args []string `yaml:"args" json:"args,omitempty"`
-	// With lists further patterns. If the list is not empty, an argument must also match one of these patterns.
+	// With lists further patterns. If the list is not empty, the rule applies only if an argument also matches one of
+	// these patterns.
 	With []string `yaml:"with" json:"with,omitempty"`
 }
 
@@ -146,7 +147,7 @@ func (p *Policy) Runs(tier int, program string) bool {
 	return p.Tiers[tier].Anything || slices.ContainsFunc(p.Programs[program], func(use Use) bool { return use.reaches(tier) })
 }
 
-// reaches reports whether a tier has the use, or has a subcommand of the use.
+// reaches reports whether a tier is granted the use, or a use of one of its subcommands.
 func (u *Use) reaches(tier int) bool {
 	if u.Tier != 0 && u.Tier <= tier {
 		return true
@@ -201,7 +202,7 @@ func (p *Policy) checkPatterns() error {
 	return nil
 }
 
-// compile compiles the uses. Subcommands inherit settings from their program.
+// compile compiles the uses and their subcommands. Each subcommand inherits settings from the use above it.
 func (u Uses) compile(above *Use) error {
 	for i := range u {
 		use := &u[i]

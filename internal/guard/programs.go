@@ -16,8 +16,8 @@ var (
 )
 
 // checkAWK accepts an AWK program that computes and prints, and does nothing else. It does not parse the program. It
-// refuses > and | after a print, but normally accepts these characters within strings. If a slash or # follows the
-// print, strings cannot be recognized, and > and | are also refused within strings.
+// refuses > and | after a print, except within strings. If a slash or # follows the print, it cannot recognise strings.
+// It then also refuses > and | within strings.
 func checkAWK(text string) error {
 	text = strings.ReplaceAll(text, "\\\n", "")
 	if found := awkForbidden.FindString(text); found != "" {
@@ -128,8 +128,8 @@ func (s *sedScript) command() error {
 }
 
 // line reads a command whose argument extends to the end of the line or of the script. In some versions of sed, a label
-// also ends at a blank, a semicolon or a closing brace. So line ends a label at these characters, too. The text after
-// the label is then checked as commands.
+// also ends at a blank, a semicolon or a closing brace. So line ends a label at these characters, and the text after
+// the label is checked as commands.
 func (s *sedScript) line(c byte) error {
 	switch c {
 	case '#':
@@ -186,8 +186,8 @@ func (s *sedScript) addresses() error {
 	}
 }
 
-// part reads text up to the delimiter. A delimiter within a bracket expression is refused, because only some versions
-// of sed end the text there.
+// part reads text up to the delimiter. It refuses a delimiter within a bracket expression, because some versions of sed
+// end the text there and others do not.
 func (s *sedScript) part(delimiter byte) bool {
 	if delimiter == 0 || delimiter == '\n' || delimiter == '\\' {
 		return false

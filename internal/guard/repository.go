@@ -10,8 +10,8 @@ import (
 )
 
 // harmlessGit lists keys of git's configuration that run no program and redirect nothing (git-config(1)). The guard
-// refuses git in a repository whose configuration has any other key. Such a key could configure a filter, textconv,
-// fsmonitor or an ssh command.
+// refuses git in a repository whose configuration has another key, apart from the exceptions in the function harmless.
+// Other keys could configure a filter, textconv, fsmonitor or an ssh command.
 var harmlessGit = []string{
 	"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase", "core.precomposeunicode",
 	"core.symlinks", "core.autocrlf", "core.eol", "core.safecrlf", "core.quotepath", "core.abbrev", "core.sharedrepository",
@@ -67,10 +67,10 @@ func (j *judge) configured(dir Word) error {
 	return nil
 }
 
-// gitConfigurations returns the paths of the configuration files that git may read in a directory and in all
-// directories above it. The files may not exist. gitConfigurations fails in three cases: .git leads out of the working
-// directory, .git is a file that does not belong to the session's own worktree, or a directory looks like a bare
-// repository.
+// gitConfigurations returns the paths of the configuration files that git could read in a directory and in all
+// directories above it. The files need not exist. It fails if a .git is a link to a place outside of the working
+// directory. It fails if a .git is a file that does not belong to the session's own worktree. It also fails if a
+// directory looks like a bare repository.
 func (j *judge) gitConfigurations(at string) (files []string, err error) {
 	for ; ; at = filepath.Dir(at) {
 		repository := filepath.Join(at, ".git")
@@ -96,8 +96,8 @@ func (j *judge) gitConfigurations(at string) (files []string, err error) {
 	}
 }
 
-// HarmfulGit returns a harmful setting of a git configuration; "" if there is none. A setting is harmful if the setting
-// may run a program, or cannot be read.
+// HarmfulGit returns the first harmful setting of a git configuration; "" if there is none. A setting is harmful if it
+// is not known to be harmless, or if its line cannot be read.
 func HarmfulGit(content string) string {
 	section := ""
 	for line := range strings.Lines(content) {

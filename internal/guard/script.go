@@ -10,7 +10,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Command is a simple command that a script may run: a program with its arguments.
+// Command is a simple command that a script can run: a program with its arguments.
 type Command struct {
 	// Words holds the program and its arguments. There is at least one word.
 	Words []Word
@@ -32,7 +32,7 @@ type Access struct {
 	Write bool
 	// Enter means that the shell changes into the directory Path, and opens no file.
 	Enter bool
-	// Dir is the working directory, from which a relative Path starts.
+	// Dir is the working directory of the shell. A relative Path starts there.
 	Dir Word
 }
 
@@ -60,7 +60,7 @@ type Visitor interface {
 	Open(access Access) error
 }
 
-// UnclearError reports a part of a script. The effect of this part cannot be determined before the script runs.
+// UnclearError reports a part of a script whose effect cannot be determined before the script runs.
 type UnclearError struct {
 	// What names the part of the script.
 	What string
@@ -81,7 +81,8 @@ func unclear(what, instead string) error { return &UnclearError{what, instead} }
 const (
 	// maxScript limits the length of a script in bytes.
 	maxScript = 64 << 10
-	// maxSteps limits the statements that are read, counting each round of a loop and each function call.
+	// maxSteps limits the number of statements that the guard reads. It counts a statement again for each round of a
+	// loop and for each call of a function.
 	maxSteps = 5_000
 	// maxDepth limits the nesting of functions, of scripts within scripts and of quotations.
 	maxDepth = 20
@@ -91,7 +92,7 @@ const (
 type Environment struct {
 	// Dir is the working directory.
 	Dir string
-	// Variables maps variables of the environment to their known values. The environment may have further variables.
+	// Variables maps variables of the environment to their known values. The environment can have further variables.
 	Variables map[string]string
 	// Exported reports whether a variable is in the environment of the agent. If a script sets such a variable, the
 	// programs that the script starts get the new value.
@@ -106,10 +107,10 @@ type Environment struct {
 	Secret func(name string) bool
 }
 
-// Walk reads a bash script. It passes to visitor every command that the script may run, and every file that the
-// script's shell may open. It follows lists, pipes, loops, branches, functions, substitutions and here-documents. It
-// reads both sides of a branch. It returns an *UnclearError for a part whose effect cannot be determined, or the
-// visitor's error.
+// Walk reads a bash script. It passes every command that the script can run, and every file that the script's shell can
+// open, to the visitor. It follows lists, pipes, loops, branches, functions, substitutions and here-documents. It reads
+// both sides of a branch. It returns an *UnclearError for a part whose effect cannot be determined, or the visitor's
+// error.
 func Walk(script string, env Environment, visitor Visitor) error {
 	w := &walk{visitor: visitor, env: env}
 	s := &shell{
@@ -150,7 +151,7 @@ func (s *shell) stmts(stmts []*syntax.Stmt) error {
 		if err := s.stmt(stmt); err != nil {
 			return err
 		}
-		if s.dir != dir && !s.strict && !s.env.Hopeful && !endsOtherwise(stmt) { // the cd may have failed
+		if s.dir != dir && !s.strict && !s.env.Hopeful && !endsOtherwise(stmt) { // the cd possibly failed
 			s.dir = Word(anyText)
 		}
 	}
@@ -206,7 +207,7 @@ func (s *shell) stmt(stmt *syntax.Stmt) error {
 	return err
 }
 
-// mergesErrors reports whether a redirection may put another stream on the standard output.
+// mergesErrors reports whether a redirection can add another stream, such as the standard error, to the standard output.
 func mergesErrors(redirects []*syntax.Redirect) bool {
 	return slices.ContainsFunc(redirects, func(r *syntax.Redirect) bool { return r.Op == syntax.DplOut })
 }
@@ -295,7 +296,7 @@ func (s *shell) pipe(c *syntax.BinaryCmd) error {
 		return err
 	}
 	if right.stdin = left.output; c.Op == syntax.PipeAll || !readsAll(c.Y) {
-		right.stdin = Anything // the pipe also carries standard error, or several commands may share the input
+		right.stdin = Anything // the pipe also carries standard error, or several commands can share the input
 	}
 	stdin := right.stdin
 	if err := right.stmt(c.Y); err != nil {
@@ -308,7 +309,8 @@ func (s *shell) pipe(c *syntax.BinaryCmd) error {
 }
 
 // readsAll reports whether the right side of a pipe reads all of the pipe's text, and leaves none to a later command.
-// This is true for a command without input redirections, and for a loop around read.
+// It returns true for a command without input redirections, and for a loop around read. For a further pipe it checks
+// that pipe's left side.
 func readsAll(stmt *syntax.Stmt) bool {
 	for _, redirect := range stmt.Redirs {
 		if redirect.Op != syntax.RdrOut && redirect.Op != syntax.AppOut && redirect.Op != syntax.DplOut {
@@ -334,7 +336,8 @@ func readsAll(stmt *syntax.Stmt) bool {
 var functionName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 
 // declareFunction records a function. It refuses a function that could replace a program. It also refuses a function
-// that is declared twice or under a condition, because the meaning of a call would be unclear.
+// that is declared twice, or not at the top level of the script. It would be unclear which body a call of such a
+// function runs.
 func (s *shell) declareFunction(c *syntax.FuncDecl, top bool) error {
 	name := c.Name.Value
 	_, again := s.funcs[name]
@@ -385,7 +388,7 @@ func (s *shell) caseClause(c *syntax.CaseClause) error {
 			}
 		}
 		branch := s.fork()
-		branch.join(branches...) // the previous item may fall through
+		branch.join(branches...) // the previous item can fall through
 		if err := branch.stmts(item.Stmts); err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func (s *shell) nested(read func() error) error {
 	return read()
 }
 
-// fork returns a copy of the shell. The copy is for a subshell, or for a branch that may not be taken.
+// fork returns a copy of the shell. The copy is for a subshell, or for a branch that the script possibly does not take.
 func (s *shell) fork() *shell {
 	copied := *s
 	copied.top = false
@@ -59,8 +59,8 @@ func (s *shell) fork() *shell {
 	return &copied
 }
 
-// join merges the states of the branches into the shell. If a value differs between the branches, the value becomes
-// unknown.
+// join merges the states of branches of the script into the shell. A variable, or the directory, becomes unknown if its
+// value differs between the branches.
 func (s *shell) join(branches ...*shell) {
 	for _, b := range branches {
 		s.joinVariables(b)
@@ -92,8 +92,8 @@ func (s *shell) joinVariables(branch *shell) {
 	}
 }
 
-// union returns the hole for a value that is either a or b. If a and b are both numbers, this is the hole for a number.
-// In all other cases it is the hole for any text.
+// union returns the hole for a value that is either a or b. For two numbers this is the hole for a number. In all other
+// cases it is the hole for any text.
 func union(a, b Word) Word {
 	if a.isNumber() && b.isNumber() {
 		return Word(anyNumber)

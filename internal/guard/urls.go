@@ -12,9 +12,9 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Door is a host and port of the supervisor: Temporal, its Web UI, the database or a worker. Not every name of the
-// supervisor's host is known. So agents may not connect to the port on any host. If the port is 80 or 443, agents may
-// connect to this port on all hosts but Host.
+// Door is a host and port of the supervisor: Temporal, its Web UI, the database or a worker. The guard does not know
+// every name of the supervisor's host, so agents may not connect to the port on any host. Ports 80 and 443 are an
+// exception: agents may connect to them on every host except Host.
 type Door struct {
 	Host string
 	Port int

@@ -34,25 +34,25 @@ func (w Word) Start() string {
 	return string(w)
 }
 
-// Many reports whether bash may expand the word to no word or to several words.
+// Many reports whether bash can expand the word to no word or to several words.
 func (w Word) Many() bool {
 	return strings.ContainsAny(string(w), string([]byte{anyWords, anyNames, anyBelow, anyItems}))
 }
 
-// MayBeOption reports whether a program may read the word as an option. If the word expands to several words, any of
-// these words may be the option.
+// MayBeOption reports whether a program could read the word as an option. If the word expands to several words, any of
+// these words could be the option.
 func (w Word) MayBeOption() bool {
 	switch start := w.Start(); {
 	case strings.HasPrefix(start, "-"):
 		return true
 	case strings.ContainsRune(string(w), anyWords):
-		return true // a later word may begin with a dash
+		return true // a later word can begin with a dash
 	case start != "":
 		return false
 	case w == Word(anyItem) || w == Word(anyItems):
 		return false
 	default:
-		return w != "" // a number may be negative
+		return w != "" // a number can be negative
 	}
 }
 

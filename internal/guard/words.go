@@ -54,8 +54,8 @@ func (s *shell) fields(word *syntax.Word) ([]Word, error) {
 	return []Word{text}, nil
 }
 
-// isLiteral reports whether bash leaves a word with brackets, such as containers[0], unchanged. Bash does so if no file
-// matches the word. The word must have no other special characters.
+// isLiteral reports whether bash leaves a word with brackets, such as containers[0], unchanged. bash does so if no file
+// matches the word, and if the word has no other special characters.
 func (s *shell) isLiteral(raw string) bool {
 	dir, known := s.dir.Known()
 	if !known || s.env.Matches == nil || !strings.Contains(raw, "[") || strings.ContainsAny(raw, "*?{}~\\") {
@@ -64,9 +64,8 @@ func (s *shell) isLiteral(raw string) bool {
 	return !s.env.Matches(dir + "/" + raw)
 }
 
-// list expands a word that consists of the positional parameters, an array, or a variable, and of nothing else. It
-// splits the value of a variable at blanks, tabs and line breaks. For all other words, and for unknown values, it
-// returns false.
+// list expands a word that consists of nothing but the positional parameters, an array or a variable. It splits the
+// value of a variable at blanks, tabs and line breaks. For all other words, and for unknown values, it returns false.
 func (s *shell) list(part syntax.WordPart) ([]Word, bool) {
 	quoted := false
 	if q, ok := part.(*syntax.DblQuoted); ok && len(q.Parts) == 1 {
@@ -132,7 +131,7 @@ func (s *shell) text(word *syntax.Word) (Word, error) {
 type context int
 
 const (
-	unquoted context = iota // may be split into words and matched against file names
+	unquoted context = iota // can be split into words and matched against file names
 	single                  // one word, without quotes
 	quoted                  // one word, in double quotes
 )

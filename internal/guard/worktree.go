@@ -12,7 +12,7 @@ type Worktree struct {
 	// Top is the worktree's top directory.
 	Top string
 	// Origin is the directory that the worktree replaces. The agent may read Origin, but may not change it. In Origin
-	// the agent may also run commands that act on services by the files of a directory.
+	// the agent may also run commands such as docker compose, which act on services and use the files of a directory.
 	Origin string
 	// GitDir is the directory with git's files for this worktree. Common is the directory with the configuration and
 	// the objects of the whole repository.
@@ -30,9 +30,9 @@ func (j *judge) origin() []string {
 
 // inWorkOf accepts the working directory of a use with "in: work".
 //
-// A use that changes something uses the files of a directory to act on services, as docker compose does. Compose
-// derives the name of a project from the directory. So in a worktree Compose would start a second copy of the services.
-// Therefore such a use is granted only in the directory from which the worktree was made.
+// If the session has a worktree, uses that change something are granted only in the directory from which the worktree
+// was made. An example is docker compose, which derives the name of a project from the directory. In the worktree it
+// would start a second copy of the services.
 func (j *judge) inWorkOf(use *Use, dir Word) error {
 	switch {
 	case j.place.Worktree == nil:
@@ -47,8 +47,8 @@ func (j *judge) inWorkOf(use *Use, dir Word) error {
 	return err
 }
 
-// inRepositoryOf accepts the working directory of a use with "in: repository". In the directory from which the worktree
-// was made, inRepositoryOf refuses uses that change something.
+// inRepositoryOf accepts the working directory of a use with "in: repository". A use that changes something is refused
+// in the directory from which the worktree was made.
 func (j *judge) inRepositoryOf(use *Use, dir Word) error {
 	if j.place.Worktree != nil && use.Tier <= 1 && j.inOneOf(j.origin(), dir) == nil {
 		return j.configured(dir)
@@ -56,9 +56,9 @@ func (j *judge) inRepositoryOf(use *Use, dir Word) error {
 	return j.inRepository(dir)
 }
 
-// ownWorktree returns the paths of git's configuration files for the session's worktree. The parameter repository is
-// the path of a .git. If this is not the .git of the session's worktree, ownWorktree returns false. If an agent has
-// changed the files that lead git to its configuration, ownWorktree fails.
+// ownWorktree returns the paths of git's configuration files for the session's worktree. The argument repository is the
+// path of a .git. If this .git does not belong to the session's worktree, ownWorktree returns false. If an agent has
+// changed the files by which git finds its configuration, ownWorktree fails.
 func (j *judge) ownWorktree(repository string) (files []string, is bool, err error) {
 	tree := j.place.Worktree
 	if tree == nil || repository != filepath.Join(tree.Top, ".git") {
@@ -72,8 +72,8 @@ func (j *judge) ownWorktree(repository string) (files []string, is bool, err err
 	}, true, nil
 }
 
-// Check returns an error if somebody has changed the files that lead git from the worktree to the repository. The
-// function readFile reads a whole file.
+// Check returns an error if the files by which git finds the repository of the worktree have been changed. The function
+// readFile reads a whole file.
 func (w *Worktree) Check(readFile func(string) ([]byte, error)) error {
 	for _, link := range []struct{ file, content string }{
 		{filepath.Join(w.Top, ".git"), "gitdir: " + w.GitDir},

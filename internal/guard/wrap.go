@@ -66,8 +66,8 @@ func (j *judge) env(command Command) error {
 	return j.run(command)
 }
 
-// xargsWords returns the words of the command that xargs runs. With -I, and without -n or -L, the input replaces the
-// mark, which is usually {}. In all other cases the input is appended.
+// xargsWords returns the words of the command that xargs runs. Normally the input is appended to the command. With -I,
+// and without -n or -L, the input replaces the mark, which is usually {}.
 func xargsWords(words []Word, got given, stdin Output) []Word {
 	several, one := Word(anyWords), Word(anyText)
 	if stdin == Items {
@@ -98,7 +98,7 @@ func (j *judge) script(words []Word, command Command, posix bool) error {
 	if len(words) > 1 {
 		return unclear("arguments of a script", "write them into the script")
 	}
-	if posix { // sh may be another shell than bash: refuse syntax that they interpret differently
+	if posix { // sh can be another shell than bash: refuse syntax that they interpret differently
 		if found := bashOnly.FindString(strings.ReplaceAll(text, "\\\n", "")); found != "" {
 			return unclear(strconv.Quote(found)+" in a script for sh", "use bash -c")
 		}

@@ -6,15 +6,16 @@ import (
 	"unicode"
 )
 
-// The patterns match the end of a secret's name. A name that continues, as in token_count, is not matched.
+// Each pattern matches the end of a secret's name. It does not match a name that continues, as in token_count.
 const (
 	passwordNames = `(?:passw(?:or)?d|passphrase|(?:\b|_|[^\w])(?:pass|pwd))` //nolint:gosec // a pattern
 	tokenNames    = `token`
 	secretNames   = `(?:secret|(?:api|access|private|auth|secret|encryption)[_.-]?key|key-data|credentials?)` //nolint:gosec // a pattern
 )
 
-// assignment returns a pattern for an assignment to a name that ends with one of names. The pattern has groups for the
-// value. A quoted value is in one of the groups from groupQuoted on. A plain value is in groupPlain.
+// assignment returns a pattern for an assignment to a secret's name. The argument names is a pattern for the end of
+// that name. The returned pattern has groups for the assigned value. A quoted value is in one of the groups from
+// groupQuoted on. A value without quotes is in groupPlain.
 func assignment(names string) string {
 	return `(?i)` + names + quotes + `?[ \t]*(=>?|:=?| is )[ \t]*(?:"((?:[^"\\\n]|\\.)+)|\\"([^"\\\n]+)|\\?'([^'\\\n]+)|` +
 		`([^\s"'` + "`" + `,;&<>|)}\]\\][^\s"'` + "`" + `,;&<>|)}\]\\]*)([ \t]+[^\s,;&|#])?)`
@@ -28,12 +29,13 @@ const (
 	groupMore     = 6 // the rest of the line
 )
 
-// minAssigned is the minimum length of a secret in an assignment, in bytes. This minimum can be low, because such a
-// secret is masked only next to its name.
+// minAssigned is the minimum length of an assigned secret, in bytes. It can be low, because such a secret is masked
+// only next to its name.
 const minAssigned = 4
 
-// acceptAssignment reports whether the assigned value is a secret. If the value follows a colon in prose, it must
-// contain a digit or end the line.
+// acceptAssignment reports whether the assigned value is a secret. In prose, other words often follow the name. So a
+// value without quotes after "is" must contain a digit. After a colon, such a value must contain a digit or end the
+// line.
 func acceptAssignment(match []string) bool {
 	operator, plain := match[groupOperator], match[groupPlain]
 	secret := assignedValue(match)
@@ -59,14 +61,14 @@ func assignedValue(match []string) string {
 	return ""
 }
 
-// isCount reports whether a short number is assigned to a name that begins with "token", such as a count of
-// tokens.
+// isCount reports whether an assignment is probably a count of tokens: a short number, assigned to a name that begins
+// with "token".
 func isCount(assigned, content string) bool {
 	digits := strings.IndexFunc(content, func(r rune) bool { return !unicode.IsDigit(r) }) < 0
 	return digits && len(content) < minDigits && strings.HasPrefix(strings.ToLower(assigned), "token")
 }
 
-// placeholder matches values that are written instead of a secret: variables, templates, calls, stars.
+// placeholder matches values that stand in place of a secret: variables, templates, calls and stars.
 var placeholder = regexp.MustCompile(`^(?:\\?\$|<|%[a-z({]|\{\{|\*{3}|\.\.\.|…|x{3,}$|X{3,}$|[-_]+$|os\.|process\.env|env\.|var\.|\w+\()`)
 
 // path matches file paths with several components.
@@ -77,15 +79,15 @@ func isSecretText(text string) bool {
 	return text != "" && !placeholder.MatchString(text) && !path.MatchString(text)
 }
 
-// isSecretName reports whether the end of a name is typical of secrets, as in "db_password".
+// isSecretName reports whether a name ends like the names of secrets, as in "db_password".
 func isSecretName(name string) bool { return nameEnd.MatchString(name) }
 
 var nameEnd = regexp.MustCompile(`(?i)(?:` + passwordNames + `|` + tokenNames + `|` + secretNames + `)$`)
 
-// portAndPath matches a port at the beginning of a text. isPortAndPath reports whether text is a port and a path, such
-// as "8080/x". In a URL such a text looks like a password.
+// portAndPath matches a port at the beginning of a text, alone or in front of a slash.
 var portAndPath = regexp.MustCompile(`^\d{1,5}(?:/|$)`)
 
+// isPortAndPath reports whether text is a port and a path, such as "8080/x". In a URL such a text looks like a password.
 func isPortAndPath(text string) bool {
 	return portAndPath.MatchString(text) && strings.Contains(text, "/")
 }

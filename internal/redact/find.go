@@ -7,15 +7,16 @@ import (
 )
 
 const (
-	// windowBytes is the number of bytes after a keyword that are searched for a secret. The window is short, because
-	// patterns are fast only on short texts. If a window ends within a run without blanks, the window is extended to
-	// the end of the run, up to maxWindow.
+	// windowBytes is the number of bytes from a keyword on that are searched for a secret. The window is short, because
+	// patterns are fast only on short texts. If a window ends within a run without blanks, it is extended to the end of
+	// the run, up to maxWindow.
 	windowBytes = 1 << 10
 	maxWindow   = 64 << 10
-	// overlap is the part of a window that the next window searches again. Without an overlap, the end of a window
-	// could cut a secret in two.
+	// overlap is the number of bytes at the end of a window that the next window searches again. Otherwise the end of a
+	// window could cut a secret in two.
 	overlap = windowBytes / 4
-	// lookBack limits the number of bytes between the beginning of a secret and its keyword.
+	// lookBack is the number of bytes in front of a keyword that are also searched, because a secret can begin before
+	// its keyword.
 	lookBack = 40
 )
 
@@ -38,7 +39,7 @@ func findShapes(text string) []span {
 	return found
 }
 
-// windowEnd returns the end of the window for a keyword. The argument at is the position of the keyword.
+// windowEnd returns the end of the window for a keyword that is at position at in text.
 func windowEnd(text string, at int) int {
 	end := at + windowBytes
 	for end < len(text) && end-at < maxWindow && !isBreak(text[end]) {
@@ -47,7 +48,8 @@ func windowEnd(text string, at int) int {
 	return min(end, len(text))
 }
 
-// appendTo appends the secrets that m matches in window. offset is the position of window in the text.
+// appendTo appends the positions of the secrets that the shape matches in a window of the text. The argument offset is
+// the position of the window in the text.
 func (m *matcher) appendTo(found []span, window string, offset int) []span {
 	if len(m.with) > 0 && !slices.ContainsFunc(m.with, func(part string) bool { return strings.Contains(window, part) }) {
 		return found
@@ -63,8 +65,8 @@ func (m *matcher) appendTo(found []span, window string, offset int) []span {
 	return found
 }
 
-// secretOf returns the position of the secret in a match. The secret is the first group that matched or, if no group
-// matched, the whole match.
+// secretOf returns the position of the secret in a match. The secret is the first group that matched. If no group
+// matched, the secret is the whole match.
 func (m *matcher) secretOf(at []int) (start, end int) {
 	for group := max(m.group, 1); group < len(at)/2; group++ {
 		if at[2*group] >= 0 {
@@ -108,8 +110,8 @@ var pemBegin = regexp.MustCompile(`^-{5}BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK
 // keyBody matches a line of a key.
 var keyBody = regexp.MustCompile(`[A-Za-z0-9+/=]{20}`)
 
-// findPEM returns the positions of the keys in PEM in text. If a key has no last line, its position includes all
-// following text that looks like a key.
+// findPEM returns the positions of the private keys in PEM in a text. If a key has no last line, its position includes
+// all following text that looks like a key.
 func findPEM(text string) []span {
 	var found []span
 	last := 0
@@ -131,7 +133,7 @@ func findPEM(text string) []span {
 	return found
 }
 
-// pemEnd returns the end of a key. The parameter from is the end of the key's first line.
+// pemEnd returns the end of a key in text. The argument from is the end of the key's first line.
 func pemEnd(text string, from int) int {
 	body := text[from:min(len(text), from+maxPEM)]
 	if end := strings.Index(body, "-----END"); end >= 0 {

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// JSON returns document with the secrets in its strings masked. A valid JSON document stays valid and is otherwise
-// unchanged. Any other text is masked in the same way as by Text. If the name of a field ends like the name of a
-// secret, such as "password", the field's whole string value is masked.
+// JSON returns a copy of a JSON document with the secrets in its strings masked. A valid document stays valid and is
+// otherwise unchanged. A document that is not valid is masked in the same way as by Text. If the name of a field ends
+// like the name of a secret, such as "password", the whole string in that field is masked.
 func (r *Redactor) JSON(document []byte) []byte {
 	if document == nil {
 		return nil
@@ -55,11 +55,11 @@ func (r *Redactor) maskField(text string) string {
 	return maskOf(fieldLabel)
 }
 
-// fieldLabel is the mask's label for a value that is recognised by its field's name.
+// fieldLabel is the label in the mask of a secret that was recognised by the name of its field.
 const fieldLabel = "secret"
 
-// stringEnd returns the end of a string in document. The parameter start is the beginning of the string. document must
-// be valid.
+// stringEnd returns the end of the string that begins at position start in the document. The document must be valid
+// JSON.
 func stringEnd(document []byte, start int) int {
 	for at := start + 1; ; at++ {
 		switch document[at] {
@@ -71,13 +71,13 @@ func stringEnd(document []byte, start int) int {
 	}
 }
 
-// isFieldName reports whether a string in document is the name of a field. The parameter end is the end of the string.
+// isFieldName reports whether the string that ends at position end in the document is the name of a field.
 func isFieldName(document []byte, end int) bool {
 	rest := bytes.TrimLeft(document[end:min(len(document), end+maxBlanks)], " \t\r\n")
 	return len(rest) > 0 && rest[0] == ':'
 }
 
-// maxBlanks limits the blanks between a field's name and its colon.
+// maxBlanks limits the number of blanks between a field's name and its colon.
 const maxBlanks = 64
 
 // decodeString returns the text of a JSON string.

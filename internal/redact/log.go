@@ -7,8 +7,8 @@ import (
 	"log/slog"
 )
 
-// Attr masks secrets in an attribute of a log line. Package slog passes the line's message to Attr as an attribute,
-// too. Use Attr as slog.HandlerOptions.ReplaceAttr.
+// Attr masks secrets in an attribute of a log line. Use it as slog.HandlerOptions.ReplaceAttr. It also masks the
+// message of the line, because package slog passes the message as an attribute, too.
 func (r *Redactor) Attr(_ []string, attr slog.Attr) slog.Attr {
 	var text string
 	switch attr.Value.Kind() {
@@ -30,7 +30,7 @@ func (r *Redactor) Attr(_ []string, attr slog.Attr) slog.Attr {
 	return slog.String(attr.Key, clean)
 }
 
-// textOf returns approximately the text that a handler would print for v.
+// textOf returns the text that a handler of package slog would print for v, approximately.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case []byte:
@@ -42,7 +42,7 @@ func textOf(v any) string {
 	}
 }
 
-// Error returns err, or, if the text of err contains a secret, a new error that has nothing but the masked text.
+// Error returns err if its text contains no secret. Otherwise it returns a new error that consists of the masked text.
 func (r *Redactor) Error(err error) error {
 	if err == nil {
 		return nil

@@ -11,11 +11,11 @@ const (
 	maskEnd   = "]"
 )
 
-// maxRounds limits the number of searches in a text. The second search finds secrets that the first search exposed. A
-// third search is almost never needed.
+// maxRounds limits the number of searches in a text. The second search finds secrets that became visible by the masking
+// of others. A third search is almost never needed.
 const maxRounds = 6
 
-// Redactor masks secrets. A nil *Redactor knows only the shapes. It is safe for concurrent use.
+// Redactor masks secrets. A nil *Redactor masks only texts with the shapes of secrets. It is safe for concurrent use.
 type Redactor struct {
 	// names holds the names of the variables with secrets.
 	names   map[string]bool
@@ -46,12 +46,13 @@ func (r *Redactor) Text(text string) string {
 	return text
 }
 
-// margin is the number of bytes that Beginning omits at the end of a cut text. A secret that the cut has shortened may
-// not be recognisable.
+// margin is the number of bytes at the end of a shortened text that Beginning leaves out. A secret that was cut there
+// is possibly not recognisable.
 const margin = 16 << 10
 
-// Beginning returns a masked beginning of text with at least limit bytes. If text is shorter, Beginning returns all of
-// text. The time depends on limit, not on the length of text. A caller may cut the result without exposing a secret.
+// Beginning returns the beginning of a text, with secrets masked. It takes at least the first limit bytes of the text
+// or, if the text is shorter, the whole text. The running time depends on limit, not on the length of the text. A
+// caller may shorten the result further without exposing a part of a secret.
 func (r *Redactor) Beginning(text string, limit int) string {
 	if len(text) <= limit+2*margin {
 		return r.Text(text)
@@ -69,8 +70,8 @@ func (r *Redactor) Beginning(text string, limit int) string {
 // span is the position of a secret in a text.
 type span struct {
 	start, end int
-	// label describes the kind of secret. rank orders labels. If two spans overlap, the label with the lower rank is
-	// used, because that label is more specific.
+	// label describes the kind of secret. rank is the rank of that label; a label with a lower rank is more specific.
+	// If two spans overlap, the label with the lower rank is used.
 	label string
 	rank  int
 }
@@ -88,8 +89,8 @@ func (r *Redactor) find(text string) []span {
 	return merge(withoutMasks(found, r.masks(text)))
 }
 
-// masks returns the positions of this Redactor's masks in text. Text in brackets with another label is not a
-// mask, because it may contain a secret.
+// masks returns the positions of this Redactor's masks in a text. Other text in the form of a mask, with an unknown
+// label, is not a mask, because it can contain a secret.
 func (r *Redactor) masks(text string) []span {
 	var found []span
 	for at := range occurrences(text, maskStart) {
@@ -105,8 +106,8 @@ func (r *Redactor) isLabel(label string) bool {
 	return isShapeLabel(label) || r != nil && r.names[label]
 }
 
-// withoutMasks removes each span that is a mask, and each span that overlaps a part of a mask. It keeps a span with
-// other text around a whole mask.
+// withoutMasks removes each span that is a mask, or that covers a mask only in part. It keeps a span that contains a
+// whole mask and other text.
 func withoutMasks(spans, masks []span) []span {
 	if len(masks) == 0 {
 		return spans

@@ -2,13 +2,13 @@ package redact
 
 import "strings"
 
-// keyword is a literal to search for. id identifies the keyword's owner.
+// keyword is a literal to search for. Its id says to which shape or form it belongs.
 type keyword struct {
 	text string
 	id   int
 }
 
-// scanner finds all keywords in one pass. A keyword's bucket is its first two bytes.
+// scanner finds all keywords in one pass over a text. It keeps the keywords in buckets, by their first two bytes.
 type scanner struct {
 	buckets map[uint16][]keyword
 	// filled has a bit for each non-empty bucket.
@@ -26,7 +26,8 @@ func newScanner(keywords []keyword) *scanner {
 	return s
 }
 
-// scan calls the function found for every keyword in text, in order of position.
+// scan finds all keywords in text, in order of position. It calls the function found with each keyword's position and
+// id.
 func (s *scanner) scan(text string, found func(at, id int)) {
 	if len(text) < 2 {
 		return

@@ -15,22 +15,24 @@ type shape struct {
 	// pattern matches the secret, or a text whose first matching group is the secret. A dot does not match a line
 	// break, because only keys in PEM span several lines.
 	pattern string
-	// with lists literals. If the list is not empty, every match is near one of them and near one of keys.
+	// with lists further literals. If the list is not empty, every match is near one of these literals and near one of
+	// keys.
 	with []string
 	// group is the first group that can be the secret; 0 means 1.
 	group int
 	// accept decides whether a match is a secret; nil accepts all matches.
 	accept func(match []string) bool
-	// example contains a secret after the last "→". near is a similar text that must not be masked. A test tries both
-	// texts.
+	// example is a text with a secret after the last "→". near is a similar text that must not be masked. A test checks
+	// both texts.
 	example, near string
 	// source names the origin of the shape.
 	source string
 }
 
 const (
-	// edge matches the boundary before a token whose prefix could also be the end of a word: the start of the
-	// text, a character that is neither letter nor digit, or the end of an escape sequence.
+	// edge matches the boundary in front of a token. It is for tokens whose prefix could also be the end of a word. The
+	// boundary is the start of the text, a character that is neither letter nor digit, or the end of an escape
+	// sequence.
 	edge = `(?:^|[^A-Za-z0-9]|\\[nrtbf]|%[0-9A-Fa-f]{2})`
 	// quotes matches a quotation mark, escaped or not.
 	quotes = "\\\\?[\"'`]"
@@ -39,7 +41,8 @@ const (
 	vendor   = "the vendor's documentation"
 )
 
-// shapes lists the known shapes. The order gives their ranks: the most specific label is first.
+// shapes lists the known shapes, beginning with the most specific label. The position in the list is the rank of the
+// label.
 var shapes = []shape{
 	{
 		label: "anthropic key", keys: []string{"sk-ant-"}, pattern: `sk-ant-[\w-]{16,}`,
@@ -312,8 +315,8 @@ type table struct {
 	scanner *scanner
 }
 
-// matchers compiles the shapes at the first use and not at the start of the program, because compiling takes
-// milliseconds.
+// matchers returns the compiled shapes. It compiles them at the first use and not at the start of the program, because
+// compiling takes milliseconds.
 var matchers = sync.OnceValue(func() table {
 	var known table
 	var keywords []keyword

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// minSecret is the minimum length of a secret, in bytes. A variable's value of this length is masked wherever it
-	// occurs. Shorter values, such as "1" or "root", also occur in ordinary text.
+	// minSecret is the minimum length of a secret, in bytes. The values of variables that contain secrets are masked
+	// wherever they occur. Values that are shorter than this, such as "1" or "root", also occur in ordinary text.
 	minSecret = 8
 	// minDigits is the minimum length of a secret of digits only, and minWord is the minimum length of a secret of letters
 	// only. Shorter numbers and words are usually settings and not secrets.
@@ -25,12 +25,12 @@ var (
 	// secretName matches names of variables that contain secrets.
 	secretName = regexp.MustCompile(
 		`(?i)KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|HEADERS|(?:_|^)(?:PASS|PWD|PW|DSN|AUTH|PAT)$`)
-	// placeName matches names of variables that contain the location of a secret, and the variables with the names of
-	// git settings. The values of these variables are not secret.
+	// placeName matches the names of two kinds of variables: those that contain the location of a secret, and those
+	// with the names of git settings. The values of these variables are not secret.
 	placeName = regexp.MustCompile(`(?i)_(?:FILE|PATH|DIR|URI|URL|URLS|SOCK|NAME|ID)$|` +
 		`^GOOGLE_APPLICATION_CREDENTIALS$|^CLAUDE_CODE_CLIENT_KEY$|^GIT_CONFIG_KEY_\d+$`)
-	// keyID matches the names that end with ACCESS_KEY_ID. placeName matches these names as well, but their variables
-	// contain parts of secrets.
+	// keyID matches names that end with ACCESS_KEY_ID. They also match placeName, but the values of these variables are
+	// parts of secrets.
 	keyID = regexp.MustCompile(`(?i)ACCESS_KEY_ID$`)
 	// word matches a word of letters, or several such words joined by separators.
 	word = regexp.MustCompile(`^(?:[A-Za-z]?[a-z]+|[A-Z]+)(?:[-_. ](?:[A-Za-z]?[a-z]+|[A-Z]+))*$`)
@@ -44,7 +44,8 @@ type value struct {
 	name string
 	// forms holds the spellings of the value: literal, in JSON, in URLs and in hexadecimal digits.
 	forms []string
-	// encoded holds base64 spellings without the characters that depend on the bytes before and after the value.
+	// encoded holds the base64 spellings of the value. They lack the characters that depend on the bytes before and
+	// after the value.
 	encoded []string
 }
 
@@ -65,9 +66,9 @@ func valuesOf(environ []string) []value {
 	return all
 }
 
-// secretsOf returns the secrets in the content of a variable. In any case it returns the credentials in all URLs. If
-// the variable's name suggests a secret, secretsOf also returns the whole content. If the variable contains headers,
-// secretsOf also returns the value of each header, with and without the first word.
+// secretsOf returns the secrets in the content of a variable. It always returns the credentials in URLs. If the
+// variable's name suggests a secret, secretsOf also returns the whole content. If the name also says that the variable
+// contains headers, secretsOf returns the value of each header, with and without the first word.
 func secretsOf(name, content string) []string {
 	var secrets []string
 	for _, address := range addresses.FindAllString(content, -1) {
@@ -122,7 +123,7 @@ func addressSecrets(address string) []string {
 	return secrets
 }
 
-// isDistinct reports whether a value is unlikely to occur in ordinary text.
+// isDistinct reports whether a secret is so unusual that it is unlikely to occur in ordinary text by chance.
 func isDistinct(secret string) bool {
 	switch {
 	case len(secret) < minSecret:
@@ -162,12 +163,13 @@ func quoted(text string) string {
 	return string(whole[1 : len(whole)-1])
 }
 
-// minEncoded is the minimum number of matching base64 characters. Eight characters are 48 bits, which excludes a match
-// by chance.
+// minEncoded is the minimum number of base64 characters that must match. Eight characters are 48 bits, so a match by
+// chance is practically impossible.
 const minEncoded = 8
 
-// encodedForms returns the base64 spellings of a secret, without the characters that depend on the bytes around it.
-// There are six spellings. The secret can begin at three offsets in a group of three bytes, in two alphabets.
+// encodedForms returns the base64 spellings of a secret, without the characters that depend on the bytes around the
+// secret. There are up to six spellings: the secret can begin at three offsets in a group of three bytes, and base64
+// has two alphabets.
 func encodedForms(secret string) []string {
 	var forms []string
 	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -188,13 +190,14 @@ type form struct {
 	text string
 	// name is the name of the variable.
 	name string
-	// encoded marks a form in base64. anchor is the offset of the keyword by which findValues finds the form. A long
-	// base64 text has two forms with different anchors, because a line break may interrupt one keyword.
+	// encoded is true for a form in base64. anchor is the offset, in the form, of the keyword by which findValues finds
+	// the form. A long base64 text has two forms with different anchors, because a line break can interrupt one of the
+	// keywords.
 	encoded bool
 	anchor  int
 }
 
-// formsIn returns all forms of values, and a scanner for their keywords.
+// formsIn returns the forms of all given values, and a scanner for the keywords of these forms.
 func formsIn(values []value) ([]form, *scanner) {
 	var forms []form
 	var keywords []keyword
@@ -236,8 +239,8 @@ func (r *Redactor) findValues(text string) []span {
 	return found
 }
 
-// findEncoded returns the position of a base64 form, extended to the run of base64 around the form. The argument at is
-// the position of the form's keyword. The run may contain line breaks.
+// findEncoded returns the position of a base64 form whose keyword is at position at in text. It extends the position to
+// all base64 characters around the form. In the text, line breaks can interrupt the form.
 func (f *form) findEncoded(text string, at int) (start, end int, found bool) {
 	start, before := matchBackward(text, at, f.text[:f.anchor])
 	end, after := matchForward(text, at, f.text[f.anchor:])
@@ -245,8 +248,8 @@ func (f *form) findEncoded(text string, at int) (start, end int, found bool) {
 	return start, end, before+after >= min(len(f.text), 2*minEncoded)
 }
 
-// matchForward compares text with form. The comparison begins at the parameter at, a position in text, and ignores line
-// breaks and blanks. It returns the end of the match in text, and the number of matched bytes of form.
+// matchForward compares the text from position at on with a form. It ignores line breaks and blanks in the text. It
+// returns the end of the match in the text, and the number of bytes of the form that matched.
 func matchForward(text string, at int, form string) (end, matched int) {
 	end = at
 	for at < len(text) && matched < len(form) {
@@ -266,8 +269,7 @@ func matchForward(text string, at int, form string) (end, matched int) {
 	return end, matched
 }
 
-// matchBackward works like matchForward, but towards the beginning of text. The comparison begins at the parameter at,
-// a position in text.
+// matchBackward works like matchForward, but compares the text in front of position at, from the end to the beginning.
 func matchBackward(text string, at int, form string) (start, matched int) {
 	start = at
 	for at > 0 && matched < len(form) {
@@ -287,7 +289,7 @@ func matchBackward(text string, at int, form string) (start, matched int) {
 
 func isBreak(c byte) bool { return c == '\n' || c == '\r' || c == ' ' || c == '\t' }
 
-// maxRun limits the extension of a run of base64 to each side, in bytes.
+// maxRun limits the number of bytes by which extendToRun extends a span to each side.
 const maxRun = 8 << 10
 
 // extendToRun extends a span to the run of base64 around it.
@@ -306,7 +308,7 @@ func isBase64(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '-' || c == '_'
 }
 
-// occurrences yields the positions of part in text, without overlaps.
+// occurrences returns an iterator over the positions of part in text, without overlaps.
 func occurrences(text, part string) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
 		for from := 0; ; {
