@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// maxRequestBytes limits a request's body. The real API refuses bodies over 32 MB.
+// maxRequestBytes limits the size of a request's body. The real API refuses bodies over 32 MB.
 const maxRequestBytes = 64 << 20
 
-// API is a Messages API on loopback that plays a scenario to the real CLI. Several CLIs may use it at once. The
-// caller must close it.
+// API is a Messages API on loopback that plays a scenario to the real CLI. Several CLIs can use it at once. The caller
+// must close the API.
 type API struct {
 	scenario Scenario
 	server   *http.Server
 	listener net.Listener
 	served   chan struct{}
-	// closing is closed at the beginning of Close. Delayed answers are then cancelled.
+	// closing is a channel that Close closes first. Closing the channel cancels delayed answers.
 	closing chan struct{}
 
 	mu       sync.Mutex
@@ -123,7 +123,7 @@ func (a *API) record(request Request) Reply {
 	return a.scenario.play(request, attempt)
 }
 
-// wait waits for d. It returns false if the caller disconnects or the API is closed first.
+// wait waits for d. It returns false if the client disconnects or the API is closed first.
 func (a *API) wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true
@@ -202,5 +202,5 @@ func (e APIError) text() string {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // an error means that the caller has gone
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client has disconnected
 }

@@ -5,7 +5,7 @@ import "time"
 // Play returns a scenario that tries the turns in order.
 func Play(turns ...Turn) Scenario { return Scenario{Turns: turns} }
 
-// As returns s for a stand-in that simulates the release v.
+// As returns a copy of s that makes the stand-in simulate the release v.
 func (s Scenario) As(v Version) Scenario {
 	s.Version = v
 	return s
@@ -23,7 +23,7 @@ func (t Turn) Named(name string) Turn {
 	return t
 }
 
-// Failing returns t with a fault of the program.
+// Failing returns t with a fault of the stand-in.
 func (t Turn) Failing(fault Fault) Turn {
 	t.Fault = &fault
 	return t
@@ -52,7 +52,7 @@ func Call(tool string, input any) Reply {
 // Conclude returns a reply with structured output, which must encode to a JSON object.
 func Conclude(output any) Reply { return Reply{Structured: output} }
 
-// Fail returns a reply that fails, because the API answers with an HTTP error status.
+// Fail returns a reply in which the API answers with an HTTP error status.
 func Fail(status int, message string) Reply {
 	return Reply{Error: &APIError{Status: status, Message: message}}
 }

@@ -1,15 +1,15 @@
 // Package claudesim replaces Claude in tests. It contains a stand-in for the CLI, and a Messages API for the real CLI.
-// Both play the same Scenario. So a test can run its table on the stand-in (milliseconds, no download) and on the
+// Both play the same Scenario. So the same test cases can run on the stand-in (milliseconds, no download) and on the
 // real CLI.
 //
-//	             +--> Install: a program named claude that plays it, tools and all
+//	             +--> Install: a program named claude that plays it and runs its tool calls
 //	Scenario ----+
 //	             +--> NewAPI:  a Messages API on loopback that plays it to the real CLI
 //
-// The contract tests of this package compare the stand-in with the real CLI. If they differ in something that the
-// driver relies on, the stand-in is wrong. The stand-in leaves out one thing. If the API says that a resumed
+// The contract tests of this package compare the stand-in with the real CLI. If the two differ in something that
+// package claude relies on, the stand-in is wrong. One difference is permitted: if the API says that a resumed
 // conversation is too long, the real CLI first asks the model to summarize the conversation, and gives up only if the
-// summary fails, too.
+// summary fails, too. The stand-in gives up at once.
 //
 // # Hooks
 //
@@ -19,28 +19,32 @@
 //   - "allow" grants a call without a rule, even outside of the working directory. Rules that deny the call take
 //     precedence. Without a person the CLI refuses some operations even if a hook allows them: it writes no .git,
 //     .claude, .vscode or dotfile of a shell, and removes nothing in the root directory. With --restricted (2.1.330) no
-//     hook can let the file tools leave the working directory. The stand-in leaves out these refusals and --restricted.
-//   - "deny" and exit code 2 deny the call. The result lists it under permission_denials. No event reports it.
-//   - After any other answer the rules decide: {}, no output, another exit code, a hook that cannot be run, or a
-//     time-out. Without a rule the CLI may read below the working directory and run programs that only read.
+//     hook can let the file tools leave the working directory. The stand-in simulates neither these refusals nor the
+//     effect of --restricted.
+//   - "deny" and exit code 2 deny the call. The result line lists the call under permission_denials. No separate event
+//     reports the denial.
+//   - After any other answer the rules decide. Other answers are {}, no output, another exit code, a hook that cannot
+//     be run, and a time-out. If no rule covers the call, the CLI permits reading below the working directory and
+//     running programs that only read.
 //
 // CLAUDE_CODE_SHELL_PREFIX names a program that receives every script of the CLI's shell as its only argument. A
 // hook's command is passed unchanged. The model's command is passed as eval 'COMMAND' within a script of the CLI.
 //
 // # Matching
 //
-// The simulation keeps no state between model calls. The request alone determines the model's answer: the first Turn
-// whose Match holds supplies the replies, and the number of model calls since the last prompt of a person selects one
-// of them. So a retry of a request gets the same answer. A process that was killed and resumed continues at the same
-// point of the conversation. Several tiers, or several runs at once, can share one scenario.
+// The simulation keeps no state between model calls. The request alone determines the model's answer. The first Turn
+// whose Match holds supplies the replies. The number of model calls since the last prompt of a person selects one of
+// these replies. So a retry of a request gets the same answer. A process that was killed and resumed continues at the
+// same point of the conversation. Several tiers, or several runs at once, can share one scenario.
 //
 // Texts that the CLI itself adds to a conversation (reminders, notices of an interruption, demands for structured
 // output) do not count as prompts. Requests that the CLI makes for its own purposes (titles, quota probes) are
 // answered without the scenario.
 //
-// After its last reply a turn repeats that reply. If the reply calls a tool other than StructuredOutput, the request
-// is refused instead, with status 400 and an explanation. A request that no turn matches is refused in the same way.
-// So a script that is too short makes a test fail with a message. The test does not run forever.
+// Requests after a turn's last reply get the last reply again. If the last reply calls a tool other than
+// StructuredOutput, such a request is refused instead, with status 400 and an explanation. A request that no turn
+// matches is refused in the same way. So a script that is too short makes a test fail with a message. The test does not
+// run forever.
 //
 // # As a file
 //

@@ -13,7 +13,7 @@ import (
 // event is one line of output.
 type event map[string]any
 
-// emitter prints events. The fault may change the events.
+// emitter prints events. The fault can change the events.
 type emitter struct {
 	w       io.Writer
 	id      string
@@ -25,7 +25,7 @@ func newEmitter(w io.Writer, sessionID string, fault Fault) *emitter {
 	return &emitter{w: w, id: sessionID, fault: fault}
 }
 
-// emit prints a line with the fields that all lines have.
+// emit adds the fields that all lines have, and prints the line.
 func (e *emitter) emit(kind string, line event) {
 	time.Sleep(e.fault.LineDelay.Std())
 	line["type"], line["uuid"] = kind, uuid.NewString()

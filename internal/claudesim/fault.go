@@ -2,8 +2,9 @@ package claudesim
 
 // Fault makes the stand-in misbehave while it plays a turn. All fields can be combined.
 type Fault struct {
-	// Times is the number of processes that the fault affects; 0 means all processes. The count is kept beside the
-	// scenario file. So a test's first process can fail and its second process can succeed.
+	// Times is the number of processes that the fault affects; 0 means all processes. The stand-in counts the affected
+	// processes in a directory beside the scenario file. So a test's first process can fail and its second process can
+	// succeed.
 	Times int `json:"times,omitempty"`
 
 	// Crash ends the process early.
@@ -17,14 +18,14 @@ type Fault struct {
 	Garbage []string `json:"garbage,omitempty"`
 	// PadLines is the number of bytes that are added to the text of every assistant line.
 	PadLines int `json:"pad_lines,omitempty"`
-	// LineDelay is the pause before each line.
+	// LineDelay is the pause before each line of the output.
 	LineDelay Duration `json:"line_delay,omitempty"`
 	// Stderr is written to stderr at the start.
 	Stderr string `json:"stderr,omitempty"`
 
 	// OmitSessionID omits the session id from every line.
 	OmitSessionID bool `json:"omit_session_id,omitempty"`
-	// OmitResult omits the result line. The process still exits with 0.
+	// OmitResult omits the result line. The exit code does not change.
 	OmitResult bool `json:"omit_result,omitempty"`
 	// OmitStructured omits the structured output from the result.
 	OmitStructured bool `json:"omit_structured,omitempty"`
@@ -41,7 +42,8 @@ type Fault struct {
 
 // Crash ends the process after a number of model calls.
 type Crash struct {
-	// After is the number of model calls before the crash. These calls are answered, and their tools are run.
+	// After is the number of model calls before the crash. The model answers these calls, and the stand-in runs the
+	// tool calls in the answers.
 	After int `json:"after,omitempty"`
 	// Code is the exit code; KilledBySelf means SIGKILL.
 	Code   int    `json:"code"`
@@ -67,6 +69,6 @@ type CostMode string
 
 // The modes of reporting the total cost. With an empty CostMode the played release decides.
 const (
-	CostCumulative CostMode = "cumulative"  // the conversation's total, including resumed and forked ones
+	CostCumulative CostMode = "cumulative"  // the total of the conversation, including earlier processes
 	CostPerProcess CostMode = "per_process" // the total of this process
 )

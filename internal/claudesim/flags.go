@@ -15,7 +15,7 @@ const (
 	flagList // all arguments up to the next option
 )
 
-// commonFlags returns the options that this project uses, as far as both releases have them.
+// commonFlags returns the options that this project uses and that both releases have.
 func commonFlags() map[string]flagKind {
 	return map[string]flagKind{
 		"-p": flagSwitch, "--print": flagSwitch, "--verbose": flagSwitch, "-v": flagSwitch, "--version": flagSwitch,
@@ -49,7 +49,7 @@ func (a *arguments) value(name string) string {
 	return ""
 }
 
-// list returns the elements of the option's values. A value may contain several elements, separated by commas.
+// list returns the elements of the option's values. A value can contain several elements, separated by commas.
 func (a *arguments) list(name string) []string {
 	var items []string
 	for _, value := range a.values[name] {
@@ -85,7 +85,8 @@ func parseArguments(args []string, own map[string]flagKind) (*arguments, error) 
 	return a, nil
 }
 
-// take parses the first option with its values, or the first positional argument.
+// take parses the beginning of args: one option with its values, or one positional argument. It returns the rest of
+// args.
 func (a *arguments) take(args []string, kinds map[string]flagKind) (rest []string, err error) {
 	word, rest := args[0], args[1:]
 	if !strings.HasPrefix(word, "-") || word == "-" {

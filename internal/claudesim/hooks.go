@@ -74,11 +74,11 @@ func (h hook) matches(tool string) bool {
 type verdict int
 
 const (
-	// undecided leaves the call to the rules. A failing hook counts as undecided.
+	// undecided means that the rules decide on the call. A failing hook counts as undecided.
 	undecided verdict = iota
 	// granted allows the call. Rules that deny the call take precedence.
 	granted
-	// asked demands a decision by a person. In a run without a person the call is denied.
+	// asked requires that a person decides. In a run without a person the call is denied.
 	asked
 	// refused denies the call.
 	refused
@@ -136,7 +136,8 @@ func (s *session) askHook(ctx context.Context, h hook, call Block) hookAnswer {
 	return answer
 }
 
-// hookInput returns the input of a call in the form for hooks, with absolute paths.
+// hookInput returns the input of a call in the form for hooks, with an absolute path. The second result reports whether
+// hookInput has replaced a relative path.
 func (s *session) hookInput(call Block) (input json.RawMessage, rewritten bool) {
 	path := filePath(call)
 	if path == "" || filepath.IsAbs(path) {
@@ -165,7 +166,8 @@ func (s *session) warnOfHook(exit int) {
 	})
 }
 
-// runUntil runs a command that leads a process session. When ctx ends, runUntil kills the whole process session.
+// runUntil runs a command that has a process session of its own. When ctx ends, runUntil kills the whole process
+// session.
 func runUntil(ctx context.Context, command *exec.Cmd) error {
 	if err := command.Start(); err != nil {
 		return err

@@ -20,8 +20,8 @@ const (
 	countsDir    = "claude.counts"
 )
 
-// Install creates an executable named claude in dir, and returns the executable's path. The executable plays s. It is a
-// link to the running program. Install creates dir if needed.
+// Install creates an executable named claude in dir, and returns its path. The executable plays s, and is a link to the
+// running program. If dir does not exist, Install creates dir.
 //
 // Installing again replaces the scenario and removes all records and counts.
 func Install(dir string, s Scenario) (path string, err error) {

@@ -50,8 +50,8 @@ func (l *ledger) add(m model, u Usage) {
 	l.book(m, u, 1)
 }
 
-// cutShort removes the last model call from the usage in the next result. The CLI leaves this call out, too, when the
-// CLI stops within a message. If free is set, cutShort also removes the call's cost.
+// cutShort removes the last model call from the usage in the next result. The CLI also omits a call if it stops within
+// the call's message. If free is true, cutShort also removes the call's cost.
 func (l *ledger) cutShort(free bool) {
 	if free {
 		l.book(l.last.model, l.last.usage, -1)
@@ -93,7 +93,7 @@ func (l *ledger) takeSince() (byModel map[string]modelUsage, all Usage) {
 	return byModel, all
 }
 
-// report converts accounts to the CLI's form and adds the usage in carried.
+// report converts the usage in accounts to the CLI's form, and adds the usage in carried.
 func (l *ledger) report(accounts map[string]spent, carried map[string]modelUsage) map[string]modelUsage {
 	report := map[string]modelUsage{}
 	for id, usage := range carried {
@@ -114,7 +114,8 @@ func (l *ledger) report(accounts map[string]spent, carried map[string]modelUsage
 	return report
 }
 
-// totals returns the total cost and the usage by model, in the form that a result needs.
+// totals returns the total cost and the usage by model. With CostCumulative they include the usage of the conversation
+// before this process. An empty mode means the mode of the release.
 func (l *ledger) totals(mode CostMode) costState {
 	carried := costState{}
 	if mode == CostCumulative || (mode == "" && l.release.cumulative) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// outcome describes how a run, or one of its turns, ended. A result line contains it.
+// outcome describes how a run, or one of its turns, ended. The result line reports the outcome.
 type outcome struct {
 	subtype    resultSubtype
 	reason     string // terminal_reason
@@ -32,7 +32,7 @@ const (
 	subtypeSchema    resultSubtype = "error_max_structured_output_retries"
 )
 
-// maxMismatches limits how often the model may give structured output that violates the schema.
+// maxMismatches is the number of structured outputs that violate the schema after which the run fails.
 const maxMismatches = 5
 
 // enforceNotice is the message to a model that answered without structured output.
@@ -43,8 +43,8 @@ type crashError struct{ Crash }
 
 func (e *crashError) Error() string { return fmt.Sprintf("scripted crash, code %d", e.Code) }
 
-// loop calls the model and its tools until there is an outcome. An error means that the process ends without an
-// outcome.
+// loop calls the model and runs its tool calls until there is an outcome. An error means that the process ends without
+// an outcome.
 func (s *session) loop(ctx context.Context) (outcome, error) {
 	for {
 		if crash := s.fault.Crash; crash != nil && s.calls >= crash.After {
@@ -115,7 +115,8 @@ func (s *session) answered(text string) *outcome {
 	return &outcome{subtype: subtypeSuccess, reason: "completed", text: text, stopReason: stopEndTurn}
 }
 
-// structuredOutput checks a call of the StructuredOutput tool. It returns nil if the model may try again.
+// structuredOutput checks a call of the StructuredOutput tool. It returns nil if the output is wrong and the model can
+// try again.
 func (s *session) structuredOutput(call Block) *outcome {
 	problem := s.schema.check(call.Input)
 	if problem == "" {

@@ -81,7 +81,7 @@ func (s *session) receive(request Request, reply Reply) (Message, error) {
 	return received, nil
 }
 
-// withContent returns message with a single block.
+// withContent returns message in the API's form, with block as its only content.
 func withContent(message wireMessage, block map[string]any) map[string]any {
 	return map[string]any{
 		"id": message.ID, "type": message.Type, "role": message.Role, "model": message.Model,
@@ -90,7 +90,7 @@ func withContent(message wireMessage, block map[string]any) map[string]any {
 }
 
 // emitMessage prints an assistant's message, one line for each block. In these lines the number of output tokens is the
-// API's placeholder. If the options ask for stream events, emitMessage prints these, too.
+// API's placeholder. If the command line asks for partial messages, emitMessage also prints stream events.
 func (s *session) emitMessage(message wireMessage) {
 	s.emitStream(message.opening())
 	for i, block := range message.Content {
@@ -113,7 +113,8 @@ func (s *session) emitStream(events ...streamEvent) {
 	}
 }
 
-// retry announces another attempt after the error e. If no attempt is left, retry returns false.
+// retry reports whether another attempt follows after the error e. If so, retry prints an announcement, except after
+// status 400.
 func (s *session) retry(e APIError, attempt int) bool {
 	limit := s.maxRetries()
 	switch {
@@ -175,8 +176,8 @@ func (e APIError) sentence() string {
 	}
 }
 
-// apiFailed prints the message that the CLI writes in place of the model's message, and returns the outcome. The
-// transcript keeps the message, so that the conversation can be resumed.
+// apiFailed prints the message that the CLI shows instead of the model's message when the API has failed. It returns
+// the outcome. The transcript keeps the message, so that the conversation can be resumed.
 func (s *session) apiFailed(e APIError) *outcome {
 	text := Block{Type: BlockText, Text: e.sentence()}
 	message := newWireMessage(Request{Model: "<synthetic>", Messages: s.conversation.messages}, []Block{text}, Usage{})

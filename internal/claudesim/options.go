@@ -37,7 +37,8 @@ func (r refusal) Error() string { return string(r) }
 
 func refusef(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// readOptions parses a command line and checks it in the CLI's order. The error is a refusal or errNothingToDo.
+// readOptions parses a command line and checks it in the same order as the CLI. The error is a refusal or
+// errNothingToDo.
 func readOptions(args []string, stdin string, r release) (options, error) {
 	a, err := parseArguments(args, r.flags)
 	if err != nil {

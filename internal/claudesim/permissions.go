@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// permissions decides which tools exist and which of their calls may run. It simulates the CLI's dontAsk mode, which
-// denies every call that no rule grants. It is not a security boundary, because it serves only scripted models.
+// permissions decides which tools exist and which of their calls are permitted. It simulates the CLI's dontAsk mode,
+// which denies every call that no rule grants. It is not a security boundary, because it serves only scripted models.
 type permissions struct {
 	tools       []string
 	allow, deny []rule
@@ -93,7 +93,7 @@ func commandLine(call Block) string {
 	return input.Command
 }
 
-// grants reports whether the call may run.
+// grants reports whether the rules permit the call.
 func (p permissions) grants(call Block) bool {
 	if p.denies(call) {
 		return false
@@ -176,8 +176,8 @@ func splitCommands(line string) (commands []string, plain bool) {
 
 var assignment = regexp.MustCompile(`^\w+=`)
 
-// readsOnly reports whether the CLI runs a command without a rule. The CLI needs no rule for a few programs that read
-// files of the working directory and write nothing.
+// readsOnly reports whether the CLI runs a command even if no rule covers the command. The CLI needs no rule for a few
+// programs that read files of the working directory and write nothing.
 func readsOnly(command string) bool {
 	words := strings.Fields(command)
 	programs := []string{"cat", "head", "tail", "wc", "grep", "ls", "pwd", "ps", "uname", "true", "echo"}
@@ -189,8 +189,8 @@ func readsOnly(command string) bool {
 	})
 }
 
-// covers returns a function that reports whether a rule applies to call. The tool of call must take a path. Rules for Edit
-// apply to all tools that write. A rule for Write applies to no file.
+// covers returns a function that reports whether a rule applies to call. The call must not be a call of Bash. Rules for
+// Edit apply to all tools that write. A rule for Write with a path applies to no file.
 func (p permissions) covers(call Block) func(rule) bool {
 	path := filePath(call) // without a path, only rules without a pattern cover the call
 	return func(r rule) bool {
@@ -213,7 +213,8 @@ func (p permissions) readsBelow(call Block) bool {
 	return call.Name == "Read" && path != "" && p.matches("./**", path)
 }
 
-// ruledBy returns the tool whose rules apply to the files that the parameter tool uses.
+// ruledBy returns the name of the tool whose rules apply to the files of the given tool. Write follows the rules for
+// Edit.
 func ruledBy(tool string) string {
 	if tool == "Write" {
 		return "Edit"

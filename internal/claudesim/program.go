@@ -152,7 +152,7 @@ func (p *program) claimedVersion() string {
 	return string(p.release.version)
 }
 
-// printf writes to w. It ignores errors, because the reader may have exited.
+// printf writes to w. It ignores errors, because the program that reads the output can have exited.
 func (p *program) printf(w io.Writer, format string, args ...any) {
 	_, _ = fmt.Fprintf(w, format, args...)
 }

@@ -20,12 +20,14 @@ type Launch struct {
 	Env   map[string]string `json:"env"`
 }
 
-// Launches returns the starts of the stand-in in dir, in order, except those with --version or --help.
+// Launches returns the starts of the stand-in that is installed in dir, in order. It omits starts with --version or
+// --help.
 func Launches(dir string) ([]Launch, error) {
 	return readLines[Launch](filepath.Join(dir, launchesFile))
 }
 
-// Requests returns the model calls of the stand-in in dir, in order, as the API would have received them.
+// Requests returns the model calls of the stand-in that is installed in dir, in order, as the API would have received
+// them.
 func Requests(dir string) ([]Request, error) {
 	return readLines[Request](filepath.Join(dir, requestsFile))
 }
@@ -69,7 +71,8 @@ func (r records) add(name string, v any) {
 	_ = file.Close()
 }
 
-// count returns the number of earlier calls with this key, by all processes.
+// count counts its calls with each key, by all processes of the installation. It returns the number of earlier calls
+// with this key.
 func (r records) count(key string) int {
 	for n := 0; ; n++ {
 		path := filepath.Join(r.dir, countsDir, fmt.Sprintf("%s.%d", key, n))

@@ -10,16 +10,17 @@ import (
 // release holds the measured differences between the versions of the CLI.
 type release struct {
 	version Version
-	// cumulative means that the total cost starts from the conversation's cost-state line. The results of such a
-	// release also report the usage since the previous result.
+	// cumulative means that the reported total cost includes the cost of earlier processes, which the conversation's
+	// cost-state line holds. The results of such a release also report the usage since the previous result.
 	cumulative bool
-	// findsAnywhere means that conversations are found from every working directory.
+	// findsAnywhere means that the CLI finds a conversation to resume from every working directory.
 	findsAnywhere bool
 	// keepsToolCall means that a resumed conversation keeps the tool call during which the process died.
 	keepsToolCall bool
 	// refusesBlank means that a blank prompt is an error. In other releases the CLI does nothing for such a prompt.
 	refusesBlank bool
-	// checksValues means that option values and schemas are checked before the run.
+	// checksValues means that an invalid --max-turns or an invalid schema is an error before the run. Other releases
+	// ignore such a value.
 	checksValues bool
 	// interruptExit is the exit code after a SIGINT during a tool call.
 	interruptExit int
@@ -29,15 +30,17 @@ type release struct {
 	apiErrorReason string
 	// idWithoutFork is the error message if --session-id is given with --resume but without --fork-session.
 	idWithoutFork string
-	// budgetReason and schemaReason are values of terminal_reason. Both are empty in the old release.
+	// budgetReason and schemaReason are the terminal_reason after an exhausted budget, and after too many structured
+	// outputs that violate the schema. Both are empty in the old release.
 	budgetReason, schemaReason string
-	// forgetsLastCall means that the cost omits the call that exhausts the attempts at a schema.
+	// forgetsLastCall means that the cost omits the last model call if the run ends because of structured outputs that
+	// violate the schema.
 	forgetsLastCall bool
 	// quietRetries is the number of retries of a request that was refused with status 400. The CLI does not announce
 	// these retries.
 	quietRetries int
-	// prefixesDenials means that the message about a denied call begins with denialPrefix. Calls with a relative path
-	// are an exception.
+	// prefixesDenials means that the message about a call that a hook denied with "deny" begins with denialPrefix.
+	// Calls with a relative path are an exception.
 	prefixesDenials bool
 	// warnsOfHooks means that the CLI warns once about a hook that could not answer.
 	warnsOfHooks bool
@@ -142,7 +145,7 @@ func parseNumber(number string) ([]int, error) {
 	return parts, nil
 }
 
-// release returns the behaviour of the release that plays s.
+// release returns the properties of the release that s simulates.
 func (s Scenario) release() release {
 	if s.Version == VersionOld {
 		return oldRelease()

@@ -10,8 +10,9 @@ const (
 		"Check whether it took effect before relying on it or running it again.]"
 )
 
-// repair prepares a loaded conversation for the next prompt, as the release r does. If a tool call has no result, the
-// call is dropped or gets a result. If the last message is the user's, an answer is added.
+// repair prepares a loaded conversation for the next prompt in the same way as the release r. If tool calls in the last
+// message have no results, repair removes the calls or adds results, depending on the release. If the user wrote the
+// last message, repair adds an answer.
 func (c *conversation) repair(r release) {
 	if len(c.messages) == 0 {
 		return

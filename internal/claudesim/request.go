@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// structuredOutputTool is the tool with which a model answers a --json-schema.
+// structuredOutputTool is the tool that a model calls to give output that --json-schema requires.
 const structuredOutputTool = "StructuredOutput"
 
 // Request is one model call: received by the Messages API from the real CLI, or simulated by the stand-in.
 type Request struct {
 	Model string `json:"model"`
-	// System is the system prompt, with its blocks joined by newlines. For the stand-in it holds only the appended
-	// system prompt.
+	// System is the system prompt, with its blocks joined by newlines. For the stand-in it is only the text of
+	// --append-system-prompt.
 	System   string    `json:"system,omitempty"`
 	Tools    []string  `json:"tools,omitempty"`
 	Messages []Message `json:"messages"`
@@ -46,7 +46,7 @@ const (
 // Block is one piece of a message: text, a tool call or a tool's result.
 type Block struct {
 	Type BlockType `json:"type"`
-	// Text is the text, or the text of a tool result.
+	// Text is the content of a text block or of a tool result.
 	Text string `json:"text,omitempty"`
 	// ID is the id of the tool call, in the call and in its result.
 	ID      string          `json:"id,omitempty"`
@@ -58,7 +58,7 @@ type Block struct {
 // BlockType is the kind of a block.
 type BlockType string
 
-// The kinds of blocks. Blocks of other kinds, such as thinking, are kept and ignored.
+// The kinds of blocks that this package uses. Blocks of other kinds, such as thinking, are kept and ignored.
 const (
 	BlockText       BlockType = "text"
 	BlockToolUse    BlockType = "tool_use"
@@ -163,5 +163,5 @@ func (r Request) Text() string {
 	return b.String()
 }
 
-// Offers reports whether the model may call tool.
+// Offers reports whether the model can call tool.
 func (r Request) Offers(tool string) bool { return slices.Contains(r.Tools, tool) }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// conclude prints the result of a run. The fault may change or omit the result.
+// conclude prints the result of a run. The fault can omit, change or repeat the result.
 func (s *session) conclude(end outcome) {
 	s.conversation.write(map[string]any{"type": "last-prompt", "lastPrompt": s.prompt, "sessionId": s.id})
 	if s.fault.OmitResult {

@@ -18,8 +18,8 @@ type Scenario struct {
 	Version Version `json:"version,omitempty"`
 	// ClaimedVersion replaces Version in --version and in the init event. It simulates an untested release.
 	ClaimedVersion string `json:"claimed_version,omitempty"`
-	// HookTimeout replaces the time limit of every hook; 0 means the limits of --settings. Set HookTimeout if a hook is
-	// meant to hang.
+	// HookTimeout replaces the time limit of every hook; 0 means the limits of --settings. If a hook is meant to hang,
+	// set a short HookTimeout, so that the test does not wait for the usual limit.
 	HookTimeout Duration `json:"hook_timeout,omitempty"`
 	// Turns are tried in order. The first turn that matches a request answers it.
 	Turns []Turn `json:"turns"`
@@ -36,17 +36,18 @@ type Turn struct {
 
 // Match selects requests. All fields that are set must match. The zero value matches everything.
 type Match struct {
-	// Model is a part of the model's name: "haiku" matches every haiku.
+	// Model is text that the model's name must contain: "haiku" matches every haiku model.
 	Model string `json:"model,omitempty"`
-	// Prompt is a part of the last prompt from a person (or the supervisor).
+	// Prompt is text that the last prompt must contain. A person or the supervisor wrote that prompt.
 	Prompt string `json:"prompt,omitempty"`
-	// First is a part of the conversation's first prompt.
+	// First is text that the conversation's first prompt must contain.
 	First string `json:"first,omitempty"`
-	// System is a part of the system prompt. The stand-in's system prompt holds only the appended text.
+	// System is text that the system prompt must contain. The stand-in's system prompt is only the text of
+	// --append-system-prompt.
 	System string `json:"system,omitempty"`
-	// Tools lists tools. The request must offer all of them to the model.
+	// Tools lists tools. A request matches only if it offers all of them to the model.
 	Tools []string `json:"tools,omitempty"`
-	// NoTools lists tools. The request must offer none of them to the model.
+	// NoTools lists tools. A request matches only if it offers none of them to the model.
 	NoTools []string `json:"no_tools,omitempty"`
 }
 
@@ -55,8 +56,8 @@ type Reply struct {
 	Text  string     `json:"text,omitempty"`
 	Calls []ToolCall `json:"calls,omitempty"`
 	// Structured is the input of a call of the StructuredOutput tool. It must encode to a JSON object. If the request
-	// does not offer this tool, the reply does not call it. A reply without other content then contains Structured as
-	// text.
+	// does not offer this tool, the reply omits the call. If the reply then has no other content, its text is the JSON
+	// object.
 	Structured any `json:"structured,omitempty"`
 	// Usage is the token usage of this call; nil means DefaultUsage.
 	Usage *Usage `json:"usage,omitempty"`
@@ -66,7 +67,7 @@ type Reply struct {
 	Error *APIError `json:"error,omitempty"`
 }
 
-// ToolCall is a call of a tool by the model. Bash, Read and Write are really executed.
+// ToolCall is a call of a tool by the model. The stand-in really executes calls of Bash, Read and Write.
 type ToolCall struct {
 	Name string `json:"name"`
 	// Input must encode to the JSON object that the tool takes.

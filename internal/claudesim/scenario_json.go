@@ -58,7 +58,7 @@ func (s Scenario) Validate() error {
 	return errors.Join(problems...)
 }
 
-// label returns the name of the turn, for people. index counts from 0.
+// label returns the turn's number and name for error messages. The number counts from 1, and index counts from 0.
 func (t Turn) label(index int) string {
 	if t.Name == "" {
 		return fmt.Sprintf("%d", index+1)

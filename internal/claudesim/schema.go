@@ -15,7 +15,7 @@ type schema struct {
 	Properties map[string]*schema `json:"properties"`
 	Items      *schema            `json:"items"`
 	Enum       []any              `json:"enum"`
-	// Additional is false if the schema forbids unlisted properties.
+	// Additional is false if the schema forbids properties that it does not list.
 	Additional *additional `json:"additionalProperties"`
 }
 

@@ -47,8 +47,8 @@ func newSession(p *program, o options, c *conversation) *session {
 	return s
 }
 
-// faultFor returns the fault of the turn that answers r. If the fault has already occurred Times times, faultFor
-// returns no fault.
+// faultFor returns the fault of the turn that answers r. If the fault has already affected Fault.Times processes,
+// faultFor returns no fault.
 func (p *program) faultFor(r Request) Fault {
 	turn, _, ok := p.scenario.turnFor(r)
 	if !ok || turn.Fault == nil {
@@ -127,7 +127,8 @@ func (s *session) stopped(ctx context.Context) int {
 	return exitOK
 }
 
-// hangs reports whether the fault hangs at this point. If the fault hangs here, hangs first waits for a signal.
+// hangs reports whether the fault stops the output at the given point. In that case hangs first waits until a signal
+// arrives.
 func (s *session) hangs(ctx context.Context, point HangPoint) bool {
 	if s.fault.Hang != point {
 		return false
@@ -142,7 +143,7 @@ func (s *session) request() Request {
 	return Request{Model: s.model.id, System: s.appended, Tools: tools, Messages: s.conversation.messages, Stream: true}
 }
 
-// toolNames returns the names of the tools that exist.
+// toolNames returns the names of the tools that the session offers to the model.
 func (s *session) toolNames() []string {
 	tools := append([]string{}, s.permissions.tools...) // encodes to a list even if empty
 	if s.schema != nil {
@@ -169,12 +170,12 @@ func (s *session) emitUser(m Message, extra event) {
 	s.out.emit("user", line)
 }
 
-// stamp returns the fields about the process that are part of every transcript line.
+// stamp returns the fields about the process that every transcript line with a message contains.
 func (s *session) stamp() map[string]any {
 	return map[string]any{"cwd": s.dir, "version": s.claimedVersion(), "permissionMode": s.permissions.mode}
 }
 
-// resumeTranscript writes the messages that repair has added to the conversation.
+// resumeTranscript writes the messages that repair has added to the conversation to the transcript.
 func (s *session) resumeTranscript() {
 	for _, m := range s.conversation.repairs {
 		s.conversation.writeMessage(m.Role, m.wire(), s.stamp())
@@ -207,7 +208,8 @@ func (s *session) saveCost() {
 	})
 }
 
-// promptKey returns a key for the prompt of r. The key does not depend on the messages after the prompt.
+// promptKey returns a key for the model and the last prompt of r. The key does not depend on the messages after the
+// prompt.
 func (r Request) promptKey() string {
 	data, _ := json.Marshal([]string{r.Model, r.Prompt()}) // strings always encode
 	return Request{Model: string(data)}.fingerprint()

@@ -48,8 +48,8 @@ func (s *session) bashPath() string {
 	return "/bin/sh"
 }
 
-// child prepares a shell with the environment of the CLI's child processes. The shell leads its own process session,
-// so that it survives the CLI. If the stand-in receives a signal, the caller decides whether to kill that session.
+// child prepares a shell with the environment of the CLI's child processes. The shell gets a process session of its
+// own, so that it survives the CLI. If the stand-in receives a signal, the caller decides whether to kill that session.
 func (s *session) child(shell, line string) *exec.Cmd {
 	command := exec.CommandContext(context.Background(), shell, "-c", line)
 	command.Dir = s.shellDir
@@ -63,8 +63,8 @@ func (s *session) child(shell, line string) *exec.Cmd {
 	return command
 }
 
-// prefixed returns a shell command for the script. If there is a prefix program, the command runs the script through
-// this program.
+// prefixed returns a shell command that runs the script. If prefixVariable names a program, the command runs that
+// program with the script as its argument.
 func (s *session) prefixed(script string) string {
 	prefix := s.env[prefixVariable]
 	if prefix == "" {
@@ -73,8 +73,8 @@ func (s *session) prefixed(script string) string {
 	return quoted(prefix) + " " + quoted(script)
 }
 
-// script returns the script that the CLI builds around the model's command. It sets options of the shell, runs the
-// command, and saves the working directory for the next call.
+// script returns the script that the CLI builds around the model's command. The script sets options of the shell, runs
+// the command, and saves the working directory for the next call.
 func (s *session) script(line, cwdFile string) string {
 	parts := []string{
 		"source " + quoted(s.configDir()+"/shell-snapshots/snapshot-bash.sh") + " 2>/dev/null || true",
@@ -99,8 +99,8 @@ func quoted(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'"'"'`) + "'"
 }
 
-// changeDir makes the last directory of c the directory of the next command. If that directory is not allowed,
-// changeDir resets the directory of the next command and returns a message for the model.
+// changeDir makes the directory in which c ended the directory of the next command. If c ended outside of the session's
+// working directory, changeDir resets the directory of the next command and returns a message for the model.
 func (s *session) changeDir(c *shellCommand) string {
 	if c.cwdFile == "" {
 		return ""

@@ -81,8 +81,8 @@ func (m Message) wire() map[string]any {
 // streamEvent is one event of a streamed message. Its name is its "type".
 type streamEvent map[string]any
 
-// opening returns the first event of the message. The event has no content, and its number of output tokens is the
-// API's placeholder.
+// opening returns the first event of the message. The event has no content. Its number of output tokens is 1, a
+// placeholder that the API also sends.
 func (m wireMessage) opening() streamEvent {
 	opened := m
 	opened.Content, opened.StopReason, opened.Usage.OutputTokens = []map[string]any{}, nil, 1

@@ -59,20 +59,20 @@ func (s *session) deny(call Block) {
 	s.reject(call, text)
 }
 
-// announceDenial prints an event about a denied call, in releases that have such an event.
+// announceDenial prints an event about a denied call. Only the new release has this event.
 func (s *session) announceDenial(call Block, text string) {
 	if s.release.version == VersionNew {
 		s.out.emit("system", event{"subtype": "permission_denied", "tool_name": call.Name, "tool_use_id": call.ID, "message": text})
 	}
 }
 
-// reject sends the reason of a denial to the model. Besides, reject adds the call to the denials in the next result.
+// reject sends the reason of a denial to the model. It also adds the call to the denials in the next result.
 func (s *session) reject(call Block, text string) {
 	s.denials = append(s.denials, map[string]any{"tool_name": call.Name, "tool_use_id": call.ID, "tool_input": call.Input})
 	s.say(toolResult(call, text, true), event{"tool_use_result": "Error: " + text})
 }
 
-// interruptedTool ends the run after a signal during a tool call.
+// interruptedTool reports a tool call that a signal interrupted, and returns the outcome that ends the run.
 func (s *session) interruptedTool(ctx context.Context, call Block, text string) *outcome {
 	if errors.Is(context.Cause(ctx), errTerminated) {
 		code := exitTerminated
@@ -111,8 +111,8 @@ type bashInput struct {
 	Background  bool   `json:"run_in_background"`
 }
 
-// bash runs a command in a process session of its own, as the CLI does. So the command survives the CLI's death. If the
-// stand-in receives a signal, bash kills the command in the cases of killsTools.
+// bash runs a command in a process session of its own, as the CLI does. So the command survives the CLI's death. When
+// the stand-in receives a signal, bash kills the command only if killsTools returns true.
 func (s *session) bash(ctx context.Context, call Block) (text string, isError bool) {
 	var input bashInput
 	if err := json.Unmarshal(call.Input, &input); err != nil {

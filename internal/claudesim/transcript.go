@@ -27,12 +27,12 @@ type missingError struct{ refusal }
 
 var escaped = regexp.MustCompile(`[^A-Za-z0-9]`)
 
-// path returns the path for a conversation that starts in the working directory.
+// path returns the path of the transcript of a conversation that starts in the working directory.
 func (t transcripts) path(id string) string {
 	return filepath.Join(t.root, "projects", escaped.ReplaceAllString(t.dir, "-"), id+".jsonl")
 }
 
-// find returns the path of an existing conversation, or "".
+// find returns the path of the transcript of an existing conversation; "" if there is none.
 func (t transcripts) find(id string) string {
 	if uuid.Validate(id) != nil {
 		return ""
@@ -153,7 +153,8 @@ func loadConversation(path string, r release) (*conversation, error) {
 	return c, nil
 }
 
-// load adds the message of a line. A message of the assistant may consist of several consecutive lines.
+// load adds the message of a transcript line to c. Several consecutive lines can hold the parts of one message of the
+// assistant.
 func (c *conversation) load(line transcriptLine, lastMessage string) {
 	c.last = line.UUID
 	blocks := line.Message.Content.blocks()
@@ -164,7 +165,8 @@ func (c *conversation) load(line transcriptLine, lastMessage string) {
 	c.messages = append(c.messages, Message{Role: line.Message.Role, Blocks: blocks})
 }
 
-// write appends a line to the transcript. It ignores errors, because the CLI also continues without a transcript.
+// write appends a line to the transcript. It ignores errors, because the CLI also continues if it cannot write the
+// transcript.
 func (c *conversation) write(line map[string]any) {
 	data, err := json.Marshal(line)
 	if err != nil {

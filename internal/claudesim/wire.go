@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// wireRequest holds the used parts of the body of POST /v1/messages.
+// wireRequest holds the parts of the body of POST /v1/messages that this package uses.
 type wireRequest struct {
 	Model     string      `json:"model"`
 	System    wireContent `json:"system"`

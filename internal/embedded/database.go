@@ -21,9 +21,10 @@ import (
 
 // database is the server's storage: a file that this process has locked, or memory.
 type database struct {
-	// name is the absolute path of the file. For a database in memory, name is a name that no other server uses.
+	// name is the absolute path of the file. For a database in memory, name is an invented name that no other server
+	// uses.
 	name string
-	// lock keeps other processes away from the file. It is nil for a database in memory.
+	// lock prevents other processes from using the file. It is nil for a database in memory.
 	lock *filelock.Lock
 }
 
@@ -52,9 +53,9 @@ func openDatabase(ctx context.Context, file string) (*database, error) {
 }
 
 // createPrivate creates an empty file that only its owner can read, because workflows contain prompts and answers.
-// SQLite gives its other files beside this file the same mode. If the file exists, createPrivate checks that this user
-// may read and write the file. It does not open an existing file, because closing the file would drop the locks of a
-// server in this process.
+// SQLite gives its other files beside this file the same mode. For an existing file, createPrivate only checks that
+// this user may read and write the file. It does not open an existing file, because closing the file afterwards would
+// drop the locks of a server in this process.
 func createPrivate(name string) error {
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the caller names the file
 	switch {
@@ -84,7 +85,7 @@ func checkWritable(name string) error {
 	return unix.Access(name, unix.R_OK|unix.W_OK)
 }
 
-// ErrInUse is the error for a database file that another server holds.
+// ErrInUse is the error for a database file that another server has locked.
 var ErrInUse = errors.New("another server uses this database; stop it, or use another database file")
 
 // lockFile locks the file with the given name for this process. The file remains when the process ends.
@@ -99,9 +100,9 @@ func lockFile(name string) (*filelock.Lock, error) {
 	return lock, nil
 }
 
-// close merges the write-ahead log into the database file, so that a copy of this single file is complete. Then it
-// releases the lock for other processes. The server's own connection stays open, because the server's driver keeps it
-// until the process ends.
+// close merges the write-ahead log into the database file, so that a copy of this single file is complete. Then close
+// releases the lock for other processes. The server's own connection stays open, because the server's driver closes the
+// connection only when the process ends.
 func (d *database) close(ctx context.Context) error {
 	if d.lock == nil {
 		return nil
@@ -154,6 +155,6 @@ func (d *database) sqlConfig() *config.SQL {
 // url returns the file's URL for connections of this package.
 func (d *database) url() string { return "file:" + d.escaped() + "?mode=rw&_pragma=busy_timeout=5000" }
 
-// escaped returns the path in the form that SQLite expects in a URL: "?" and "#" would end it, and "%" begins an
-// escape.
+// escaped returns the path in the form that SQLite expects in a URL. Without escapes, "?" and "#" would end the path,
+// and "%" would begin an escape.
 func (d *database) escaped() string { return (&url.URL{Path: d.name}).EscapedPath() }

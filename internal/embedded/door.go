@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// tokenParameter carries the token in a link to the Web UI.
+	// tokenParameter is the query parameter with the token in a link to the Web UI.
 	tokenParameter = "token"
-	// againParameter marks the second request for a page: see retry.
+	// againParameter is a query parameter that marks the second request for a page: see retry.
 	againParameter = "again"
 	// doorOpen is the lifetime of the cookie that the link sets. The browser sends the cookie to every server on the
 	// loopback address, whatever its port. The limited lifetime reduces the risk that another server uses the cookie.
@@ -29,8 +29,8 @@ const (
 	healthPath = "/healthz"
 )
 
-// Link adds the server's token to page, a URL of its Web UI. Opening the link gives a browser access to the Web UI.
-// Everybody with the link has full access, because the link contains the token.
+// Link returns page, which must be a URL of the server's Web UI, with the server's token added. Opening the link gives
+// a browser access to the Web UI. Everybody with the link has full access, because the link contains the token.
 func Link(page, token string) string {
 	return page + "?" + url.Values{tokenParameter: {token}}.Encode()
 }
@@ -44,8 +44,8 @@ type door struct {
 	port int
 }
 
-// guard returns next with authentication. If the token is empty, guard admits everybody. The health check needs no
-// token, because it reveals nothing but an open port.
+// guard returns a handler that authenticates each request and then passes the request to next. If the server has no
+// token, guard returns next. The health check needs no token, because it reveals nothing but an open port.
 func (d door) guard(next http.Handler) http.Handler {
 	if d.token == "" {
 		return next
@@ -76,7 +76,7 @@ func isPage(r *http.Request) bool {
 }
 
 // isCrossOrigin reports whether r is an API call sent by a page of another server. If only the port of that server
-// differs, browsers add the cookie to such calls, because a port does not make another site.
+// differs, browsers add the cookie to such calls, because they treat all ports of a host as the same site.
 func isCrossOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":
@@ -89,15 +89,15 @@ func isCrossOrigin(r *http.Request) bool {
 // showedTokenKey marks the context of requests with the token in their header.
 type showedTokenKey struct{}
 
-// showedToken reports whether the header of r contains the token. A cookie does not count, because the browser may have
-// added the cookie.
+// showedToken reports whether the header of r contains the token. A cookie does not count, because a browser can add
+// the cookie to requests that another page sends.
 func showedToken(r *http.Request) bool {
 	showed, _ := r.Context().Value(showedTokenKey{}).(bool)
 	return showed
 }
 
-// withToken returns r with the token for the frontend. Most calls read the token from the header. The download of a
-// history reads the token from the context.
+// withToken returns r with the token for the frontend. Most API calls pass on the token from the header. The download
+// of a history passes on the token from the context.
 func (d door) withToken(r *http.Request) *http.Request {
 	passed := r.Clone(metadata.AppendToOutgoingContext(r.Context(), authorizationHeader, d.token.header()))
 	passed.Header.Set(authorizationHeader, d.token.header())
@@ -172,9 +172,9 @@ func (d door) refuse(w http.ResponseWriter, r *http.Request) {
 	_ = closedPage.Execute(w, retry(r))
 }
 
-// retry returns an address for the page that answers a refused request. The page then reloads itself from this address;
-// empty means no reload. If another site has led to a page, the browser omits the cookie from the first request, but
-// sends the cookie with the second. So the page reloads itself once.
+// retry returns the address from which the page that explains a refusal reloads itself; "" means no reload. If a page
+// of another site opened the Web UI, the browser omits the cookie from the first request, but sends the cookie with the
+// second. So in that case the page reloads itself once.
 func retry(r *http.Request) string {
 	query := r.URL.Query()
 	led := r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") == "navigate"

@@ -17,14 +17,14 @@ import (
 const (
 	// DefaultNamespace is the namespace that Start creates if Options names none.
 	DefaultNamespace = "default"
-	// DefaultRetention is the default of Options.Retention. An operator can then still look at an incident at the end
-	// of the month.
+	// DefaultRetention is the default of Options.Retention. With it an operator can look at an incident from the
+	// beginning of a month until the end of that month.
 	DefaultRetention = 30 * 24 * time.Hour
 
 	// minRetention is the shortest retention accepted by the server.
 	minRetention = time.Hour
 	// startTimeout limits Start if the context of Start has no earlier deadline. A start takes less than a second, but
-	// a busy host may need much longer.
+	// can take much longer on a busy host.
 	startTimeout = time.Minute
 	// stopTimeout limits Stop. Each of the two frontends gives its callers a second to finish. The rest is a
 	// reserve for a busy host.
@@ -38,7 +38,8 @@ type Options struct {
 	// DatabaseFile is the SQLite file for all state. A missing file is created, but its directory must exist. If
 	// DatabaseFile is empty, the state is kept in memory and lost at Stop.
 	DatabaseFile string
-	// Namespace is created if missing. Empty means DefaultNamespace.
+	// Namespace is the name of the namespace. Start creates the namespace if it is missing. Empty means
+	// DefaultNamespace.
 	Namespace string
 	// Retention is the time for which the server keeps closed workflows, at least an hour. The retention also applies
 	// to an existing namespace. Zero means DefaultRetention.
@@ -61,8 +62,8 @@ type Options struct {
 	// hundreds of lines at lower levels.
 	LogLevel slog.Leveler
 
-	// tuning replaces the settings of tuned; nil keeps them. The benchmark sets tuning to run a server with the stock
-	// settings.
+	// tuning replaces the settings that the function tuned returns; nil keeps them. The benchmark sets tuning to run a
+	// server with the stock settings.
 	tuning settings
 }
 
@@ -104,7 +105,7 @@ func (o Options) validate() error {
 	return errors.Join(problems...)
 }
 
-// Server is a running Temporal service. Its methods may be called from any goroutine.
+// Server is a running Temporal service. All goroutines can call its methods.
 type Server struct {
 	address  string
 	ports    []int
@@ -174,8 +175,8 @@ func (s *Server) start(ctx context.Context, o Options) (err error) {
 	return s.ui.serve(s.address, o, s.logger)
 }
 
-// launch builds the server and starts its services. Instead of returning an error, the server may log a fatal line. In
-// that case launch returns the line as an error.
+// launch builds the server and starts its services. For some failures the server logs a fatal line and returns no
+// error. In that case launch returns the line as an error.
 func (s *Server) launch(ports *ports, o Options) (err error) {
 	defer func() {
 		switch reason := recover().(type) {
@@ -217,9 +218,9 @@ func (s *Server) WorkflowURL(namespace, workflowID, runID string) string {
 	return s.ui.workflowURL(namespace, workflowID, runID)
 }
 
-// Stop ends the Web UI and the server, and then checkpoints the database file. It takes at most about 50 seconds. If
-// the server needs longer, Stop returns an error that says so. Running workflows stay in the database. A further call
-// waits for the first call, and returns the result of the first call.
+// Stop ends the Web UI and the server, and then merges the write-ahead log into the database file. It takes at most
+// about 50 seconds. If the server needs longer, Stop returns an error that says so. Running workflows stay in the
+// database. A further call waits for the first call, and returns the result of the first call.
 func (s *Server) Stop() error {
 	s.stopOnce.Do(func() { s.stopErr = s.stop() })
 	return s.stopErr
@@ -244,8 +245,8 @@ func (s *Server) stop() error {
 	return errors.Join(errs...)
 }
 
-// stopWithin stops server. If that takes longer than limit, stopWithin returns an error, and the server continues to
-// stop in the background.
+// stopWithin stops server. If that takes longer than limit, stopWithin returns an error, and server continues to stop
+// in the background.
 func stopWithin(server temporal.Server, limit time.Duration) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Stop() }()

@@ -17,10 +17,10 @@ import (
 // internodeName is the name in the certificate of the services.
 const internodeName = "services.claudeops.internal"
 
-// internodeTLS returns a TLS configuration that closes the services to other processes. It does not apply to the
-// frontend, which uses gRPC without TLS. Without this configuration history and matching would accept requests that the
-// frontend refuses. Both ends of a connection must present a certificate. The certificate's key was created by this
-// process and exists only in this process's memory.
+// internodeTLS returns a TLS configuration with which the services refuse connections from other processes. It does not
+// apply to the frontend, which uses gRPC without TLS. Without this configuration the services history and matching
+// would accept requests that the frontend refuses. Both ends of a connection must present a certificate. The
+// certificate's key was created by this process and exists only in this process's memory.
 func internodeTLS() (encryption.TLSConfigProvider, error) {
 	certificate, err := selfSigned()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/server/common/log/tag"
 )
 
-// fatalError is the text of a fatal line that the server logged.
+// fatalError is the text of a line that the server logged with Fatal or Panic.
 type fatalError string
 
 // Error implements error.
@@ -19,11 +19,11 @@ func (e fatalError) Error() string { return string(e) }
 
 // expectedWarnings lists the beginnings of warnings that require no action by an operator.
 var expectedWarnings = []string{
-	// This package disables the HTTP API. The API would be another entrance, without the Web UI's protection against
-	// pages of other sites.
+	// This package disables the HTTP API. The API would give access without the Web UI's protection against pages of
+	// other sites.
 	"HTTP API port has not been set",
-	// The Web UI and the CLI may ask for more events than the server returns at once. The Web UI and the CLI get the
-	// remaining events with the next page.
+	// The Web UI and the CLI sometimes ask for more events than the server returns at once. They then get the remaining
+	// events with the next page.
 	"GetHistory page size is larger than threshold",
 }
 
@@ -31,7 +31,7 @@ var expectedWarnings = []string{
 type serverLogger struct {
 	logger *slog.Logger
 	level  slog.Leveler
-	// stopping is shared with all derived loggers.
+	// stopping is true after the call of quiet. All derived loggers share it.
 	stopping *atomic.Bool
 }
 
@@ -40,7 +40,7 @@ var (
 	_ log.WithLogger = (*serverLogger)(nil)
 )
 
-// newServerLogger returns a logger that passes on lines of level or above.
+// newServerLogger returns a logger that passes on the lines whose level is not below the given level.
 func newServerLogger(logger *slog.Logger, level slog.Leveler) *serverLogger {
 	return &serverLogger{
 		logger:   logger.With("component", "temporal"),

@@ -34,7 +34,8 @@ func createNamespace(db *database, o Options) error {
 	return nil
 }
 
-// awaitNamespace waits until the frontend at address answers and its namespace has the settings of o.
+// awaitNamespace waits until the frontend answers. If the namespace has a retention other than o.Retention,
+// awaitNamespace changes it.
 func awaitNamespace(ctx context.Context, address string, o Options, logger *serverLogger) error {
 	namespaces, err := client.NewNamespaceClient(token(o.Token).clientOptions(
 		client.Options{HostPort: address, Logger: log.NewSdkLogger(logger)}))
@@ -56,7 +57,7 @@ func awaitNamespace(ctx context.Context, address string, o Options, logger *serv
 	return nil
 }
 
-// describeWhenReady asks for the namespace until the frontend answers.
+// describeWhenReady asks the frontend for the description of the namespace until the frontend answers.
 func describeWhenReady(
 	ctx context.Context, namespaces client.NamespaceClient, name string,
 ) (*workflowservice.DescribeNamespaceResponse, error) {

@@ -62,7 +62,7 @@ func (p *ports) address(service string) string { return hostPort(p.numbers[servi
 
 func hostPort(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
 
-// portError explains why service cannot have port, and what to do about it.
+// portError returns an error that says why the service cannot have the port, and what the operator can do.
 func portError(service string, port int, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

@@ -12,8 +12,8 @@ import (
 // reservePort binds port (0 means any free port) on the loopback address without listening.
 //
 // Until release, Linux does not give the port to programs that ask for a free port. But a listener with SO_REUSEADDR,
-// such as a listener of net.Listen, can also bind the port. So the server can listen on the port, and no other program
-// can get it before.
+// such as a listener of net.Listen, can also bind the port. So the server can listen on the port, and no program that
+// asks for a free port gets it before.
 func reservePort(port int) (number int, release func(), err error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -28,7 +28,7 @@ func reservePort(port int) (number int, release func(), err error) {
 	return number, release, nil
 }
 
-// bindReusable binds fd to port with SO_REUSEADDR and returns the port.
+// bindReusable binds the socket fd to a port with SO_REUSEADDR, and returns the number of that port.
 func bindReusable(fd, port int) (int, error) {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 		return 0, os.NewSyscallError("setsockopt", err)

@@ -8,8 +8,9 @@ import (
 	"net"
 )
 
-// reservePort returns a port that is available now (0 means any free port). The port is not held until the server
-// listens. Outside of Linux no socket can both keep a port and let another socket bind the port.
+// reservePort checks that a port is available (0 means any free port), and returns the port's number. Another program
+// can still get the port before the server listens. Outside of Linux no socket can both keep a port and let another
+// socket bind the port.
 func reservePort(port int) (number int, release func(), err error) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", hostPort(port))
 	if err != nil {

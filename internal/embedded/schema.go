@@ -25,7 +25,8 @@ func currentSchema() schemaVersion {
 	return schemaVersion{main: schema.Version, visibility: schema.VisibilityVersion}
 }
 
-// prepareSchema creates the tables in an empty database, all or none. It rejects tables of an unknown version.
+// prepareSchema creates the tables in an empty database, either all tables or none. It rejects tables of an unknown
+// version.
 func prepareSchema(ctx context.Context, d *database) (err error) {
 	db, err := sql.Open(sqliteDriver, d.url())
 	if err != nil {
@@ -48,8 +49,8 @@ func prepareSchema(ctx context.Context, d *database) (err error) {
 	return nil
 }
 
-// createOrVerify creates the tables in an empty database and verifies the version of existing tables. Its errors
-// complete the phrase "database file NAME".
+// createOrVerify creates the tables in an empty database, or verifies the version of existing tables. The texts of its
+// errors continue a sentence that begins with "database file NAME".
 func createOrVerify(ctx context.Context, tx *sql.Tx) error {
 	var tables, marked int
 	err := tx.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE name = 'claudeops_schema')
@@ -86,7 +87,7 @@ func createSchema(ctx context.Context, tx *sql.Tx) error {
 }
 
 // verify returns nil if this build can use tables of version v. The parameter known is the build's own schema version.
-// The error completes the phrase "database file NAME".
+// The text of an error continues a sentence that begins with "database file NAME".
 func (v schemaVersion) verify(known schemaVersion) error {
 	mainOrder, err := compareVersions(v.main, known.main)
 	if err != nil {

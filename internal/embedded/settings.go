@@ -34,8 +34,8 @@ func stock() settings {
 		// workflows fail.
 		dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): true,
 		// Limit the time for which the server lets a client wait for a workflow's next event. After this time the
-		// client asks again, which is cheap here. On a busy host the server can lose the notice that a short workflow
-		// has ended. The client then waits for the rest of the interval, which is 20 s by default.
+		// client asks again, which is cheap for this server. On a busy host the server can lose the notice that a short
+		// workflow has ended. The client then waits for the rest of this time, which is 20 s by default.
 		dynamicconfig.HistoryLongPollExpirationInterval.Key(): 2 * time.Second,
 	}
 }
@@ -55,14 +55,14 @@ func tuned() settings {
 		dynamicconfig.TimerProcessorMaxPollRPS.Key(): pollsPerSecond,
 		// Updates of lists and search attributes.
 		dynamicconfig.VisibilityProcessorMaxPollRPS.Key(): pollsPerSecond,
-		// Disable payloads outside of the history, which are not used here. To count such payloads, the server writes
-		// to events that it may be sending at the same time (a data race in 1.32.1).
+		// Disable payloads outside of the history, which this project does not use. To count such payloads, the server
+		// writes to events that it can be sending at the same time (a data race in 1.32.1).
 		dynamicconfig.ExternalPayloadsEnabled.Key(): false,
 		// Callbacks and Nexus calls.
 		dynamicconfig.OutboundProcessorMaxPollRPS.Key(): pollsPerSecond,
 		// Reduce the tolerance of timers for clock differences between hosts. If a timer is due less than the tolerance
-		// after the previous timer, the server delays it by the tolerance: 1 s by default. A single host has only one
-		// clock.
+		// after the previous timer, the server delays the later timer by the tolerance: 1 s by default. A single host
+		// has only one clock.
 		dynamicconfig.TimerProcessorMaxTimeShift.Key(): 10 * time.Millisecond,
 		// Use one partition for each task queue. The default of 4 partitions distributes the queue over hosts. On one
 		// host, a task in another partition would reach a waiting worker only through a forwarded call. Both numbers

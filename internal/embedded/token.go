@@ -17,14 +17,15 @@ const (
 	bearerScheme        = "Bearer"
 )
 
-// tokenWanted tells a refused client how to get the token. starter prints it.
+// tokenWanted is the error message for a refused client. It says how to get the token, which the program starter
+// prints.
 const tokenWanted = "this Temporal belongs to a `starter up` and wants its token: set CLAUDEOPS_STATE_DIR to the state directory " +
 	"of that one, or run the lines that its `starter env` prints"
 
-// token is the token required from clients. The empty token admits everybody.
+// token is the secret that clients must present. The empty token admits everybody.
 type token string
 
-// matches compares given with t in constant time.
+// matches reports whether given is the token. The time of the comparison does not depend on the texts.
 func (t token) matches(given string) bool {
 	own, other := sha256.Sum256([]byte(t)), sha256.Sum256([]byte(given))
 	return subtle.ConstantTimeCompare(own[:], other[:]) == 1
@@ -39,7 +40,7 @@ func (t token) isIn(header string) bool {
 // header returns the value of authorizationHeader for the token.
 func (t token) header() string { return bearerScheme + " " + string(t) }
 
-// clientOptions adds the token to o.
+// clientOptions returns o with the token as credentials. An empty token changes nothing.
 func (t token) clientOptions(o client.Options) client.Options {
 	if t != "" {
 		o.Credentials = client.NewAPIKeyStaticCredentials(string(t))

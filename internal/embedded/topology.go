@@ -14,8 +14,8 @@ const (
 	// clusterName is the name of the only cluster. The database stores the name, so another name would mean another
 	// cluster.
 	clusterName = "active"
-	// historyShards is stored in the database and cannot be changed later. More shards would not be faster, because a
-	// SQLite connection runs one statement at a time.
+	// historyShards is the number of shards of the history service. The database stores the number, so it cannot be
+	// changed later. More shards would not be faster, because a SQLite connection runs one statement at a time.
 	historyShards = 1
 )
 
@@ -25,7 +25,8 @@ func serviceNames() []string {
 	return append([]string{internalFrontendService}, temporal.DefaultServices...)
 }
 
-// newTemporal builds a server with all services on db and ports. No service runs before the server's Start.
+// newTemporal builds a server with all services. The services store their data in db and listen on ports. No service
+// runs before the server's Start.
 func newTemporal(db *database, ports *ports, o Options, logger *serverLogger) (temporal.Server, error) {
 	internode, err := internodeTLS()
 	if err != nil {
@@ -47,8 +48,8 @@ func newTemporal(db *database, ports *ports, o Options, logger *serverLogger) (t
 	)
 }
 
-// serverConfig returns the static configuration. It disables metrics, profiling, the HTTP API and the archive,
-// so that the server opens only one gRPC listener for each service.
+// serverConfig returns the static configuration. It disables metrics, profiling, the HTTP API and archival, so that the
+// server opens only one gRPC listener for each service.
 func serverConfig(db *database, ports *ports) *config.Config {
 	return &config.Config{
 		Services: rpcServices(ports),

@@ -23,8 +23,8 @@ import (
 const (
 	// uiHeaderTimeout limits the time in which a browser must send a request's header.
 	uiHeaderTimeout = 10 * time.Second
-	// uiStopTimeout limits the time that requests have to finish during Stop. The longest requests do nothing but wait
-	// for new events of a workflow.
+	// uiStopTimeout limits how long Stop waits until running requests have finished. The longest requests do nothing
+	// but wait for new events of a workflow.
 	uiStopTimeout = time.Second
 )
 
@@ -37,7 +37,7 @@ type webUI struct {
 	server   *http.Server // nil before serve
 }
 
-// listenUI opens port (0 means any free port). Browsers that connect before serve wait.
+// listenUI opens port (0 means any free port). If a browser connects before the call of serve, the browser waits.
 func listenUI(ctx context.Context, port int) (*webUI, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", hostPort(port))
 	if err != nil {
@@ -46,7 +46,8 @@ func listenUI(ctx context.Context, port int) (*webUI, error) {
 	return &webUI{listener: listener}, nil
 }
 
-// serve starts answering requests, for the frontend at address. The UI opens at the namespace of o.
+// serve starts answering requests. The UI connects to the Temporal frontend at the given address, and first shows the
+// namespace that o names.
 func (u *webUI) serve(address string, o Options, logger *serverLogger) error {
 	handler, err := uiHandler(&config.Config{
 		TemporalGRPCAddress: address,
@@ -76,7 +77,7 @@ func (u *webUI) serve(address string, o Options, logger *serverLogger) error {
 	return nil
 }
 
-// uiHandler returns the handler of the UI: its pages, and its API, which passes calls to the frontend. All actions on
+// uiHandler returns the handler of the UI: its pages, and an API that passes calls to the frontend. All actions on
 // workflows stay enabled. Payloads are shown without a codec.
 func uiHandler(settings *config.Config) (http.Handler, error) {
 	provider, err := config.NewConfigProviderWithRefresh(settings)
@@ -93,7 +94,7 @@ func uiHandler(settings *config.Config) (http.Handler, error) {
 	}
 	secureCookie := !settings.CORS.CookieInsecure
 	tokenCheck := csrf.MiddlewareConfig(provider, secureCookie)
-	// By default the check passes every request with an Authorization header, whatever its value.
+	// By default the CSRF check passes every request with an Authorization header, whatever the header's value.
 	tokenCheck.Skipper = func(c echo.Context) bool { return showedToken(c.Request()) }
 	router := echo.New()
 	router.Use(
@@ -111,7 +112,7 @@ func uiHandler(settings *config.Config) (http.Handler, error) {
 	)
 }
 
-// admissionKey is the context key for the result of AdmitUI for a connection, a func() error.
+// admissionKey is the context key of a func() error. That function returns the result of AdmitUI for the connection.
 type admissionKey struct{}
 
 // admission returns a function that stores the result of admit in the context of a connection's requests. The function

@@ -19,7 +19,7 @@ import (
 // Wait wrap ErrHeld in that case.
 var ErrHeld = errors.New("another process holds the lock")
 
-// retryInterval is the time between two attempts of a Wait whose ctx can end.
+// retryInterval is the time between two attempts of a call of Wait whose context can end.
 const retryInterval = 10 * time.Millisecond
 
 // Lock is a held lock.
@@ -34,8 +34,9 @@ func Create(name string) (*Lock, error) {
 // Try locks an existing file or directory. If somebody else has the lock, the error wraps ErrHeld.
 func Try(name string) (*Lock, error) { return try(existing(name)) }
 
-// Wait locks an existing file or directory as soon as nobody else has locked it. If ctx ends first, the error wraps
-// ErrHeld and the context's error. If ctx can never end, Wait is faster, because the kernel wakes this process up.
+// Wait locks an existing file or directory as soon as nobody else has locked it. If ctx ends during the wait, the error
+// wraps ErrHeld and the context's error. If ctx has ended before the call, the error wraps only the context's error. If
+// ctx can never end, Wait is faster, because the kernel wakes this process up.
 func Wait(ctx context.Context, name string) (*Lock, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, failed(name, err)

@@ -1,5 +1,5 @@
-// Package plaintext makes text from agents safe to show. An agent copies text from logs, web pages and other input that
-// an attacker may have written.
+// Package plaintext makes text from agents safe to show. An agent copies text from logs, web pages and other input. An
+// attacker can have written that input.
 //
 //   - Line, Compact and Block remove the characters that a reader cannot see, such as terminal escapes and marks that
 //     change the direction of text.
@@ -36,7 +36,7 @@ func Line(text string) string {
 // IsLine reports whether Line would return text unchanged.
 func IsLine(text string) bool { return Line(text) == text }
 
-// Compact returns text in the same form as Line, with one blank for each run of blanks, and without blanks at both
+// Compact returns text in the same form as Line, but with one blank for each run of blanks, and without blanks at both
 // ends.
 func Compact(text string) string { return strings.Join(strings.Fields(Line(text)), " ") }
 
@@ -67,7 +67,8 @@ func Cut(text string, limit int) string {
 	return string([]rune(text)[:limit-1]) + "…"
 }
 
-// Apply slashes before markup. In the other order, replaced backslashes and bars could form a new "://".
+// Apply the replacer slashes before the replacer markup. In the other order, replaced backslashes and bars could form a
+// new "://".
 var (
 	slashes = strings.NewReplacer(`\`, "/", "|", "/")
 	markup  = strings.NewReplacer("://", ": //", "[", "(", "]", ")", "<", "(", ">", ")", "@", "(at)",

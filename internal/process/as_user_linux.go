@@ -11,16 +11,16 @@ import (
 // AsUser calls fn with the file access rights of user instead of this process's own rights. If user is nil, AsUser
 // calls fn and changes no rights. Files that fn creates belong to user. fn must not start goroutines that use files.
 //
-// Use AsUser in directories that an agent can write to. An agent's symbolic link then leads fn only to files that the
-// agent could open, too.
+// Use AsUser in directories that an agent can write to. An agent can create symbolic links there. Through these links,
+// fn then reaches only files that the agent could open, too.
 func AsUser(user *User, fn func() error) error {
 	if user == nil {
 		return fn()
 	}
 	done := make(chan error)
 	go func() {
-		// The rights belong to the thread. Nothing unlocks the thread. So the thread ends with this goroutine, and no
-		// other goroutine runs on it.
+		// The rights belong to the thread. This goroutine never unlocks its thread. So the thread ends with the
+		// goroutine, and no other goroutine runs on the thread.
 		runtime.LockOSThread()
 		err := user.takeFileRights()
 		if err == nil {

@@ -31,12 +31,12 @@ type contained struct {
 	force   *time.Timer
 
 	heard chan struct{} // closed when the init has reported for the last time
-	// contained.last and contained.sandbox may be read only after heard is closed.
+	// Read contained.last and contained.sandbox only after heard is closed.
 	last    treeinit.Answer
 	sandbox Sandboxed
 
 	mu sync.Mutex
-	// reaped is set before the init is reaped. From then on another process may have the init's number.
+	// reaped is set before the init is reaped. From then on another process can have the init's process number.
 	reaped bool
 	// survivors counts the processes that were still alive when the init failed without a report.
 	survivors int
@@ -44,7 +44,7 @@ type contained struct {
 
 var _ tree = (*contained)(nil)
 
-// containedWays lists the candidates with an init, as far as choice allows them.
+// containedWays lists the candidates with an init that choice allows.
 func containedWays(choice Mode) []candidate {
 	namespace := way(Containment{
 		Mode: ModeNamespace, Reason: "the program cannot send signals to processes of this host",
@@ -67,7 +67,7 @@ func containedWays(choice Mode) []candidate {
 }
 
 // way returns the candidate that runs an init in new namespaces. The argument flags holds the clone flags of these
-// namespaces.
+// namespaces; 0 means no new namespaces.
 func way(containment Containment, flags uintptr) candidate {
 	begin := func(spec Spec) (*contained, error) {
 		t := &contained{mode: containment.Mode, path: spec.Path, mark: spec.Mark, heard: make(chan struct{})}
@@ -118,7 +118,7 @@ func (t *contained) start(spec Spec, flags uintptr) error {
 // initCommand returns the command of an init. The init passes its standard input, output and error to the program.
 func initCommand(spec Spec, mode Mode, flags uintptr) *exec.Cmd {
 	attributes := &syscall.SysProcAttr{
-		// A new session has no terminal, so an agent cannot wait for input from a terminal.
+		// A new session has no terminal, so that an agent cannot wait for input from a terminal.
 		Setsid:     true,
 		Cloneflags: flags,
 		Pdeathsig:  deathSignal(mode),
@@ -140,7 +140,7 @@ func initCommand(spec Spec, mode Mode, flags uintptr) *exec.Cmd {
 }
 
 // deathSignal returns the signal that the kernel sends to an init when the thread that started the init ends. The
-// signal must be set before the init runs, because it belongs to the init's first thread. The init's code may run on
+// signal must be set before the init runs, because it belongs to the init's first thread. The init's code can run on
 // another thread, which could not set the first thread's signal.
 func deathSignal(mode Mode) syscall.Signal {
 	if mode == ModeNamespace {
@@ -149,7 +149,7 @@ func deathSignal(mode Mode) syscall.Signal {
 	return syscall.SIGCONT // wakes the init, even if the agent has stopped it, so that it kills its tree
 }
 
-// asUnavailable converts err to an *unavailableError if the kernel will always refuse this containment. If the start
+// asUnavailable converts err to an *unavailableError if this containment is not available on this host. If the start
 // failed for another reason, asUnavailable returns err unchanged.
 func asUnavailable(err error, flags uintptr) error {
 	var errno syscall.Errno
@@ -205,7 +205,7 @@ func (t *contained) kill() {
 	t.force = time.AfterFunc(killPatience, t.killFromOutside)
 }
 
-// send sends a command to the init. It ignores errors, because the init may have ended.
+// send sends a command to the init. It ignores errors, because the init can have ended already.
 func (t *contained) send(c treeinit.Command) { _, _ = t.control.Write([]byte{byte(c)}) }
 
 // killFromOutside kills the tree without the help of its init. It kills the init last, because every orphan stays in
@@ -246,7 +246,8 @@ func (t *contained) collect() (Exit, error) {
 	return exit, err
 }
 
-// exit returns the program's exit from the init's last answer. If the init was killed, exit returns the init's exit.
+// exit returns the program's exit, which the init's last answer contains. If the init was killed, exit returns the
+// init's exit.
 func (t *contained) exit() (Exit, error) {
 	switch t.last.Kind {
 	case treeinit.AnswerEnded:

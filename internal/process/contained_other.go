@@ -7,10 +7,10 @@ import (
 	"runtime"
 )
 
-// EndMarked does nothing: this system does not show other processes' environments.
+// EndMarked does nothing, because this system does not show other processes' environments.
 func EndMarked(string) (int, error) { return 0, nil }
 
-// PeerIsOurs returns false: this system does not show other processes' sockets.
+// PeerIsOurs always returns false, because this system does not show other processes' sockets.
 func PeerIsOurs(_, _ Endpoint, _ string) (bool, error) { return false, nil }
 
 // containedWays returns one candidate that is never available.

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Mode is a kind of containment. See the package's comment.
+// Mode is a kind of containment. The package's comment describes the modes.
 type Mode string
 
 // The modes. ModeAuto chooses the best mode that does not limit what the program can do. ModeNamespace limits the
-// program, so it must be requested by name. From inside the namespace no signal reaches the host's processes, and kill
-// expects other process numbers than /proc shows. If the namespace also needs a user namespace, setuid programs such as
-// sudo fail.
+// program, so only a caller that names this mode gets it. From inside the namespace no signal reaches the host's
+// processes, and kill expects other process numbers than /proc shows. If the namespace also needs a user namespace,
+// setuid programs such as sudo fail.
 const (
 	ModeAuto      Mode = "auto"
 	ModeNamespace Mode = "namespace"
@@ -24,7 +24,8 @@ const (
 type Containment struct {
 	// Mode is the mode in force, never ModeAuto.
 	Mode Mode
-	// Reason explains why no better mode is available, or what Mode cannot do. It may be empty.
+	// Reason explains why no better mode is available, or what Mode cannot do. It is empty if there is nothing to
+	// explain.
 	Reason string
 }
 
@@ -59,14 +60,14 @@ type tree interface {
 // candidate is one way to contain a tree.
 type candidate struct {
 	Containment
-	// start starts a tree. It fails with an *unavailableError if this containment is not available here.
+	// start starts a tree. It fails with an *unavailableError if this containment is not available on this host.
 	start func(Spec) (tree, error)
-	// try tests whether this containment is available, by starting an init that runs no program. The errors of try are
-	// those of start.
+	// try tests whether this containment is available. If the containment has an init, try starts an init that runs no
+	// program. The errors of try are those of start.
 	try func() error
 }
 
-// unavailableError explains why a containment is not available here.
+// unavailableError explains why a containment is not available on this host.
 type unavailableError struct {
 	what  string
 	cause error
@@ -78,7 +79,7 @@ func (e *unavailableError) Error() string { return fmt.Sprintf("no %s: %v", e.wh
 // Unwrap returns the cause.
 func (e *unavailableError) Unwrap() error { return e.cause }
 
-// start starts spec in the best available containment that spec.Containment allows.
+// start starts the program that spec describes. It uses the best available containment that spec.Containment allows.
 func start(spec Spec) (started tree, in Containment, err error) {
 	in, err = choose(spec.Containment, func(way candidate) (err error) {
 		started, err = way.start(spec)
@@ -87,7 +88,8 @@ func start(spec Spec) (started tree, in Containment, err error) {
 	return started, in, err
 }
 
-// choose calls attempt with the candidates that choice allows, best first, and returns the first available containment.
+// choose calls attempt with each candidate that choice allows, best first, until a candidate is available. It returns
+// the containment of that candidate.
 func choose(choice Mode, attempt func(candidate) error) (Containment, error) {
 	ways, err := allowedBy(choice)
 	if err != nil {

@@ -12,25 +12,27 @@ import (
 	"github.com/claudeops/claudeops/internal/process/treeinit"
 )
 
-// deviceDir is hidden, because it also contains disks and memory. An init grants only the usual devices in it.
+// deviceDir is hidden in every sandbox, because it also contains disks and memory. An init grants only the usual
+// devices in this directory.
 const deviceDir = "/dev"
 
-// maxEntries limits the directory entries that are granted one by one, because each grant takes some microseconds. If a
-// directory would exceed the limit, none of its entries are granted.
+// maxEntries limits the directory entries that are granted one by one, because each grant takes some microseconds. If
+// the entries of a directory would exceed the limit, only those entries are kept below which a path is hidden. Their
+// own entries are then granted one by one.
 const maxEntries = 4096
 
-// grants collects the grants of a sandbox.
+// grants collects the paths that the programs in a sandbox may use.
 type grants struct {
 	hidden []string
 	list   []treeinit.Grant
 	// entries counts directory entries that were granted one by one.
 	entries int
-	// skipped has the directories with too many entries.
+	// skipped lists the directories that have too many entries.
 	skipped []string
 }
 
-// forInit returns s in the form for an init. Some directories have to be granted entry by entry. forInit lists the
-// entries that these directories have now. If a symbolic link later replaces an entry, the link is not granted.
+// forInit converts s to the form that an init reads. Some directories have to be granted entry by entry. forInit lists
+// the entries that these directories have now. If a symbolic link later replaces an entry, the link is not granted.
 func (s *Sandbox) forInit() *treeinit.Sandbox {
 	granted := s.grantsOf()
 	return &treeinit.Sandbox{
@@ -38,7 +40,7 @@ func (s *Sandbox) forInit() *treeinit.Sandbox {
 	}
 }
 
-// grantsOf returns the grants of s, without the devices.
+// grantsOf returns the grants of s. It omits the devices, which the init adds.
 func (s *Sandbox) grantsOf() *grants {
 	g := &grants{hidden: append(hiddenPlaces(s.Hidden), deviceDir)}
 	g.add("/", false)
@@ -70,7 +72,7 @@ func (g *grants) add(path string, write bool) {
 	g.entries += len(entries)
 	for _, entry := range entries {
 		below := filepath.Join(path, entry.Name())
-		// A symbolic link is not granted. Its target may be granted by the target's own path.
+		// Skip a symbolic link. The file to which the link points is granted if that file's own path is granted.
 		if entry.Type()&fs.ModeSymlink == 0 && !slices.Contains(g.hidden, below) {
 			g.add(below, write)
 		}
@@ -82,7 +84,8 @@ func (g *grants) holdsHidden(path string) bool {
 	return slices.ContainsFunc(g.hidden, func(hidden string) bool { return hidden != path && below(path, hidden) })
 }
 
-// remark names the directories in g.skipped and says why they are not granted; "" if there are none.
+// remark returns a text that names the directories in g.skipped and says why they are not granted. The text is "" if
+// there are none.
 func (g *grants) remark() string {
 	if len(g.skipped) == 0 {
 		return ""
@@ -109,7 +112,7 @@ func hiddenPlaces(paths []string) []string {
 		resolved, err := links.resolve(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			continue // a file created here later is readable only if a rule grants the whole directory
+			continue // a file created at path later is readable only if a rule grants the whole directory
 		case err == nil:
 			path = resolved
 		}
@@ -147,7 +150,7 @@ func parseMounts(table string) (found mounts) {
 	return found
 }
 
-// aliases returns the other paths at which the files at path are mounted, completely or in part.
+// aliases returns the other paths under which files at path, or below it, are also mounted.
 func (m mounts) aliases(path string) (found []string) {
 	at := m.holding(path)
 	if at < 0 {

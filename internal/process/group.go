@@ -27,7 +27,8 @@ func inGroup() candidate {
 	}
 }
 
-// errNoInit is the reason for which ModeGroup supports no sandbox and no other user: only an init can set them up.
+// errNoInit is the reason for which ModeGroup supports no sandbox and no other user. Both need an init, which ModeGroup
+// does not have.
 const errNoInit = "it takes a containment other than group"
 
 // sandboxOf returns the state of spec's sandbox in ModeGroup. ModeGroup never has a sandbox. If spec requires a sandbox
@@ -101,5 +102,5 @@ func (g *group) collect() (Exit, error) {
 	return exit, nil
 }
 
-// signal sends sig to every process of the group. It ignores errors, because the group may have ended.
+// signal sends sig to every process of the group. It ignores errors, because the group can have ended already.
 func (g *group) signal(sig syscall.Signal) { _ = syscall.Kill(-g.cmd.Process.Pid, sig) }

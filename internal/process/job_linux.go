@@ -21,7 +21,7 @@ func jobOf(spec Spec) treeinit.Job {
 	return j
 }
 
-// writeJob writes spec as a job for an init, and returns the file. The file is in memory and has no name.
+// writeJob writes spec as a job for an init to a new file, and returns the file. The file is in memory and has no name.
 func writeJob(spec Spec) (*os.File, error) {
 	descriptor, err := unix.MemfdCreate("job", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -36,7 +36,7 @@ func writeJob(spec Spec) (*os.File, error) {
 	return file, nil
 }
 
-// newControl returns both ends of a control socket.
+// newControl returns both ends of a new control socket: the end of this process, and the end of the init.
 func newControl() (ours, theirs *os.File, err error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 // enough, because a program shows no environment for a moment after its start.
 const cleanScans = 3
 
-// EndMarked kills every process whose environment has the entry mark ("NAME=value"), and the descendants of these
-// processes. It returns the number of killed processes. Use EndMarked for processes that an earlier process of this
-// program left behind. Without superuser rights EndMarked misses the processes of other users. An error means that the
-// search failed, or that some processes could not be killed.
+// EndMarked kills every process whose environment contains mark, an entry of the form "NAME=value". It also kills the
+// descendants of these processes. It returns the number of killed processes. Use EndMarked for processes that an
+// earlier process of this program left behind. Without superuser rights EndMarked misses the processes of other users.
+// An error means that the search failed, or that some processes could not be killed.
 func EndMarked(mark string) (ended int, err error) {
 	if name, value, _ := strings.Cut(mark, "="); name == "" || value == "" {
 		return 0, fmt.Errorf("the mark %q is not NAME=value", mark)

@@ -13,13 +13,13 @@ import (
 	"github.com/claudeops/claudeops/internal/process/proctable"
 )
 
-// errPeerGone means that no process has the other end of a connection open any more.
+// errPeerGone means that no process has the remote end of a connection open any more.
 var errPeerGone = errors.New("the program that opened the connection is gone")
 
-// PeerIsOurs reports whether one of our processes holds the remote end of a TCP connection. Both ends are on this host.
-// Three kinds of processes are ours: descendants of this process, processes with the parameter variable in their
-// environment, and the descendants of such processes. Without superuser rights PeerIsOurs returns false for processes
-// of other users, because it cannot inspect them.
+// PeerIsOurs reports whether one of our processes has the remote end of a TCP connection open. Both ends are on this
+// host. Our processes are the descendants of this process, and every process whose environment sets the given variable,
+// with its descendants. Without superuser rights PeerIsOurs returns false for processes of other users, because it
+// cannot inspect them.
 //
 // An error means that the answer is unknown, for example because the program has already ended.
 func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
@@ -43,8 +43,8 @@ func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
 	return false, err
 }
 
-// ours lists the descendants of this process, the processes with the parameter variable in their environment, and the
-// descendants of these.
+// ours lists the descendants of this process, and every process whose environment sets the given variable, with its
+// descendants.
 func ours(variable string) []proctable.Entry {
 	all := proctable.All()
 	roots := []int{os.Getpid()}
@@ -58,8 +58,8 @@ func ours(variable string) []proctable.Entry {
 	return append(found, proctable.Descendants(all, roots...)...)
 }
 
-// holds reports whether a process has the socket open. The argument socket is the kernel's name for the socket, such as
-// "socket:[1234]".
+// holds reports whether the process of entry has a socket open. The argument socket is the kernel's name for the
+// socket, such as "socket:[1234]".
 func holds(entry proctable.Entry, socket string) bool {
 	dir := fmt.Sprintf("/proc/%d/fd", entry.PID)
 	files, err := os.ReadDir(dir)
@@ -74,7 +74,8 @@ func holds(entry proctable.Entry, socket string) bool {
 	return false
 }
 
-// peerSocket returns the kernel's name of the socket at remote that is connected to local.
+// peerSocket returns the kernel's name of a connection's remote socket. That socket has the address remote and is
+// connected to the address local.
 func peerSocket(local, remote Endpoint) (string, error) {
 	for _, table := range []struct {
 		file string
@@ -94,7 +95,8 @@ func peerSocket(local, remote Endpoint) (string, error) {
 	return "", errPeerGone
 }
 
-// findSocket returns the kernel's name of the socket between the addresses, or "" if no process has the socket open.
+// findSocket searches the rows of a kernel table for the socket with the given two addresses. It returns the kernel's
+// name of the socket, or "" if no process has the socket open.
 func findSocket(rows, local, remote string) string {
 	const localColumn, remoteColumn, inodeColumn = 1, 2, 9
 	for row := range strings.Lines(rows) {
@@ -109,8 +111,8 @@ func findSocket(rows, local, remote string) string {
 	return ""
 }
 
-// kernelIPv4 returns an endpoint in the form of the kernel's IPv4 table. On a little-endian machine 127.0.0.1:8080 is
-// "0100007F:1F90". For an IPv6 address kernelIPv4 returns "".
+// kernelIPv4 returns an endpoint in the form that the kernel's IPv4 table uses. On a little-endian machine
+// 127.0.0.1:8080 is "0100007F:1F90". For an IPv6 address kernelIPv4 returns "".
 func kernelIPv4(end Endpoint) string {
 	ip, is := bytes.CutPrefix(end.IP[:], []byte{10: 0xff, 11: 0xff})
 	if !is {
@@ -119,7 +121,8 @@ func kernelIPv4(end Endpoint) string {
 	return kernelAddress(ip, end.Port)
 }
 
-// kernelIPv6 returns an endpoint in the form of the kernel's IPv6 table. That table may also contain IPv4 connections.
+// kernelIPv6 returns an endpoint in the form that the kernel's IPv6 table uses. That table can also contain IPv4
+// connections.
 func kernelIPv6(end Endpoint) string { return kernelAddress(end.IP[:], end.Port) }
 
 // kernelAddress returns an address in the kernel's format: every four bytes of ip as a hexadecimal number in native

@@ -17,7 +17,7 @@ const (
 	DefaultGrace = 10 * time.Second
 
 	// drainTimeout limits the time for which Run reads the output after the tree has ended. Without this limit Run
-	// could wait for ever, because a process outside of the tree may still have the output open.
+	// could wait for ever, because a process outside of the tree can still have the output open.
 	drainTimeout = 5 * time.Second
 )
 
@@ -31,7 +31,7 @@ type Spec struct {
 	Env []string
 	// Dir is the working directory. Empty means the working directory of this process.
 	Dir string
-	// Stdin is copied to the program's standard input. When Stdin ends, the standard input is closed. Run waits until
+	// Run copies Stdin to the program's standard input. When Stdin ends, Run closes the standard input. Run waits until
 	// the copying ends. If Stdin is nil, the program gets an empty input.
 	Stdin io.Reader
 	// Stdout and Stderr receive the program's output; nil discards it. One goroutine writes to each writer. No
@@ -47,12 +47,12 @@ type Spec struct {
 	// User is the user of the tree's processes; nil means the user of this process. Another user requires a mode with
 	// an init, and superuser rights.
 	User *User
-	// Mark is an entry of Env by which Run recognises the tree's processes; empty means no mark. No other tree may have
-	// the same entry at the same time. If the init of a tree without a namespace is killed, Run finds the rest of the
-	// tree by its mark.
+	// Mark is an entry of Env that identifies the tree's processes; empty means no mark. No other tree may have the
+	// same entry at the same time. If the init of a tree without a namespace is killed, Run finds the rest of the tree
+	// by its mark.
 	Mark string
-	// Started is called when the tree runs; it may be nil. Its argument is the process number of the tree's root: the
-	// init or, in ModeGroup, the program.
+	// Run calls Started after the start of the tree, unless Started is nil. The argument is the process number of the
+	// tree's root: the init or, in ModeGroup, the program.
 	Started func(pid int)
 }
 
@@ -97,8 +97,8 @@ func Run(ctx context.Context, spec Spec) (Exit, error) {
 	if err := checkDir(spec.Dir); err != nil {
 		return Exit{}, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
-	// The kernel signals an init when the thread that started the init ends. So keep this thread until the tree has
-	// ended.
+	// The kernel signals an init when the thread that started the init ends. So keep this goroutine on its thread until
+	// the tree has ended.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	started, containment, err := start(spec)
@@ -151,9 +151,8 @@ func supervise(ctx context.Context, t tree, grace time.Duration) (stoppedBy erro
 	return context.Cause(ctx)
 }
 
-// ignoreOutcome returns err if the wait failed. If err describes no more than how the program ended, ignoreOutcome
-// returns nil. It also returns nil for exec.ErrWaitDelay, because Run must return even if a process still has the
-// output open.
+// ignoreOutcome returns nil if err only describes how the program ended, and otherwise err. It also returns nil for
+// exec.ErrWaitDelay, because Run must return even if a process still has the output open.
 func ignoreOutcome(err error, cmd *exec.Cmd) error {
 	if err == nil || cmd.ProcessState == nil {
 		return err

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// resolver resolves symbolic links like filepath.EvalSymlinks. It resolves each directory only once, because most
-// hidden paths are in a few directories. Use a new resolver for each sandbox, because symbolic links may change between
+// resolver resolves symbolic links like filepath.EvalSymlinks. It remembers the result for each directory, because most
+// hidden paths are in a few directories. Use a new resolver for each sandbox, because symbolic links can change between
 // two sandboxes.
 type resolver map[string]resolvedDir
 

@@ -6,8 +6,9 @@ import (
 )
 
 // Sandbox describes restrictions that the kernel enforces for all programs of a tree. A sandbox needs Linux with
-// Landlock, and a containment with an init. It covers files, signals and abstract sockets, but nothing else. The tree
-// can still connect to a socket with a path, such as Docker's, if the socket's mode allows the connection.
+// Landlock, and a containment with an init. It restricts the use of files, signals and abstract sockets, but not of the
+// network. The tree can still connect to a socket with a path, such as Docker's, if the socket's mode allows the
+// connection.
 //
 // The tree may read and execute all files that are not hidden, and may list every directory. It may write only to the
 // Writable paths and to devices such as /dev/null. The tree cannot inspect processes outside of the tree, mount
@@ -16,13 +17,13 @@ import (
 // Landlock can grant access, but cannot deny it below a grant. So if a path below a directory is hidden, the other
 // entries of that directory are granted one by one when the tree starts. This has three consequences:
 //
-//   - An entry that is created directly in such a directory later is not readable. The same holds for an entry that
-//     replaces another by a rename.
+//   - In a directory whose entries were granted one by one, a later entry is not readable. The same holds for an entry
+//     that replaces another by a rename.
 //   - A file system that is mounted below a granted entry later is readable.
-//   - A symbolic link is not granted. Its target may be granted, by the target's own path.
+//   - A symbolic link is not granted. The file to which it points is granted if that file's own path is granted.
 type Sandbox struct {
-	// Required makes Run fail if the sandbox is not available. If Required is false, the tree then runs without a
-	// sandbox.
+	// Required makes Run fail if the sandbox is not available. If Required is false and the sandbox is not available,
+	// the tree runs without a sandbox.
 	Required bool
 	// Hidden holds absolute paths of files and directories that the tree must not read. If the same files are also
 	// mounted at other paths, they are hidden at those paths, too.
@@ -43,7 +44,7 @@ type Sandbox struct {
 type Sandboxed struct {
 	// ABI is the version of Landlock's interface in use; 0 means no sandbox.
 	ABI int
-	// Remark says why there is no sandbox, or what the sandbox cannot enforce or grant. It may be empty.
+	// Remark says why there is no sandbox, or what the sandbox cannot enforce or grant. It is empty if neither applies.
 	Remark string
 }
 
@@ -80,8 +81,9 @@ type User struct {
 	Groups []int
 }
 
-// ProbeSandbox starts a tree without a program and returns the tree's sandbox. It fails if the tree cannot run as user,
-// or if a required sandbox is not available. user may be nil.
+// ProbeSandbox returns the sandbox that a tree would get. Unless the tree would be in ModeGroup, ProbeSandbox starts a
+// tree without a program. It fails if the tree cannot run as user, or if a required sandbox is not available. A nil
+// user means the user of this process.
 func ProbeSandbox(ctx context.Context, choice Mode, sandbox *Sandbox, user *User) (Sandboxed, error) {
 	spec := Spec{Containment: choice, Sandbox: sandbox, User: user}
 	found, err := Probe(choice)

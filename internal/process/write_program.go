@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// WriteProgram writes an executable file. During the write this process forks no children. A child would inherit the
-// open file. Until that child has executed its own program, the kernel would refuse to execute the file ("text file
-// busy").
+// WriteProgram writes an executable file. During the write this process forks no children, because a child would
+// inherit the open file. As long as the child has not yet executed its own program, the kernel would refuse to execute
+// the file ("text file busy").
 func WriteProgram(path string, content []byte) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

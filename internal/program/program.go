@@ -1,4 +1,5 @@
-// Package program holds the code that starter and worker share: inputs and outputs, signals, and exit codes.
+// Package program holds the code that the programs starter and worker share: inputs and outputs, signals, and exit
+// codes.
 package program
 
 import (
@@ -36,7 +37,8 @@ func (p Process) Complain(name string, err error) {
 	_, _ = fmt.Fprintln(p.Stderr, name+":", redact.New(p.Environ).Text(err.Error()))
 }
 
-// ExitCode is the exit code of a process. Scripts rely on the codes. The help of each program lists its codes.
+// ExitCode is the exit code of a process. Scripts rely on the exit codes. The help of each program lists its exit
+// codes.
 type ExitCode int
 
 // The exit codes of both programs.

@@ -3,6 +3,6 @@
 //
 //	TestContract…  --Compare--> Difference --attribute--> go test -json --Read--> Summary --Print--> the list
 //
-// A test reports each Difference as an attribute (see Attribute), so that no program has to find the Difference in the
-// test's output. Other failures are listed with the message of testify or of the test.
+// A test reports each Difference as an attribute (see Attribute), so that Read does not have to search the test's
+// output for it. Other failures are listed with the message of testify or of the test.
 package contract

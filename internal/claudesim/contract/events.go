@@ -29,7 +29,7 @@ const (
 	actionSkip = "skip"
 )
 
-// backends holds the suffixes of the subtests of a case, for the stand-in and for the real CLI.
+// backends holds the suffixes in the names of a case's two subtests: one for the stand-in, one for the real CLI.
 var backends = []string{"/stand-in", "/real"}
 
 // Read reads the output of `go test -json`, run on contract tests, to the end of the output. It writes the tests' own
@@ -56,7 +56,8 @@ func Read(events io.Reader, progress, log io.Writer) (*Summary, error) {
 	}
 }
 
-// decode returns the event of a line. A line without an event comes from the go command and not from a test.
+// decode returns the event of a line. A line that is not JSON comes from the go command and not from a test. Its event
+// has the line as its output.
 func decode(line []byte) event {
 	var e event
 	if json.Unmarshal(line, &e) != nil {
@@ -65,8 +66,8 @@ func decode(line []byte) event {
 	return e
 }
 
-// add processes an event. If the event ends a case, add returns a line about the case. For any other event it returns
-// "".
+// add processes an event. If the event ends a case, add returns a line that describes the case's result. For any other
+// event it returns "".
 func (s *Summary) add(e event) string {
 	switch {
 	case e.ImportPath != "":

@@ -14,8 +14,7 @@ var firstLine = regexp.MustCompile(`^ {4}([\w.-]+\.go:\d+): (.*)$`)
 var report = regexp.MustCompile(`^ {8}\t([A-Z][A-Za-z ]+:)? *\t(.*)$`)
 
 // failures converts the output of a test to differences. In each difference, Field names the file and line of the
-// check. If the output contains messages of testify, failures ignores all other messages, because the others may be
-// logs.
+// check. If the output contains messages of testify, failures ignores all other messages, because they can be logs.
 func failures(output string) []Difference {
 	var asserted, other []Difference
 	for _, s := range statements(output) {
@@ -53,7 +52,7 @@ func statements(output string) []statement {
 	return all
 }
 
-// asserted converts a testify report to a Difference. If s is no such report, asserted returns false.
+// asserted converts a testify report to a Difference. If s is not a testify report, asserted returns false.
 func (s statement) asserted() (Difference, bool) {
 	sections := s.sections()
 	problem := sections["Error"]
@@ -82,7 +81,7 @@ func (s statement) asserted() (Difference, bool) {
 	return d, true
 }
 
-// sections returns the lines of a testify report by label. If s is no such report, the map is empty.
+// sections returns the lines of a testify report by label. If s is not a testify report, the map is empty.
 func (s statement) sections() map[string][]string {
 	sections, label := map[string][]string{}, ""
 	for _, line := range s.lines {
@@ -98,11 +97,11 @@ func (s statement) sections() map[string][]string {
 	return sections
 }
 
-// assertion matches a testify call in source code, without the parts that all calls share.
+// assertion matches a testify call in source code. It captures the call without "require." and without the argument t.
 var assertion = regexp.MustCompile(`require\.(\w+\()t, (.*)$`)
 
-// check returns the source code of the check at place, such as "Positive(result.CostUSD)". place is a file and a line.
-// If the source cannot be read, check returns "".
+// check returns the source code of the assertion at place, such as "Positive(result.CostUSD)". place is a file and a
+// line. If the source cannot be read, check returns "".
 func check(place string) string {
 	path, number, _ := strings.Cut(place, ":")
 	line, err := strconv.Atoi(number)
@@ -133,7 +132,8 @@ func joined(lines []string) string {
 	return strings.Join(words, " ")
 }
 
-// lastLine returns the panic that ended a test or a package. Without a panic it returns the last line of the output.
+// lastLine returns the line with the panic that ended a test or a package. Without a panic it returns the last line of
+// the output.
 func lastLine(output string) string {
 	last := "no output"
 	for line := range strings.Lines(output) {

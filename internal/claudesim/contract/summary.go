@@ -34,7 +34,7 @@ type testedPackage struct{ ended, output string }
 type contractCase struct {
 	pkg, name string
 	tests     []*testRun
-	parent    bool // has subtests that are cases themselves
+	parent    bool // whether the test has subtests that are cases themselves
 }
 
 // testRun is one test or subtest.
@@ -88,7 +88,7 @@ func (c *contractCase) label(withVersion bool) string {
 	return path.Base(c.pkg) + ": " + strings.Join(elements, "/")
 }
 
-// row is one line of the list.
+// row is one line of the list of differences.
 type row struct {
 	label string
 	Difference
@@ -127,7 +127,7 @@ func (c *contractCase) rows(label string) []row {
 	return rows
 }
 
-// verdict is the content of the list that Print prints.
+// verdict is the content of the list that Print writes.
 type verdict struct {
 	rows    []row
 	skipped []string
@@ -135,7 +135,7 @@ type verdict struct {
 	differ  int
 }
 
-// addUp evaluates all cases. It also adds failed packages without a failed case.
+// addUp evaluates all cases. A failed package without a failed case counts as a further case.
 func (s *Summary) addUp() verdict {
 	var v verdict
 	blamed := map[string]bool{}
@@ -194,7 +194,8 @@ func (c *contractCase) whySkipped() string {
 	return "no reason given"
 }
 
-// Print writes the list. It reports whether every case passed and at least one of them tested a real CLI.
+// Print writes the list of differences to w. It reports whether every case passed and at least one of them tested a
+// real CLI.
 func (s *Summary) Print(w io.Writer) (same bool, err error) {
 	v := s.addUp()
 	var text strings.Builder
@@ -238,8 +239,8 @@ func writeRows(w io.Writer, rows []row) {
 // index matches an index of a list element.
 var index = regexp.MustCompile(`\[\d+:?\]`)
 
-// writeFields writes the number of cases in which each field differs, in descending order. Many differences often
-// have one cause.
+// writeFields writes, for each field, the number of cases in which the field differs. The highest number comes first.
+// Many differences often have one cause.
 func writeFields(w io.Writer, rows []row) {
 	cases := map[string]map[string]bool{}
 	for _, r := range rows {

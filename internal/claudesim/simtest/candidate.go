@@ -46,8 +46,7 @@ func theCandidate(t testing.TB) *candidate {
 	return &asked.candidate
 }
 
-// versions returns the releases to test. If c is nil, it returns all releases. If c is set, it returns the release
-// nearest to c.
+// versions returns the releases to test: all releases if c is nil, and otherwise only the release nearest to c.
 func (c *candidate) versions() []claudesim.Version {
 	if c == nil {
 		return []claudesim.Version{claudesim.VersionOld, claudesim.VersionNew}
@@ -55,7 +54,8 @@ func (c *candidate) versions() []claudesim.Version {
 	return []claudesim.Version{c.nearest}
 }
 
-// name returns the version number that the CLI of a release reports.
+// name returns the version number that the tested CLI of a release reports. If c replaces that release, this is the
+// number of c.
 func (c *candidate) name(version claudesim.Version) string {
 	if c == nil || c.nearest != version {
 		return string(version)
@@ -63,7 +63,8 @@ func (c *candidate) name(version claudesim.Version) string {
 	return c.number
 }
 
-// playing returns s for a stand-in of a release. If c replaces that release, the stand-in reports the version of c.
+// playing returns a copy of s that makes the stand-in simulate a release. If c replaces that release, the stand-in
+// reports the version of c.
 func (c *candidate) playing(s claudesim.Scenario, version claudesim.Version) claudesim.Scenario {
 	s = s.As(version)
 	if name := c.name(version); name != string(version) {

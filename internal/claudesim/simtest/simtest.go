@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/contract"
 )
 
-// Versions returns the releases against which the real CLI is tested. With -claude it returns only the release nearest
-// to that CLI.
+// Versions returns the releases against which the real CLI is tested. With the flag -claude it returns only the release
+// that is nearest to the flag's CLI.
 func Versions(t testing.TB) []claudesim.Version {
 	t.Helper()
 	return theCandidate(t).versions()
@@ -29,8 +29,8 @@ func Number(t testing.TB, version claudesim.Version) string {
 	return theCandidate(t).name(version)
 }
 
-// RealCLI returns the path of the real CLI of a release. With -claude it returns the path of that CLI. If the CLI is
-// not installed, the test is skipped. If CI is "true" in the environment, a missing CLI makes the test fail instead.
+// RealCLI returns the path of the real CLI of a release. With the flag -claude it returns the flag's path. If the CLI
+// is not installed, the test is skipped. If CI is "true" in the environment, a missing CLI makes the test fail instead.
 // With -short the test is skipped in any case.
 func RealCLI(t testing.TB, version claudesim.Version) string {
 	t.Helper()
@@ -100,7 +100,7 @@ func RealEnv(home, url string) map[string]string {
 	}
 }
 
-// StartAPI starts a scripted API that ends with the test.
+// StartAPI starts a scripted API. The API is closed at the end of the test.
 func StartAPI(t testing.TB, s claudesim.Scenario) *claudesim.API {
 	t.Helper()
 	api, err := claudesim.NewAPI(s)
@@ -143,7 +143,8 @@ func Launches(t testing.TB, path string) []claudesim.Launch {
 	return launches
 }
 
-// AwaitLaunches waits until the stand-in at path has been started at least atLeast times.
+// AwaitLaunches waits until the stand-in at path has been started at least atLeast times. If that takes longer than
+// limit, the test fails.
 func AwaitLaunches(t testing.TB, path string, atLeast int, limit time.Duration) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -3,9 +3,9 @@ package embeddedtest
 
 import "strings"
 
-// WithoutStalls returns a log in slog's text format without the lines that show nothing but a busy host. These lines
+// WithoutStalls returns a log in slog's text format without the lines that only show that the host is busy. These lines
 // report steps that were slow, or that timed out and are repeated. Temporal's own test of a quiet server ignores the
-// same lines: errorLogDetector in its temporal/server_test.go.
+// same lines: see errorLogDetector in its temporal/server_test.go.
 func WithoutStalls(log string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(log) {

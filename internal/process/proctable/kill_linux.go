@@ -9,9 +9,9 @@ import (
 
 const (
 	// RefusedPatience is the time to wait for the end of processes that this process may not kill. Such processes
-	// belong to another user, and may end on their own.
+	// belong to another user, and sometimes end on their own.
 	RefusedPatience = 5 * time.Second
-	// DeathPatience is the time to wait for processes to die after SIGKILL. The processes may be waiting for a disk, or
+	// DeathPatience is the time to wait for processes to die after SIGKILL. Some processes first wait for a disk, or
 	// for CPU time on a busy machine.
 	DeathPatience = 30 * time.Second
 	// ScanPause is the longest pause between two scans of /proc. A scan takes milliseconds.
@@ -25,17 +25,18 @@ type Remains struct {
 	Refused int
 }
 
-// Hopeless reports whether the caller should stop waiting. The parameter waited is the time that has passed. The limit
-// is DeathPatience or, if this process may not kill any of the living processes, the parameter patience.
+// Hopeless reports whether the caller should stop waiting for the end of the processes. The parameter waited is the
+// time that has passed. If this process may not kill any of the living processes, the limit is the parameter patience.
+// Otherwise the limit is DeathPatience.
 func (r Remains) Hopeless(waited, patience time.Duration) bool {
 	return waited > DeathPatience || waited > patience && r.Refused > 0 && r.Refused == r.Living
 }
 
-// Kill kills the processes of entries. It counts the processes that were still alive.
+// Kill kills the processes of entries. The result counts those of them that were still alive before.
 func Kill(entries []Entry) (left Remains) {
 	for _, entry := range entries {
 		// Kill zombies, too. A process is shown as a zombie as soon as its first thread has ended, but its other
-		// threads may still run.
+		// threads can still run.
 		refused := entry.kill()
 		if entry.Zombie {
 			continue
@@ -61,8 +62,8 @@ func EndDescendants(root int) (survivors int) {
 	}
 }
 
-// kill sends SIGKILL to the process. If the process has ended, kill does nothing, even if another process has the same
-// number now. It reports whether the kernel refused the signal.
+// kill sends SIGKILL to the process of e. If that process has ended, kill does nothing, even if another process has the
+// same number now. The result reports whether the kernel refused the signal.
 func (e Entry) kill() (refused bool) {
 	handle, err := pidfdOpen(e.PID)
 	if err == nil {

@@ -18,8 +18,8 @@ type Entry struct {
 	Zombie  bool
 }
 
-// Check fails if /proc does not show this process's own PID namespace. In another namespace the numbers would belong to other
-// processes.
+// Check fails if /proc does not show this process's own PID namespace. The process numbers of another namespace would
+// be wrong here.
 func Check() error {
 	shown, err := os.Readlink("/proc/self")
 	if err != nil {
@@ -57,8 +57,8 @@ func All() (found []Entry) {
 	return found
 }
 
-// readFile reads a file of a process in /proc. It makes fewer system calls than os.ReadFile, because a scan reads a file of
-// every process.
+// readFile reads a file of a process in /proc. A scan reads a file of every process, so readFile makes fewer system
+// calls than os.ReadFile.
 func readFile(pid int, name string) ([]byte, error) {
 	descriptor, err := syscall.Open("/proc/"+strconv.Itoa(pid)+"/"+name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -87,8 +87,8 @@ func read(pid int) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	// The second field is the program's name in parentheses and may contain any character. The third field is the state,
-	// the fourth the parent, the 22nd the time of the start.
+	// The second field is the program's name in parentheses and can contain any character. The third field is the
+	// state, the fourth the parent process, the 22nd the time of the start.
 	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
 	if len(fields) < 20 {
 		return Entry{}, errors.New("unexpected content of stat of process " + strconv.Itoa(pid))
@@ -122,12 +122,13 @@ func Descendants(all []Entry, roots ...int) []Entry {
 	return found
 }
 
-// HasMark reports whether the process's environment had the entry mark when its program started. For another user's
-// process HasMark returns false if this process may not read that user's environments.
+// HasMark reports whether the process's environment contained mark, an entry of the form "NAME=value", when the
+// process's program started. If this process may not read the environment, because the other process belongs to another
+// user, HasMark returns false.
 func (e Entry) HasMark(mark string) bool { return e.EnvironHas(mark + "\x00") }
 
-// EnvironHas reports whether the process's environment has an entry that begins with beginning. The conditions of
-// HasMark apply.
+// EnvironHas reports whether an entry of the process's environment begins with the given text. Like HasMark it reads
+// the environment from the program's start, and returns false if this process may not read the environment.
 func (e Entry) EnvironHas(beginning string) bool {
 	environ, err := readFile(e.PID, "environ")
 	return err == nil && (bytes.HasPrefix(environ, []byte(beginning)) || bytes.Contains(environ, []byte("\x00"+beginning)))

@@ -9,6 +9,6 @@
 // role's own work. Therefore this package imports nothing that waits for these packages. The linter's configuration
 // lists the permitted imports, and TestRolesStartEarly in package process checks the order of a real start.
 //
-// So there is no golang.org/x/sys/unix here, but constants and system calls in kernel_linux.go. There is no
-// encoding/gob or encoding/json, but a format in wire_linux.go. Errors are made without fmt.
+// So the package has constants and system calls in kernel_linux.go, and does not use golang.org/x/sys/unix. It has a
+// format in wire_linux.go, and does not use encoding/gob or encoding/json. It makes errors without fmt.
 package treeinit

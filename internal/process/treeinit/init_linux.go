@@ -31,7 +31,8 @@ type initProcess struct {
 
 // runInit runs one tree to its end. It prints nothing, because its standard output and error belong to the program.
 func runInit(mode Mode) {
-	// The kernel sends the program its death signal when the thread that started the program ends. So keep this thread.
+	// The kernel sends the program its death signal when the thread that started the program ends. So keep this
+	// goroutine on its thread.
 	runtime.LockOSThread()
 	in, err := newInit(mode)
 	if err != nil {
@@ -48,8 +49,8 @@ func runInit(mode Mode) {
 func newInit(mode Mode) (*initProcess, error) {
 	in := &initProcess{mode: mode, parent: os.Getppid(), wake: make(chan os.Signal, 1), commands: make(chan Command)}
 	// This process survives every signal that an agent can send, except SIGKILL and SIGSTOP. It catches the signals
-	// instead of ignoring them, because the program would inherit ignored signals. Every signal wakes run, although run
-	// needs only SIGCHLD.
+	// instead of ignoring them, because the program would inherit ignored signals. Every signal wakes the method run,
+	// although run needs only SIGCHLD.
 	signal.Notify(in.wake, fatalSignals()...)
 	if _, err := syscall.GetsockoptInt(controlDescriptor, syscall.SOL_SOCKET, syscall.SO_TYPE); err != nil {
 		return nil, err
@@ -96,9 +97,9 @@ func (in *initProcess) setAttributes() error {
 
 // spreadNumbers sets the first process number of the namespace to a different number for each tree. Programs name files
 // after their process number, and in shared directories such files must not collide. The first number is also far from
-// this process's number on the host. An agent sees the host's numbers in /proc. If the agent passes one of them to
-// kill, the signal should not reach a process of the agent. Without the right to set the number, the numbers start at
-// 1.
+// this process's number on the host. An agent sees the host's process numbers in /proc, and could pass one of them to
+// kill. Because of the distance, the signal should not reach a process of the agent. Without the right to set the first
+// number, the numbers start at 1.
 func spreadNumbers() {
 	own, err := os.Readlink("/proc/self") // the host's number of this process
 	limit, unknown := os.ReadFile("/proc/sys/kernel/pid_max")
@@ -133,9 +134,9 @@ func sealDescriptors() error {
 	return err
 }
 
-// takeStdio moves the program's standard input, output and error to other descriptors, and puts /dev/null in their
-// place. Afterwards this process cannot print into the program's output. It can close the moved descriptors as soon as
-// the program has inherited them.
+// takeStdio moves the program's standard input, output and error to other descriptors, and opens /dev/null as this
+// process's own. Afterwards this process cannot print into the program's output. It can close the moved descriptors as
+// soon as the program has inherited them.
 func (in *initProcess) takeStdio() error {
 	nothing, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -155,8 +156,8 @@ func (in *initProcess) takeStdio() error {
 	return nil
 }
 
-// start starts the program, and reports whether it runs. If the job has no program, start returns true and the program
-// counts as ended.
+// start starts the program, and reports whether the start succeeded. If the job has no program and needs no launcher,
+// start returns true and the program counts as ended.
 func (in *initProcess) start(j Job) bool {
 	if j.Path == "" && !j.givesUpRights() {
 		in.ended = true
@@ -197,8 +198,8 @@ func refusal(err error) Answer {
 	return refused
 }
 
-// listen receives commands from the control socket, and sends them to run through a channel. When the process that
-// started this one ends, listen closes the channel.
+// listen receives commands from the control socket, and passes them to the method run through a channel. When the
+// process that started this one ends, listen closes the channel.
 func (in *initProcess) listen() {
 	defer close(in.commands)
 	for buffer := make([]byte, 1); ; {
@@ -264,8 +265,8 @@ func (in *initProcess) reap() {
 	}
 }
 
-// endAll kills the whole tree, and returns the number of processes still alive. It waits at most patience for processes
-// that this init may not kill.
+// endAll kills the whole tree, and returns the number of processes that are still alive. For processes that this init
+// may not kill, endAll waits no longer than patience.
 func (in *initProcess) endAll(patience time.Duration) (survivors int) {
 	if in.mode == Namespace {
 		return in.endProgram()
@@ -310,5 +311,5 @@ func (in *initProcess) endProgram() (survivors int) {
 	return 0
 }
 
-// report sends a to the process that started this one, if that process still runs.
+// report sends the answer a to the process that started this one, if that process still runs.
 func (in *initProcess) report(a Answer) { _ = a.send(in.control) }

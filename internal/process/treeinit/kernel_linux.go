@@ -47,7 +47,7 @@ const (
 	landlockScopeSignal          = 1 << 1
 )
 
-// The rights of Landlock to use files, in the order of their bits.
+// Landlock's rights to use files, in the order of their bits.
 const (
 	accessExecute uint64 = 1 << iota
 	accessWriteFile
@@ -122,7 +122,7 @@ func duplicate(descriptor, lowest int) (int, error) {
 	return int(copied), failure(errno)
 }
 
-// openWithoutLinks opens path as a reference to the file. It fails if a directory of path is a symbolic link.
+// openWithoutLinks opens a reference to the file at path. It fails if a directory of path is a symbolic link.
 func openWithoutLinks(path string) (int, error) {
 	name, err := syscall.BytePtrFromString(path)
 	if err != nil {
@@ -148,7 +148,7 @@ func createRuleset(attributes *rulesetAttributes) (int, error) {
 	return int(descriptor), failure(errno)
 }
 
-// addRule adds a rule to the ruleset of a descriptor.
+// addRule adds a rule to a ruleset. The first parameter is the descriptor of the ruleset.
 func addRule(ruleset int, rule *pathBeneath) error {
 	_, _, errno := syscall.Syscall6(sysLandlockAddRule, uintptr(ruleset), landlockRulePathBeneath,
 		uintptr(unsafe.Pointer(rule)), 0, 0, 0) //nolint:gosec // how the kernel takes a struct
@@ -161,7 +161,7 @@ func restrictSelf(ruleset int) error {
 	return failure(errno)
 }
 
-// failure returns errno as an error; nil for none.
+// failure returns errno as an error; nil if there is no error.
 func failure(errno syscall.Errno) error {
 	if errno == 0 {
 		return nil

@@ -23,7 +23,7 @@ const (
 	deviceRights = accessReadFile | accessWriteFile | accessTruncate | accessIoctlDev
 )
 
-// devices lists the devices that every tree may use. /dev/fd, /dev/stdin and the like are links to /proc.
+// devices lists the devices that every tree may use. /dev/fd, /dev/stdin and similar paths are links to /proc.
 func devices() []string {
 	return []string{
 		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
@@ -43,7 +43,8 @@ func handledRights(abi int) uint64 {
 	return rights
 }
 
-// missing names the rights that a kernel with this version of the interface cannot withhold; "" if there are none.
+// missing returns a text about the rights that a kernel with this version of the interface cannot withhold. The text is
+// "" if there are none.
 func missing(abi int) string {
 	switch {
 	case abi < 3:
@@ -97,7 +98,7 @@ func (s *Sandbox) newRuleset(abi int) (ruleset, error) {
 	return rules, nil
 }
 
-// remark names the rights that the sandbox cannot withhold, and the paths that it cannot grant.
+// remark returns a text about the rights that the sandbox cannot withhold, and the paths that it cannot grant.
 func (s *Sandbox) remark(abi int) string {
 	unenforced := missing(abi)
 	if unenforced != "" && s.Remark != "" {
@@ -106,8 +107,8 @@ func (s *Sandbox) remark(abi int) string {
 	return unenforced + s.Remark
 }
 
-// fill adds the rules. They permit listing every directory, because df, du and ls need the names. The names of files
-// are not secret. Besides, no rule could prevent a program from testing whether a name exists.
+// fill adds the rules. One rule permits listing every directory, because df, du and ls need the names. The names of
+// files are not secret. Besides, no rule could prevent a program from testing whether a name exists.
 func (r ruleset) fill(granted []Grant) error {
 	err := r.allow("/", accessReadDir)
 	for _, path := range devices() {
@@ -124,7 +125,7 @@ func (r ruleset) fill(granted []Grant) error {
 }
 
 // allow adds a rule for path. It adds no rule if path cannot be opened, for example because path does not exist. It
-// also adds none if a part of path is a symbolic link. So an agent cannot redirect a rule by a link.
+// also adds no rule if a part of path is a symbolic link. So an agent cannot redirect a rule with a link.
 func (r ruleset) allow(path string, rights uint64) error {
 	descriptor, err := openWithoutLinks(path)
 	if err != nil {
@@ -168,8 +169,8 @@ func (s *Sandbox) confine(target int) Sandboxed {
 	if err != nil {
 		return Sandboxed{Remark: err.Error()}
 	}
-	// Without CAP_SYS_ADMIN the kernel enforces a ruleset only under no_new_privs. Under no_new_privs no program can
-	// gain rights.
+	// Without CAP_SYS_ADMIN the kernel enforces a ruleset only under no_new_privs. That attribute prevents programs
+	// from gaining rights.
 	privileged := held.has(capSysAdmin)
 	if s.Setuid && !privileged && target != superuser {
 		return Sandboxed{Remark: "it would keep sudo from working, which the tier's rules grant, unless this worker has CAP_SYS_ADMIN"}

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// runLaunch executes the program. It returns only if the execution fails, or if the job has no program.
+// runLaunch gives up rights and executes the program. It returns only if one of these steps fails, or if the job has no
+// program.
 func runLaunch() {
 	runtime.LockOSThread() // Landlock and capabilities belong to the thread
 	j, err := readJob()
@@ -25,8 +26,8 @@ func runLaunch() {
 	_ = Answer{Kind: AnswerRefused, Sandbox: answer.Sandbox, Errno: j.exec()}.send(reports)
 }
 
-// giveUpRights enters the job's sandbox and changes to the job's user. If the program may then run, giveUpRights
-// returns AnswerLaunched.
+// giveUpRights enters the job's sandbox and changes to the job's user. The kind of the answer is AnswerLaunched, unless
+// the change of the user fails or a required sandbox is not available.
 func (j *Job) giveUpRights() Answer {
 	target := os.Geteuid()
 	if j.User != nil {
@@ -45,7 +46,8 @@ func (j *Job) giveUpRights() Answer {
 	return Answer{Kind: AnswerLaunched, Sandbox: state}
 }
 
-// becomeUser changes the user of this process to the user of the job. If the job has no user, becomeUser does nothing.
+// becomeUser changes the user of this process to the user of the job, if the job names a user. In any case it sets the
+// death signal: the kernel kills this process when the init ends.
 func (j *Job) becomeUser() error {
 	if j.User != nil {
 		if err := j.User.become(); err != nil {
@@ -95,7 +97,7 @@ func (j *Job) exec() syscall.Errno {
 type launch struct {
 	pipe *os.File
 	done chan struct{} // closed when the launcher has reported for the last time
-	// last is the launcher's last report. It may be read only after done is closed.
+	// last is the launcher's last report. Read it only after done is closed.
 	last Answer
 }
 
@@ -116,8 +118,8 @@ func startLauncher(stdio [3]uintptr, attributes *syscall.SysProcAttr) (pid int, 
 	return pid, &launch{pipe: ours, done: make(chan struct{})}, nil
 }
 
-// follow reads the launcher's reports until the launcher executes the program or ends. It calls begun with the sandbox
-// of the first report.
+// follow reads the launcher's reports until the launcher executes the program or ends. At the first report it calls the
+// function begun with the sandbox of that report.
 func (l *launch) follow(begun func(Sandboxed)) {
 	defer close(l.done)
 	defer func() { _ = l.pipe.Close() }()

@@ -9,8 +9,8 @@ const (
 	// Image is the path of this executable. Image works even if the executable's file was replaced after the start.
 	Image = "/proc/self/exe"
 
-	// initName is the argument zero that makes this executable an init. The only other argument is the mode. The init gets all
-	// other data through descriptors.
+	// initName is the argument zero that makes this executable an init. The only other argument is the mode. The init
+	// gets all other data through descriptors.
 	initName = "claudeops-init"
 	// launchName is the argument zero that makes this executable a launcher. An init starts the launcher, which gives
 	// up rights and then executes the program. The launcher is a separate process, because Go cannot run code between
@@ -43,8 +43,8 @@ const (
 // these arguments, an empty environment, and two additional descriptors: a socket, and a file with an encoded Job.
 func Arguments(mode Mode) []string { return []string{initName, string(mode)} }
 
-// init runs this process as an init or a launcher if this process was started as such. In these roles the function does
-// not return. Like every init function it runs on the process's first thread.
+// init makes this process an init or a launcher if it was started as one. In these roles the function does not return.
+// Like every init function it runs on the process's first thread.
 //
 // The process's name (argument zero) requests the role. An environment variable would be inherited by children. The
 // name is not inherited, so an agent's processes do not take the role by accident. If an agent starts a process with

@@ -1,12 +1,12 @@
 package treeinit
 
-// Sandbox describes the Landlock domain that a launcher enters, and the rights that the launcher gives up before.
+// Sandbox describes the Landlock domain that a launcher enters, and the rights that the launcher gives up first.
 type Sandbox struct {
 	// Required makes the launcher refuse the program if the sandbox is not available.
 	Required bool
 	// Grants lists the files that the program may use, besides the usual devices.
 	Grants []Grant
-	// Remark names the paths that could not be granted. It may be empty.
+	// Remark names the paths that could not be granted. It is empty if there are none.
 	Remark string
 	// Signals allows the program to send signals to processes outside of its tree.
 	Signals bool
@@ -26,7 +26,7 @@ type Grant struct {
 type Sandboxed struct {
 	// ABI is the version of Landlock's interface in use; 0 means no sandbox.
 	ABI int
-	// Remark says why there is no sandbox, or what the sandbox cannot enforce or grant. It may be empty.
+	// Remark says why there is no sandbox, or what the sandbox cannot enforce or grant. It is empty if neither applies.
 	Remark string
 }
 

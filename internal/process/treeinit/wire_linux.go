@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Job describes the program that an init runs. The job is not in the init's arguments or environment, because other
-// processes could read these while the init lives. If Job.Path is empty, the init prepares everything, runs no program,
-// and ends.
+// Job describes the program that an init runs. The init does not get the job through its arguments or environment,
+// because other processes could read these while the init lives. If Job.Path is empty, the init prepares everything,
+// runs no program, and ends.
 type Job struct {
 	Path string
 	Args []string // with the program's name
@@ -123,13 +123,13 @@ type AnswerKind int
 const (
 	AnswerNone       AnswerKind = iota
 	AnswerLaunched              // the program is about to run; another answer follows
-	AnswerUnconfined            // the program was not started, because Sandbox.Remark says why its required sandbox is not available
+	AnswerUnconfined            // the program was not started: its required sandbox is not available; Sandbox.Remark says why
 	AnswerRefused               // the program could not be started
 	AnswerEnded                 // the program has ended, and so has its tree, except for the survivors
 	AnswerGivenUp               // the program is one of the survivors
 )
 
-// send writes a to file in one piece. Several goroutines may send at once.
+// send writes the answer a to file with one call of Write. Several goroutines can send at once.
 func (a Answer) send(file *os.File) error {
 	var body encoder
 	body.number(int(a.Kind))
@@ -151,7 +151,7 @@ type Answers struct {
 	received []byte
 }
 
-// NewAnswers returns a reader of answers. The parameter from is the source of the encoded answers.
+// NewAnswers returns a reader that decodes the answers from the given source.
 func NewAnswers(from io.Reader) *Answers { return &Answers{from: from} }
 
 // Next returns the next answer. It fails with io.EOF when there are no more.
@@ -174,7 +174,7 @@ func (a *Answers) Next() (Answer, error) {
 	}
 }
 
-// decodeAnswer is the reverse of send, for one message.
+// decodeAnswer is the reverse of send, for the body of one message.
 func decodeAnswer(body string) (Answer, error) {
 	d := decoder{rest: body}
 	answer := Answer{
@@ -234,7 +234,8 @@ func (d *decoder) text() string {
 	return ""
 }
 
-// take returns the length bytes that begin at the offset from, and moves the read position behind them.
+// take returns a part of the remaining input, and skips the input up to the end of that part. from is the offset of the
+// part, and length is its number of bytes.
 func (d *decoder) take(from, length int) string {
 	if len(d.rest)-from < length {
 		d.fail(io.ErrUnexpectedEOF)
