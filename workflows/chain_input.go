@@ -22,8 +22,8 @@ const maxPromptBytes = 100_000
 // triggerPattern matches a valid trigger.
 var triggerPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
-// ChainInput starts a chain. People type it as JSON. Every field is optional. If the input is empty, the chain is a
-// normal cycle.
+// ChainInput is the input with which a client starts a chain. People write it as JSON. Every field is optional. An
+// empty input starts a normal cycle.
 type ChainInput struct {
 	// Trigger names the reason why the chain was started; "manual" if empty.
 	Trigger escalation.Trigger `json:"trigger,omitempty"`
@@ -31,31 +31,35 @@ type ChainInput struct {
 	StartTier escalation.Tier `json:"start_tier,omitempty"`
 	// Prompt holds the operator's request, in addition to the tier's own prompt.
 	Prompt string `json:"prompt,omitempty"`
-	// Issue describes the one problem that the chain must repair. The agent that found the problem wrote the text. A
-	// chain that splits sets Issue in the input of each child chain.
+	// Issue describes the one problem that the chain must repair. The agent that found the problem wrote the text. If
+	// a chain starts a child chain for each problem, it sets Issue in the input of each child chain.
 	Issue string `json:"issue,omitempty"`
 	// Services limits the chain to these services. If it is empty, the chain covers all services.
 	Services []string `json:"services,omitempty"`
-	// DryRun suppresses escalation and keeps the agent read-only. If the configuration demands a dry run, false does
-	// not switch it off.
+	// DryRun prevents escalation and keeps the agent read-only. If the configuration demands a dry run, the chain is
+	// a dry run even if DryRun is false.
 	DryRun bool `json:"dry_run,omitempty"`
-	// MaxTier lowers the highest tier that may run. If it is 0, the configured tier applies.
+	// MaxTier is the highest tier that the chain is permitted to run. It can lower the configured highest tier, but
+	// not raise it. If MaxTier is 0, the configured highest tier applies.
 	MaxTier escalation.Tier `json:"max_tier,omitempty"`
 	// ResumeFrom is a conversation to start from.
 	ResumeFrom *ResumeFrom `json:"resume_from,omitempty"`
-	// Models replaces the configured models of the tiers that it contains, for example {"2":"sonnet"}.
+	// Models replaces the configured models of some tiers. A key is a tier, and its value is the model, for example
+	// {"2":"sonnet"}.
 	Models map[escalation.Tier]string `json:"models,omitempty"`
-	// Repository selects the agents' working directory: the path of a repository, or the last element of the path. The
-	// workers' configuration lists the allowed repositories. If Repository is empty, agents work in the default
-	// directory.
+	// Repository selects the agents' working directory. It is the path of a repository, or the last element of that
+	// path. The workers' configuration lists the allowed repositories. If Repository is empty, agents work in the
+	// default directory.
 	Repository string `json:"repository,omitempty"`
-	// BudgetUSD lowers the chain's spending limit, in US dollars. If it is 0, the configured budget applies.
+	// BudgetUSD lowers the chain's spending limit to this amount, in US dollars. If it is 0, the configured budget
+	// applies.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 	// Force skips the cooldowns for the first tier.
 	Force bool `json:"force,omitempty"`
 	// Incidents holds the IDs of the incidents to work on; empty if none are known.
 	Incidents []string `json:"incidents,omitempty"`
-	// Ask requires the chain of an issue to ask a person before it repairs anything. Only the parent chain may set Ask.
+	// Ask makes the chain of an issue ask a person before it repairs anything. Only the parent chain is permitted to
+	// set Ask.
 	Ask *AskInput `json:"ask,omitempty"`
 	// Actor names the person or program that starts the chain. Nothing verifies the name.
 	Actor string `json:"actor,omitempty"`
@@ -63,7 +67,7 @@ type ChainInput struct {
 	// not contain Carried.
 	Carried *Carried `json:"carried,omitempty"`
 
-	// problem is the error of decoding the JSON. Temporal would retry a decoding error for ever. So UnmarshalJSON
+	// problem is the error from decoding the JSON. Temporal would retry a decoding error for ever. So UnmarshalJSON
 	// stores the error here. Validate returns the error, and the chain fails at once.
 	problem error
 }
@@ -81,7 +85,7 @@ type ResumeFrom struct {
 	SessionID string `json:"session_id"`
 }
 
-// UnmarshalJSON refuses unknown fields. It stores an error of decoding in the problem field and returns nil. Validate
+// UnmarshalJSON refuses unknown fields. It stores a decoding error in the problem field and returns nil. Validate
 // returns the stored error.
 func (in *ChainInput) UnmarshalJSON(data []byte) error {
 	decoded, problem := decodeInput(data)
@@ -96,7 +100,7 @@ func decodeInput(data []byte) (ChainInput, error) {
 	if err := decodeStrictly(data, &decoded); err != nil {
 		return ChainInput{}, err
 	}
-	// An explicit tier must be valid. Only a missing tier counts as 0.
+	// An explicit tier must be valid, so an explicit 0 is an error. Only a missing tier counts as 0.
 	var written struct {
 		StartTier *escalation.Tier `json:"start_tier"`
 		MaxTier   *escalation.Tier `json:"max_tier"`
@@ -137,7 +141,8 @@ func (in ChainInput) Validate() error {
 			return err
 		}
 	}
-	// The limit applies to the JSON in the history, which can be six times as long as the text.
+	// The limit applies to the text as JSON, because Temporal's history stores JSON. It can be six times as long as
+	// the text.
 	for _, text := range []struct{ name, value string }{{"prompt", in.Prompt}, {"issue", in.Issue}} {
 		if encoded, err := json.Marshal(text.value); err != nil || len(encoded) > maxPromptBytes {
 			return fmt.Errorf("%s has %d bytes as JSON, and at most %d are allowed", text.name, len(encoded), maxPromptBytes)

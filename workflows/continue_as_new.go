@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// maxHistory is the number of history events from which a chain at a gate continues as new. A session and its gate
-	// take about thirty events. Temporal's own limit is 51,200 events.
+	// maxHistory is the length of the history, in events, from which a chain at a gate continues as new. A session
+	// and its gate take about thirty events. Temporal's own limit is 51,200 events.
 	maxHistory = 2_000
-	// longestHistory is the number of history events from which the chain continues as new even if notifications are
-	// still being sent. The chain then gives up the notifications that are not sent yet.
+	// longestHistory is the length of the history, in events, from which the chain continues as new even if
+	// notifications are still being sent. The chain then gives up the notifications that are not sent yet.
 	longestHistory = 10_000
 	// maxCarried is the maximum number of sessions that a chain passes to its next run. The same maximum applies to its
 	// gates. Older sessions and gates are only in the records.
@@ -72,8 +72,8 @@ type CarriedStep struct {
 	PassesLimit    bool                  `json:"passes_limit,omitempty"`
 }
 
-// carry returns those fields of a step at a gate that the next run needs. It omits request and continues, because the
-// answer at the gate sets them again.
+// carry returns those fields of a step at a gate that the next run needs. It omits the fields request and continues,
+// because the answer at the gate sets them again.
 func (s step) carry() CarriedStep {
 	return CarriedStep{
 		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, ResumeFailed: s.resumeFailed,
@@ -97,10 +97,11 @@ func (s CarriedStep) step() step {
 // errGivenUp is the error for a notification that was still being sent when the chain continued as new.
 var errGivenUp = errors.New("the chain went on in a new run before everybody could be told")
 
-// mayContinueAsNew reports whether there is a reason for a new run, and this run would lose nothing. The reasons are a long
-// history, and a change of the version in which new chains begin. mayContinueAsNew returns false while a signal is unread, an
-// update is being handled or a notification is being sent. From longestHistory events on it ignores notifications, so that
-// the history does not grow without limit.
+// mayContinueAsNew reports whether the workflow has a reason to continue as new and would lose nothing by doing so.
+// The reasons are a long history, and a change of the version in which new chains begin. mayContinueAsNew returns
+// false while a signal is unread, an update is being handled or a notification is being sent. If the history has
+// longestHistory events or more, mayContinueAsNew ignores notifications. Otherwise notifications could let the
+// history grow without limit.
 func (g *gates) mayContinueAsNew(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	if info.CronSchedule != "" {
@@ -116,7 +117,8 @@ func (g *gates) mayContinueAsNew(ctx workflow.Context) bool {
 // signal, because the caller has received all signals, and continueAsNew does not block. If another signal arrives at
 // this moment, Temporal repeats the workflow task with that signal.
 //
-// The new run begins in the version of the workers that is current then. Without versions the behavior has no effect.
+// The new run begins in the version of the workers that is current at its start. If the workers have no versions, the
+// option InitialVersioningBehavior has no effect.
 func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	input := c.input
 	input.Carried = &Carried{
@@ -145,8 +147,8 @@ func (c *Carried) chainRun(input ChainInput) *chainRun {
 	return chain
 }
 
-// trimmed returns chain with only its latest sessions, gates and events. Earlier counts the dropped sessions, gates and
-// events. The last session keeps its full verdict, and the other verdicts are shortened.
+// trimmed returns chain with only its latest sessions, gates and events. The field Earlier of the result counts the
+// dropped sessions, gates and events. The last session keeps its full verdict, and the other verdicts are shortened.
 func trimmed(chain escalation.Chain) escalation.Chain {
 	if left := len(chain.Sessions) - maxCarried; left > 0 {
 		chain.Earlier.Sessions += left
@@ -177,7 +179,8 @@ func trimmed(chain escalation.Chain) escalation.Chain {
 }
 
 // shortenGates shortens closed gates, so that the state does not grow with each gate. It drops the lists of tried
-// sessions and cuts long guidance. The records keep the full guidance, and the sessions keep the list of repairs.
+// sessions and cuts long guidance. The records keep the full guidance. The chain's sessions still say what the agents
+// did.
 func shortenGates(gates []escalation.Gate) {
 	for i := range gates {
 		gate := &gates[i]

@@ -49,7 +49,7 @@ type cycleRun struct {
 	input  ChainInput
 	result CycleResult
 	// told is the result of the notification about omitted cycles; nil if no notification was started. counted is the
-	// count in the result of the last successful cycle.
+	// number of omitted cycles in the result of the last successful cycle.
 	told    workflow.Future
 	counted activities.OmittedCycles
 }
@@ -95,13 +95,13 @@ func (c *cycleRun) run(ctx workflow.Context) (CycleResult, error) {
 		}).
 		Select(ctx)
 	if c.told != nil && (!c.told.IsReady() || c.told.Get(ctx, nil) != nil) {
-		c.result.Omitted = c.counted // not sent yet: the next cycle reports these omissions again
+		c.result.Omitted = c.counted // nobody knows of the new omissions yet, so the next cycle reports them again
 	}
 	return c.result, failure
 }
 
 // withCycleChain returns a context with the options for the chain of a cycle. If the cycle ends before the chain, the
-// chain continues. While the cycle waits for the chain, cancelling the cycle cancels the chain.
+// chain continues. If the cycle is cancelled while it waits for the chain, the chain is cancelled, too.
 func withCycleChain(ctx workflow.Context, id string) workflow.Context {
 	return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:          id,
@@ -135,8 +135,8 @@ func chainFailed(id, why string) error {
 // schedule starts.
 var scheduleAttribute = temporal.NewSearchAttributeKeyKeyword("TemporalScheduledById")
 
-// reportOmitted notifies people of the cycles that were omitted since the last successful cycle. If the schedule cannot
-// be read, reportOmitted logs a warning, and the cycle continues.
+// reportOmitted notifies people of the cycles that the schedule has omitted since the last successful cycle. If the
+// schedule cannot be read, reportOmitted logs a warning, and the cycle continues.
 func (c *cycleRun) reportOmitted(ctx workflow.Context) {
 	schedule, scheduled := workflow.GetTypedSearchAttributes(ctx).GetKeyword(scheduleAttribute)
 	if !scheduled {
@@ -170,7 +170,8 @@ func (c *cycleRun) notifyOmitted(ctx workflow.Context, schedule string, omitted 
 	}
 	own := workflow.GetInfo(ctx).WorkflowExecution.ID
 	c.told = sendNotification(ctx, escalation.Notification{
-		// A failed cycle leaves no result. The next cycle then counts the same omissions again and uses the same key.
+		// A failed cycle leaves no result. So the next cycle counts the same omissions again. Its notification then
+		// has the same key, so that people do not get it twice.
 		Key:     fmt.Sprintf("schedule/%s/%d/%d", schedule, c.result.Omitted.Overlapped, c.result.Omitted.Late),
 		Kind:    escalation.NotifyCycleMissed,
 		ChainID: own,

@@ -4,8 +4,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// WaitingSignal is a signal from a chain to the workflow that started the chain. It means that the chain waits for a
-// long time, and that the parent workflow need not wait for the chain any more.
+// WaitingSignal is a signal from a chain to the workflow that started the chain, its parent. It means that the chain
+// waits for a long time, and that the parent need not wait for the chain any more.
 const WaitingSignal = "waiting"
 
 // parentLink connects a chain with the workflow that started it.
@@ -17,9 +17,10 @@ type parentLink struct {
 	waiting map[string]bool
 }
 
-// detach sends WaitingSignal to the parent workflow. Call detach before a wait for a person, and before any other wait
-// that can take longer than the interval of a schedule. If the cycle kept waiting, Temporal would skip all later
-// cycles. Only the first call sends a signal. If there is no parent, detach does nothing.
+// detach sends WaitingSignal to the parent workflow. Call detach before a wait for a person, and before any other
+// wait that can take longer than the interval of a schedule. If the parent is a cycle that keeps waiting, Temporal
+// skips all later cycles of the schedule. Only the first call sends a signal. If there is no parent, detach does
+// nothing.
 func (p *parentLink) detach(ctx workflow.Context) {
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
 	if parent == nil || p.detached {

@@ -25,12 +25,12 @@ type EscalateSignal struct {
 	// Force skips the cooldowns. It does not override the highest tier or a dry run.
 	Force bool `json:"force,omitempty"`
 
-	// problem is the error of decoding the JSON. The SDK would drop an undecodable signal silently. So UnmarshalJSON
-	// stores the error here, and Validate returns the error.
+	// problem is the error from decoding the JSON. The SDK would drop an undecodable signal silently. So
+	// UnmarshalJSON stores the error here, and Validate returns the error.
 	problem error
 }
 
-// UnmarshalJSON refuses unknown fields. It stores an error of decoding in the problem field and returns nil. Validate
+// UnmarshalJSON refuses unknown fields. It stores a decoding error in the problem field and returns nil. Validate
 // returns the stored error.
 func (e *EscalateSignal) UnmarshalJSON(data []byte) error {
 	type plain EscalateSignal // has no UnmarshalJSON, which would call itself

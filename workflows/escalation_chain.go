@@ -41,8 +41,8 @@ type chainRun struct {
 	parent   *parentLink
 	// incidents connects this chain with its incidents in the records.
 	incidents *incidents
-	// waitingSince is the time at which the chain began to wait for admission; zero if it has not waited. An answer at
-	// a gate resets it.
+	// waitingSince is the time at which the chain began to wait for admission; zero if it has not waited. An answer
+	// at a gate sets it to zero.
 	waitingSince time.Time
 	// unknown lists those services in the input that the services file lacks.
 	unknown []string
@@ -68,7 +68,7 @@ func EscalationChain(ctx workflow.Context, input ChainInput) (ChainResult, error
 	return chain.log.chain, err
 }
 
-// setUpChain registers the handlers, checks the input and takes the snapshot of the policy.
+// setUpChain registers the handlers and checks the input. For a new chain, it also takes the snapshot of the policy.
 func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 	chain := newChainRun(ctx, input)
 	err := workflow.SetQueryHandler(ctx, ChainQuery, chain.log.query)
@@ -199,8 +199,8 @@ func (c *chainRun) forgetUnchecked() {
 	}
 }
 
-// refuse ends the chain because of its input, before anything was recorded or run. It returns the error for the end of
-// the workflow.
+// refuse ends the chain because its input is invalid or not permitted. It returns the error for the end of the
+// workflow. Call refuse before the chain has recorded anything or run a session.
 func (c *chainRun) refuse(ctx workflow.Context, problem error) error {
 	chain := &c.log.chain
 	chain.Outcome, chain.Reason, chain.EndedAt = escalation.OutcomeFailed, problem.Error(), workflow.Now(ctx)
@@ -208,9 +208,10 @@ func (c *chainRun) refuse(ctx workflow.Context, problem error) error {
 	return cmp.Or(c.log.publish(ctx), refusal)
 }
 
-// refuseByPolicy ends the chain because the configuration does not permit its input. It returns the error for the end of the
-// workflow. A person who started the chain by hand sees this error. The parent of an issue's chain receives it. For other
-// chains, such as the chains of a schedule, refuseByPolicy also records the refusal and notifies people.
+// refuseByPolicy ends the chain because the configuration does not permit its input. It returns the error for the end
+// of the workflow. If a person started the chain by hand, the person sees this error. If the chain is the chain of an
+// issue, its parent receives the error. For other chains, such as the chains of a schedule, refuseByPolicy also
+// records the refusal and notifies people.
 func (c *chainRun) refuseByPolicy(ctx workflow.Context, problem error) error {
 	refusal := c.refuse(ctx, problem)
 	chain := c.log.chain
@@ -303,8 +304,8 @@ func (c *chainRun) announce(ctx workflow.Context, problem error) {
 	c.people.await(ctx, c.parent.detach)
 }
 
-// ending returns the notification for the chain's outcome. If notify is false, people get none. An outcome of
-// needs_human causes none if people already know that an escalation is blocked or a budget is spent.
+// ending returns the notification for the chain's outcome. If notify is false, people get no notification. For the
+// outcome needs_human, notify is false if people already know that an escalation is blocked or a budget is spent.
 func (c *chainRun) ending() (kind escalation.NotificationKind, notify bool) {
 	switch c.log.chain.Outcome {
 	case escalation.OutcomeNeedsHuman:
@@ -321,8 +322,8 @@ func (c *chainRun) ending() (kind escalation.NotificationKind, notify bool) {
 	return "", false
 }
 
-// applyLimits applies the limits of the input to the policy. The input can only lower limits. The input may also
-// replace models. A tier with another model keeps its budget.
+// applyLimits applies the limits of the input to the policy. The input can lower a limit, but not raise it. The input
+// can also replace models. A tier with another model keeps its budget.
 func applyLimits(policy escalation.Policy, input ChainInput) escalation.Policy {
 	policy.DryRun = policy.DryRun || input.DryRun
 	if input.MaxTier != 0 {

@@ -17,8 +17,8 @@ type escalationRequests struct {
 	pending *EscalateSignal
 }
 
-// receive reads all signals that have arrived. It keeps the latest valid request as pending, and adds an event for each
-// invalid request. In a valid request, the tier may follow a session of the tier last.
+// receive reads all signals that have arrived. It keeps the latest valid request as pending, and adds an event for
+// each invalid request. The argument last limits the requests: a valid request names a higher tier.
 func (r *escalationRequests) receive(ctx workflow.Context, last escalation.Tier) {
 	receiveSignals(workflow.GetSignalChannel(ctx, EscalateSignalName),
 		func(signal EscalateSignal) { r.accept(ctx, signal, last) },
@@ -45,8 +45,8 @@ func (r *escalationRequests) accept(ctx workflow.Context, signal EscalateSignal,
 	r.log.add(ctx, escalation.Event{Kind: escalation.EventSignal, Message: describeRequest(signal)})
 }
 
-// errNameless is the error for a request without the name of a person, if the policy restricts who may answer at gates.
-// The signal has no field for a name.
+// errNameless is the error for a request that would need the name of a person, because the policy restricts who may
+// answer at gates. The signal has no field for a name.
 var errNameless = errors.New("it names nobody, and not everybody may answer at the gates of this chain; send " + ResolveGate + " there")
 
 // refuse adds an event for a refused request.
@@ -65,7 +65,7 @@ func (r *escalationRequests) refuseAll(ctx workflow.Context, why error) {
 	}
 }
 
-// errSplit is the error for a request to a chain that has split into chains of issues. errEnded is the error for a
+// errSplit is the error for a request to a chain that has started a chain for each issue. errEnded is the error for a
 // request to a chain that waits only for its notifications.
 var (
 	errSplit = errors.New("the chain has split; send it to the chain of an issue")
@@ -80,9 +80,9 @@ func (r *escalationRequests) refuseLate(ctx workflow.Context) {
 	}
 }
 
-// counts reports whether the pending request may replace the decision in the parameter otherwise. If this decision opens a
-// gate that only some people may answer, the request must not bypass the gate. In this case counts refuses and drops the
-// request.
+// counts reports whether the pending request replaces a decision. The argument otherwise is the decision without the
+// request. If this decision opens a gate that only some people may answer, the request must not bypass the gate. In
+// this case counts refuses and drops the request, and returns false.
 func (r *escalationRequests) counts(ctx workflow.Context, otherwise escalation.Decision) bool {
 	if r.pending == nil {
 		return false

@@ -21,8 +21,8 @@ type eventLog struct {
 	firstRunID string
 	// unrecorded holds the events that the next activity call will record.
 	unrecorded []escalation.Event
-	// progress describes the chain's work on its incidents from now on; nil if that work has not changed. Either the
-	// next activity that writes events stores progress, or the activity that closes the session.
+	// progress describes the chain's work on its incidents from now on; nil if that work has not changed. The next
+	// activity that writes events or closes the session stores progress in the records.
 	progress *escalation.ChainProgress
 }
 
@@ -73,7 +73,7 @@ func (l *eventLog) take() []escalation.Event {
 }
 
 // record stores the events that are not recorded yet, and publishes changed state. If release is true, record also
-// unlocks the services of this chain, so that other chains may repair them. Cancelling ctx does not prevent the
+// unlocks the services of this chain, so that other chains can repair them. Cancelling ctx does not prevent the
 // recording.
 func (l *eventLog) record(ctx workflow.Context, summary string, release bool) error {
 	if err := l.store(ctx, summary, release); err != nil {
@@ -82,7 +82,7 @@ func (l *eventLog) record(ctx workflow.Context, summary string, release bool) er
 	return l.publish(ctx)
 }
 
-// store stores the same as record, but does not publish the state.
+// store does the same as record, but does not publish the state.
 func (l *eventLog) store(ctx workflow.Context, summary string, release bool) error {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -104,7 +104,7 @@ func (l *eventLog) recordEnd(ctx workflow.Context) error {
 }
 
 // recordRest stores the events that no earlier call has recorded. If that fails, recordRest logs the error, and the
-// workflow still ends. Its result contains the facts of these events.
+// workflow still ends. The workflow's result contains the facts of these events.
 func (l *eventLog) recordRest(ctx workflow.Context) {
 	if len(l.unrecorded) == 0 {
 		return
@@ -133,12 +133,12 @@ func (l *eventLog) takeProgress() *escalation.ChainProgress {
 
 // readRecords runs an activity that reads a few rows and changes nothing. It first tries the activity once as a local
 // activity, which needs no round trip and fewer history events. If the local activity fails, readRecords runs an
-// ordinary activity. People see that activity in the Web UI, and Temporal retries it without limit.
+// ordinary activity. People see the ordinary activity in the Web UI, and Temporal retries it without limit.
 //
-// An activity that writes must be ordinary. Temporal stores the input of an ordinary activity in the history before the
-// activity runs. It does not store the input of a local activity. After a crash, or if a signal arrives at the end of
-// the workflow task, Temporal repeats the task. The repeated task could decide differently from what a local activity
-// has already written. The first look is an exception (see sessions.record).
+// An activity that writes must be ordinary. Temporal stores the input of an ordinary activity in the history before
+// the activity runs. It does not store the input of a local activity. After a crash, or if a signal arrives at the
+// end of the workflow task, Temporal repeats the task. The repeated task could decide differently from what a local
+// activity has already written. The record of a workflow's first session is an exception (see sessions.record).
 func readRecords(ctx workflow.Context, activity, input, result any) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

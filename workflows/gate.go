@@ -30,9 +30,10 @@ type gates struct {
 	sessions *sessions
 	people   *notifier
 	requests *escalationRequests
-	// incidents receives other chains' findings about the workflow's incidents; nil if the workflow has none.
+	// incidents receives the findings of other chains about this workflow's incidents; nil if the workflow has no
+	// incidents.
 	incidents *incidents
-	// history describes earlier repairs for a gate before the first session.
+	// history describes the earlier repairs. A gate that opens before the first session shows it.
 	history []string
 	// reminded counts the reminders of the open gate that have become due.
 	reminded int
@@ -40,9 +41,9 @@ type gates struct {
 
 // gateRequest describes a gate to open.
 type gateRequest struct {
-	// decision is the decision that would have ended the workflow.
+	// decision is the decision that would end the workflow if no gate opened.
 	decision escalation.Decision
-	// tier is the tier of the session that has ended or was refused before the gate.
+	// tier is the tier of the step before the gate, whose session has ended or was refused.
 	tier    escalation.Tier
 	refused bool
 }
@@ -112,17 +113,19 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 // latest returns the gate that was opened last.
 func (g *gates) latest() *escalation.Gate { return &g.log.chain.Gates[len(g.log.chain.Gates)-1] }
 
-// wait waits until the latest gate is closed. Four events close it: an answer, its expiry, cancellation of the
-// workflow, and a request for a tier above the parameter last. If the workflow should continue as new (see
-// mayContinueAsNew), wait returns false. The caller must then do so at this gate. Signals that have arrived are kept.
+// wait waits until the latest gate is closed. Five events close it: an answer, its expiry, cancellation of the
+// workflow, a valid request for a tier, and news that all incidents have healed. The argument last limits the
+// requests: a valid request names a higher tier. If the workflow should continue as new (see mayContinueAsNew), wait
+// returns false. The caller must then continue as new at this gate. Signals that have arrived are kept.
 func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, err error) {
 	gate := g.latest()
 	due := g.startTimer(ctx, gate)
 	defer func() { due.stop() }()
 	for {
 		g.receive(ctx, gate, last)
-		// Also continue as new with an answered gate, if the answer does not end the workflow. If every answer arrived before
-		// the wait began, the history would grow without limit.
+		// Also continue as new at an answered gate, if the answer does not end the workflow. Otherwise, if every gate
+		// were answered before its wait began, the workflow would never continue as new, and its history would grow
+		// without limit.
 		anew := ctx.Err() == nil && !gate.Ends() && g.mayContinueAsNew(ctx)
 		if anew {
 			g.people.settle(ctx, errGivenUp)
@@ -149,7 +152,7 @@ func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 		case gate.Answer != nil:
 		case err != nil || ctx.Err() != nil: // cancellation makes the timer ready, too
 			gate.Answer = &escalation.GateClosing{Action: escalation.GateAbort, Cancelled: true, At: workflow.Now(ctx)}
-		case g.signalled(ctx): // an answer that arrives together with the expiry counts
+		case g.signalled(ctx): // read the signals first: an answer that arrives together with the expiry counts
 		case due.timer.IsReady():
 			g.remindOrExpire(ctx, gate)
 			due = g.startTimer(ctx, gate)
@@ -198,7 +201,7 @@ func (g *gates) remindOrExpire(ctx workflow.Context, gate *escalation.Gate) {
 	g.people.notify(ctx, escalation.NotifyNeedsHuman, text)
 }
 
-// check returns the reason why reply is invalid, as one sentence. If reply may close the open gate, check returns nil.
+// check returns the reason why reply is invalid, as one sentence. If reply can close the open gate, check returns nil.
 func (g *gates) check(reply GateReply) error {
 	if reply.problem != nil {
 		return reply.problem
@@ -240,8 +243,9 @@ func (g *gates) accept(ctx workflow.Context, reply GateReply) escalation.GateRes
 	return escalation.GateResolution{GateID: gate.ID, Action: reply.Action, Next: gate.Next(*gate.Answer)}
 }
 
-// receive reads the signals that have arrived at an open gate. It reads all answers before it reads the requests for a
-// tier above the parameter last. For each invalid signal, receive adds an event.
+// receive reads the signals that have arrived at an open gate. It reads all answers before it reads the requests for
+// a tier. The argument last limits the requests: a valid request names a higher tier. For each invalid signal,
+// receive adds an event.
 func (g *gates) receive(ctx workflow.Context, gate *escalation.Gate, last escalation.Tier) {
 	g.receiveReplies(ctx)
 	if gate.Answer != nil {

@@ -11,12 +11,12 @@ import (
 type GateReply struct {
 	escalation.GateAnswer
 
-	// problem is the error of decoding the JSON. The SDK would drop an undecodable signal silently. So UnmarshalJSON
+	// problem is the error from decoding the JSON. The SDK would drop an undecodable signal silently. So UnmarshalJSON
 	// stores the error here, and gates.check returns the error.
 	problem error
 }
 
-// UnmarshalJSON refuses unknown fields. It stores an error of decoding in the problem field and returns nil. The method
+// UnmarshalJSON refuses unknown fields. It stores a decoding error in the problem field and returns nil. The method
 // gates.check returns the stored error.
 func (r *GateReply) UnmarshalJSON(data []byte) error {
 	*r = GateReply{}

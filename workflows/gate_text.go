@@ -86,7 +86,7 @@ func temporalCommand(gate escalation.Gate, chainID string) string {
 		shellWord(chainID), ResolveGate, shellWord(string(answer)))
 }
 
-// Operand quotes an ID as the last word of a command line. A workflow ID may contain any character. The quotes prevent
+// Operand quotes an ID as the last word of a command line. A workflow ID can contain any character. The quotes prevent
 // the shell and the program from interpreting such characters.
 func Operand(id string) string {
 	if strings.HasPrefix(id, "-") {

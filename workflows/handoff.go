@@ -10,10 +10,10 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// missingFromHandoff returns the handoff fields that the verdict lacks and the previous tier must write before s starts
-// from a handoff. It returns none in three cases: s starts from no handoff, the previous tier was already asked, or it
-// cannot be asked. A tier cannot be asked if it exceeds the highest tier or has no conversation to resume. A dry run
-// and a recheck ask no tier.
+// missingFromHandoff returns the fields of a handoff that the previous tier's verdict lacks. The previous tier must
+// write these fields before s starts from a handoff. missingFromHandoff returns none in three cases: s starts from no
+// handoff, the previous tier was already asked, or that tier cannot be asked. A tier cannot be asked if it exceeds
+// the highest tier or has no conversation to resume. A dry run and a recheck ask no tier.
 func (c *chainRun) missingFromHandoff(s step) []string {
 	choice := c.continuity(s)
 	reachable := choice.Reason == escalation.ReasonConfigured || choice.Reason == escalation.ReasonContextPressure
@@ -30,8 +30,8 @@ func (c *chainRun) missingFromHandoff(s step) []string {
 	return escalation.MissingFields(s.parent.Tier, s.parent.Verdict)
 }
 
-// askForHandoff runs a session in which the previous tier writes the handoff to s. If the handoff is usable,
-// askForHandoff returns s with that handoff. If s would not be admitted, no session runs.
+// askForHandoff runs a session in which the previous tier writes the handoff for step s. If the handoff is usable,
+// askForHandoff returns s with that handoff. If s would not be admitted now, no session runs.
 func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string) (step, error) {
 	admission, err := c.sessions.review(ctx, c.request(s))
 	if err != nil {
@@ -67,8 +67,8 @@ func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string)
 	return s, nil
 }
 
-// writeHandoff runs the agent of the previous tier, which writes the handoff to s. It returns the ended session, and
-// the result of the activity.
+// writeHandoff runs the agent of the previous tier, which writes the handoff for step s. It returns the ended
+// session, and the result of the activity.
 func (c *chainRun) writeHandoff(
 	ctx workflow.Context, s step, opening escalation.AdmissionResult, missing []string,
 ) (escalation.Session, activities.WriteHandoffResult) {
@@ -93,8 +93,8 @@ func (c *chainRun) writeHandoff(
 	return sessionEnded(ctx, session, written.Report, written.EndedAt, unjudged), written
 }
 
-// decideHandoff returns the decision on the session that wrote the handoff to s. It considers a request by a person
-// that has arrived by now. If the handoff is unusable, such a request lets s start from the verdict.
+// decideHandoff returns the decision on the session that wrote the handoff for step s. It considers a request by a
+// person that has arrived by now. If the handoff is unusable, such a request lets s start from the verdict.
 func (c *chainRun) decideHandoff(ctx workflow.Context, s step, session escalation.Session, problem string) escalation.Decision {
 	c.requests.receive(ctx, s.tier-1)
 	var requested escalation.Tier
@@ -122,9 +122,9 @@ func describeCalls(calls []activities.ToolCall) []string {
 	return lines
 }
 
-// handoff returns the handoff to s. This is the handoff that the previous tier wrote or, without one, a handoff built
-// from the verdict of that tier. If the handoff exceeds the size limit, the method drops parts and adds an event that
-// names them.
+// handoff returns the handoff for step s. If the previous tier has written one, handoff uses that. Otherwise it
+// builds one from the verdict of that tier. If the handoff exceeds the size limit, the method drops parts and adds an
+// event that names them.
 func (c *chainRun) handoff(ctx workflow.Context, s step, opening escalation.AdmissionResult) *escalation.Handoff {
 	var handoff escalation.Handoff
 	if s.handoff != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// IncidentSignalName is the name of the signal with which a chain, or a person who closes an incident, informs the chain
-// that takes care of the incident.
+// IncidentSignalName is the name of the signal with news about an incident. Its receiver is the chain that takes care
+// of the incident. Its sender is another chain, or a person who closes the incident.
 const IncidentSignalName = "incident"
 
 // IncidentSignal is the payload of the incident signal.
 type IncidentSignal struct {
 	IncidentID string                  `json:"incident_id"`
 	Status     escalation.IncidentNews `json:"status"`
-	// Note describes the change of the incident, or holds the reason of the person.
+	// Note describes the change of the incident. If a person has closed the incident, Note is the person's reason.
 	Note string `json:"note,omitempty"`
 	// ChainID is the chain that sends the signal; empty if a person has closed the incident.
 	ChainID string `json:"chain_id,omitempty"`
@@ -50,7 +50,7 @@ func (n *incidents) arrived(ctx workflow.Context) bool {
 	return n != nil && workflow.GetSignalChannel(ctx, IncidentSignalName).Len() > 0
 }
 
-// receive reads the signals that have arrived. It returns the news of these signals and of earlier ones. When an
+// receive reads the signals that have arrived. It returns the news of these signals and of earlier signals. When an
 // incident becomes worse, receive notifies people once.
 func (n *incidents) receive(ctx workflow.Context) []escalation.GateNews {
 	if n == nil {
@@ -62,9 +62,9 @@ func (n *incidents) receive(ctx workflow.Context) []escalation.GateNews {
 	return slices.Clone(n.news) // what a closed gate shows stays as it is
 }
 
-// outdate removes the news that arrived before the end of session, if session has looked at the incidents. A recheck
-// counts as such a session, even without a verdict. If outdate kept the old news, each recheck would lead to another
-// recheck.
+// outdate removes the news that arrived before the end of session, if that session has looked at the incidents. A
+// recheck always counts as a look, even without a verdict. Otherwise a recheck without a verdict would keep the old
+// news, and the news would lead to another recheck.
 func (n *incidents) outdate(ctx workflow.Context, session escalation.Session) {
 	if session.Verdict != nil || session.Purpose == escalation.PurposeRecheck {
 		n.receive(ctx)
@@ -106,7 +106,8 @@ func (n *incidents) refuse(ctx workflow.Context, why error) {
 	})
 }
 
-// drop reads the signals that arrived while the chain ended. Their senders are chains, which expect no answer.
+// drop reads and logs the signals that arrived while the chain ended. Their senders are chains or the command that
+// closes an incident, and expect no answer.
 func (n *incidents) drop(ctx workflow.Context) {
 	for workflow.GetSignalChannel(ctx, IncidentSignalName).ReceiveAsync(nil) {
 		workflow.GetLogger(ctx).Info("news of an incident came after the end of its chain")

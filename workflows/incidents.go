@@ -10,17 +10,17 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// incidents connects a chain with the incidents in the records. It compares the faults that a look has found with these
-// incidents, and informs other chains about news of their own incidents.
+// incidents connects a chain with the incidents in the records. It compares the faults that a session has found with
+// these incidents, and informs other chains about news of their own incidents.
 type incidents struct {
 	log    *eventLog
 	policy *escalation.Policy
 	people *notifier
-	// recognition compares the faults of the last look with the records; nil if no look has been compared.
+	// recognition is the comparison of the last session's faults with the records; nil if there was no comparison.
 	recognition *escalation.Recognition
 	// own holds the chain's incidents as of the latest recording.
 	own []escalation.Incident
-	// untold holds the signals that send has not sent yet.
+	// untold holds the signals that the method send must still send.
 	untold []incidentNews
 	// news holds other chains' findings about this chain's incidents since its last look, one entry for each incident.
 	news []escalation.GateNews
@@ -32,10 +32,13 @@ type incidentNews struct {
 	signal  IncidentSignal
 }
 
-// recognize compares the faults that a look has found with the incidents in the records. A recheck is a look, too,
-// because another chain may have begun with the fault during the wait. If the recheck checks a report that the incidents
-// have healed, this chain keeps them. recognize returns nil in three cases: the session is no such look, it finds nothing
-// wrong, or a person forces the step. If the records do not answer, it also returns nil, and every fault counts as new.
+// recognize compares the faults that a session has found with the incidents in the records. It does so only for a
+// look: an ordinary session of Tier 1, or a recheck. A recheck counts as a look, because another chain may have begun
+// to repair the fault during the wait. A recheck of a report that the incidents have healed is no look, so this chain
+// keeps its incidents.
+//
+// recognize returns nil in three cases: the session is no look, its verdict finds no fault, or a person forces the
+// step. If the records cannot be read, it also returns nil, and every fault counts as new.
 func (n *incidents) recognize(ctx workflow.Context, s step, session escalation.Session) *escalation.Recognition {
 	n.recognition = nil
 	verdict := session.Verdict
@@ -79,7 +82,7 @@ func (n *incidents) leave(ctx workflow.Context, session escalation.Session, deci
 	if n.recognition == nil {
 		return
 	}
-	for _, sighting := range n.recognition.New { // its chain may have gone since an earlier look
+	for _, sighting := range n.recognition.New { // an earlier look may have left the fault to a chain that has ended since
 		if sighting.Incident != nil {
 			n.log.chain.Incidents = slices.DeleteFunc(n.log.chain.Incidents, func(known escalation.ChainIncident) bool {
 				return known.ID == sighting.Incident.ID && known.Handler != ""
@@ -96,8 +99,8 @@ func (n *incidents) leave(ctx workflow.Context, session escalation.Session, deci
 			Kind: escalation.EventIncident, SessionID: session.SessionID,
 			Message: fmt.Sprintf("%s is known (%s): chain %s %s", incident.Describe(), known.News, handler.ChainID, handler.Describe()),
 		})
-		// If the incident became worse before, its chain already got the signal. If the incident was resolved and has
-		// come back, its chain may have got a signal that it had healed.
+		// If the incident was already worse, its chain has got the signal. If the incident was resolved and has come
+		// back, its chain may have got a signal that it had healed, and needs a new one.
 		if known.Worsens(handler.Since) || !incident.ResolvedAt.IsZero() {
 			n.tell(handler.ChainID, incident.ID, known.News, known.Note)
 		}
@@ -107,8 +110,8 @@ func (n *incidents) leave(ctx workflow.Context, session escalation.Session, deci
 	}
 }
 
-// progress returns the chain's progress with its incidents after decision. If another session follows and the chain
-// leaves no incident to others, progress returns nil, because the opening of that session records the progress.
+// progress returns the chain's progress with its incidents after decision. It returns nil if another session follows
+// and the chain leaves no incident to others. The opening of that session then records the progress.
 func (n *incidents) progress(ctx workflow.Context, decision escalation.Decision) *escalation.ChainProgress {
 	progress := escalation.ProgressOf(*n.policy, decision, workflow.Now(ctx))
 	progress.Owns = n.log.chain.OwnIncidents()
@@ -122,8 +125,8 @@ func (n *incidents) progress(ctx workflow.Context, decision escalation.Decision)
 	return &progress
 }
 
-// update stores the incidents in the records' answer at the end of a session: the incidents of the chain, and the incidents
-// that the session has healed.
+// update stores the incidents that the records returned when a session was opened or closed. For each incident that
+// the session has healed, update prepares a signal to the chains that work on it.
 func (n *incidents) update(brief escalation.IncidentBrief) {
 	if n == nil {
 		return
@@ -141,8 +144,8 @@ func (n *incidents) update(brief escalation.IncidentBrief) {
 	}
 }
 
-// chainIncident converts an incident for the visible state of a chain. The parameter handler is the ID of the chain
-// that takes care of the incident; "" if this chain does.
+// chainIncident converts an incident for the visible state of a chain. The argument handler is the ID of the chain
+// that takes care of the incident; "" if the chain itself does.
 func chainIncident(incident escalation.Incident, handler string) escalation.ChainIncident {
 	return escalation.ChainIncident{
 		ID: incident.ID, Services: incident.Services, Summary: clip(incident.Summary), Severity: incident.Severity,
@@ -177,13 +180,13 @@ func (n *incidents) left() []escalation.ChainIncident {
 	return left
 }
 
-// ofIssues returns the ID of the chain's own incident for each of the verdict's issues. If an issue has none, its ID is
-// "". A known issue has none, because another chain owns its incident.
+// ofIssues returns, for each of the verdict's issues, the ID of the chain's own incident. The ID is "" if the chain
+// has no incident for the issue. That is always so for a known issue, because another chain owns its incident.
 func (n *incidents) ofIssues(verdict escalation.Verdict) []string {
 	ids := make([]string, len(verdict.Issues))
 	fresh := verdict
 	fresh.Issues = nil
-	var indexes []int // in the verdict's issues, for each fresh one
+	var indexes []int // of the fresh issues in verdict.Issues
 	for i, issue := range verdict.Issues {
 		if n.recognition.KnownIssue(i) == nil {
 			fresh.Issues, indexes = append(fresh.Issues, issue), append(indexes, i)
@@ -197,7 +200,7 @@ func (n *incidents) ofIssues(verdict escalation.Verdict) []string {
 	return ids
 }
 
-// history describes the earlier repairs of a fault that has come back. If decision is about no such fault, history
+// history describes the earlier repairs of a fault that has come back. If the decision has another reason, history
 // returns none.
 func (n *incidents) history(decision escalation.Decision) []string {
 	if decision.Rule != escalation.RuleReturned || n == nil {
@@ -209,7 +212,7 @@ func (n *incidents) history(decision escalation.Decision) []string {
 	return nil
 }
 
-// tell adds a signal for another chain to untold. The method send sends the signal.
+// tell adds a signal for another chain to the list untold. The method send sends the signals in this list.
 func (n *incidents) tell(chainID, incidentID string, news escalation.IncidentNews, note string) {
 	if chainID != n.log.chain.ID {
 		n.untold = append(n.untold, incidentNews{chainID, IncidentSignal{
@@ -218,9 +221,9 @@ func (n *incidents) tell(chainID, incidentID string, news escalation.IncidentNew
 	}
 }
 
-// send signals the other chains, one after the other. If a chain has gone, or belongs to another namespace, that is no
-// error. People are then told directly if the incident is worse. The parent of this chain gets no signal, because it
-// waits for the end of this chain.
+// send signals the other chains, one after the other. A signal fails if its chain has ended or belongs to another
+// namespace. send then notifies people instead, if the incident is worse. The parent of this chain gets no signal,
+// because it waits for the end of this chain.
 func (n *incidents) send(ctx workflow.Context) {
 	untold := n.untold
 	n.untold = nil

@@ -12,10 +12,10 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// split starts a chain for each issue that the session observer found, beginning with the most severe issue. Each of
-// these chains forks the observer's conversation. At most MaxParallelIssues chains work at the same time, and a chain
-// that waits for a long time does not count. split returns after all of the chains have ended. A known incident without
-// a chain that takes care of it counts as an issue.
+// split starts a chain for each issue that the session has found, beginning with the most severe issue. Each of these
+// chains forks the conversation of that session, the observer. At most MaxParallelIssues chains work at the same
+// time. A chain that waits for a long time does not count. split returns after all of the chains have ended. A known
+// incident without a chain that takes care of it counts as an issue.
 func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) error {
 	verdict := c.incidents.recognition.AddIssues(*observer.Verdict)
 	observer.Verdict = &verdict
@@ -43,8 +43,8 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 			c.endIssue(ctx, i, escalation.OutcomeAborted, "the chain was cancelled before its turn", 0)
 		})
 	}
-	// If this chain is cancelled, it still waits. Temporal cancels the chains of its issues, and their outcomes must be
-	// recorded.
+	// If this chain is cancelled, it still waits for the chains of its issues. Temporal cancels these chains, and
+	// their outcomes must be recorded.
 	waiting, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	for running > 0 {
@@ -54,10 +54,10 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 	return c.record(ctx, escalation.DecideIssues(c.log.chain.Issues))
 }
 
-// releaseOnce returns a function that releases the slot of a chain. If that chain waits for a long time, for example at
-// a gate, releaseOnce releases the slot during the wait.
+// releaseOnce returns a function that releases the slot of a chain. If that chain waits for a long time, for example
+// at a gate, releaseOnce releases the slot when the wait begins.
 func (c *chainRun) releaseOnce(ctx workflow.Context, slots workflow.Semaphore, chainID string) func() {
-	delete(c.parent.waiting, chainID) // after a reset, Temporal repeats the signal of the chain before
+	delete(c.parent.waiting, chainID) // after a reset, Temporal repeats the signal of an earlier chain with this ID
 	released := false
 	release := func() {
 		if !released {
@@ -73,7 +73,7 @@ func (c *chainRun) releaseOnce(ctx workflow.Context, slots workflow.Semaphore, c
 	return release
 }
 
-// issueChainID returns the ID of an issue's chain. The parameter at is the index of the issue.
+// issueChainID returns the ID of an issue's chain. It takes the index of the issue, counted from 0.
 func (c *chainRun) issueChainID(at int) string {
 	return fmt.Sprintf("%s-issue-%d", c.log.chain.ID, at+1)
 }
@@ -99,9 +99,9 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 	var ended ChainResult
 	child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
 		WorkflowID:            mine.ChainID,
-		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_REQUEST_CANCEL, // when this chain ends, its repairs are cancelled
+		ParentClosePolicy:     enumspb.PARENT_CLOSE_POLICY_REQUEST_CANCEL, // if this chain ends, Temporal cancels the repair
 		WaitForCancellation:   true,
-		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, // after a reset the same ID is started again
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, // a reset starts the same ID again
 		StaticSummary:         inline(issue.Summary),
 	})
 	err := workflow.ExecuteChildWorkflow(child, ChainWorkflow, input).Get(ctx, &ended)
@@ -130,8 +130,8 @@ func cancelledChain(err error) (chain escalation.Chain) {
 }
 
 // blocked returns the decision that ends an issue without a chain of its own, because its first tier exceeds the
-// highest tier. If the issue gets a chain, blocked returns nil. If the policy has gates, every issue gets a chain, and
-// the chain of a blocked issue begins at a gate.
+// highest tier. If the issue gets a chain, blocked returns nil. If the policy has gates, every issue gets a chain. If
+// its first tier is too high, that chain begins at a gate.
 func (c *chainRun) blocked(first escalation.Tier) *escalation.Decision {
 	if first <= c.policy.MaxTier {
 		return nil
@@ -151,9 +151,9 @@ func (c *chainRun) beginBlocked(ctx workflow.Context, first step) (step, error) 
 	return c.stop(ctx, first, decision)
 }
 
-// issueInput returns the input of an issue's chain. It copies the limits of this chain, and sets an equal share of the
-// remaining budget. If the fault has come back too often, the issue's chain begins with the highest tier, or asks a
-// person before any repair.
+// issueInput returns the input of an issue's chain. It copies the limits of this chain, and gives each issue an equal
+// share of the remaining budget. If the fault has come back too often, the issue's chain begins with the highest
+// tier, or asks a person before any repair.
 func (c *chainRun) issueInput(observer escalation.Session, at int) ChainInput {
 	issue := observer.Verdict.Issues[at]
 	input := ChainInput{

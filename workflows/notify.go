@@ -44,8 +44,8 @@ func (n *notifier) notify(ctx workflow.Context, kind escalation.NotificationKind
 	n.notifyAs(ctx, fmt.Sprintf("%s/notification/%d", workflow.GetInfo(ctx).WorkflowExecution.RunID, n.sent), kind, message)
 }
 
-// notifyOnceADay is like notify, but all chains of the namespace together send at most one notification of that kind
-// per day (UTC).
+// notifyOnceADay is like notify, but the namespace sends at most one notification of this kind per day (UTC), over
+// all its chains.
 func (n *notifier) notifyOnceADay(ctx workflow.Context, kind escalation.NotificationKind, message string) {
 	n.notifyAs(ctx, fmt.Sprintf("%s/%s", kind, workflow.Now(ctx).UTC().Format(time.DateOnly)), kind, message)
 }
@@ -85,12 +85,13 @@ func (n *notifier) allSent() bool {
 	return !slices.ContainsFunc(n.pending, func(pending pendingNotification) bool { return !pending.sent.IsReady() })
 }
 
-// notifyPatience limits how long an ended chain delays the next cycle of its schedule to wait for notifications.
+// notifyPatience is the time after which a chain that waits for its notifications no longer delays the next cycle of
+// its schedule.
 const notifyPatience = time.Minute
 
 // await waits until all notifications are sent or given up. The outcome is already recorded and published. So an
-// unavailable notification service only keeps the workflow open, for an hour at most. Cancelling the workflow ends the
-// wait. If the wait takes longer than notifyPatience, await calls slow.
+// unavailable notification service only keeps the workflow open, for an hour at most. Cancelling the workflow ends
+// the wait. If the wait takes longer than notifyPatience, await calls the function slow.
 func (n *notifier) await(ctx workflow.Context, slow func(workflow.Context)) {
 	if len(n.pending) == 0 {
 		return
@@ -131,8 +132,8 @@ func (n *notifier) settle(ctx workflow.Context, unknown error) {
 	n.pending = nil
 }
 
-// blockedBy returns the notification for a rule that prevents the chain from continuing. For any other rule, tell is
-// false.
+// blockedBy returns the kind of notification for a rule that prevents the chain from continuing. For any other rule,
+// the result tell is false.
 func blockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell bool) {
 	switch rule {
 	case escalation.RuleMaxTier, escalation.RuleCooldown, escalation.RuleServiceBusy, escalation.RuleEscalationLimit,

@@ -51,13 +51,13 @@ func withOneTry(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithRetryPolicy(withRecords(ctx, summary), temporal.RetryPolicy{MaximumAttempts: 1})
 }
 
-// withTranscript returns a context with the options for asking a worker about a conversation. It uses the workflows'
-// task queue, because agents can occupy all slots of their own queue for hours. A gate waits for the result before it
-// opens. If the activity fails, the gate opens anyway.
+// withTranscript returns a context with the options for asking a worker whether a conversation can be resumed. It
+// uses the workflows' task queue, because agents can occupy all slots of their own queue for hours. A gate waits for
+// the result before it opens. If the activity fails, the gate opens anyway.
 func withTranscript(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    150 * time.Second, // for a transcript from an archive over a slow line
-		ScheduleToCloseTimeout: 5 * time.Minute,   // people take longer to answer
+		ScheduleToCloseTimeout: 5 * time.Minute,   // short enough for a gate, because people take longer to answer
 		RetryPolicy:            &temporal.RetryPolicy{MaximumAttempts: 3},
 		Summary:                summary,
 	})
@@ -75,8 +75,8 @@ func withSpending(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// withSchedule returns a context with the options for asking Temporal about a schedule. The timeouts are short, because
-// a cycle can run without the answer.
+// withSchedule returns a context with the options for reading a schedule from Temporal. The timeouts are short,
+// because a cycle can run without the answer.
 func withSchedule(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    10 * time.Second, // one call of Temporal's own service
@@ -87,7 +87,7 @@ func withSchedule(ctx workflow.Context, summary string) workflow.Context {
 }
 
 // withNotification returns a context with the options for notifying people. Temporal retries for an hour, because the
-// reported problem may be a network that is down. After that hour the message is outdated, and the chain must end.
+// notification can be about a network that is down. After that hour the message is outdated, and the chain must end.
 func withNotification(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    time.Minute, // all services in parallel, each with a timeout of some seconds
@@ -96,7 +96,7 @@ func withNotification(ctx workflow.Context, summary string) workflow.Context {
 			InitialInterval:    2 * time.Second,
 			BackoffCoefficient: 2,
 			MaximumInterval:    2 * time.Minute,
-			MaximumAttempts:    50, // about 40 fit into the hour; this bounds attempts that fail at once
+			MaximumAttempts:    50, // about 40 attempts fit into the hour; the limit is for attempts that fail at once
 		},
 		Summary: summary,
 	})
@@ -106,9 +106,9 @@ const (
 	// tierOverhead is the time that an attempt needs in addition to the agent's own limit. This time covers the start,
 	// the repair turn for a missing verdict, and stopping the process tree.
 	tierOverhead = 5 * time.Minute
-	// tierAttempts limits the attempts of a tier that kills its worker every time, for example by exhausting memory. A
-	// tier whose model is not reachable fails sooner, because the activity counts such failures (maxFailures). Drained
-	// and lost workers do not count as failures there.
+	// tierAttempts limits the attempts at a session. It stops a session that kills its worker every time, for example
+	// by exhausting memory. If a model is not reachable, the session fails sooner, because the activity counts such
+	// failures (maxFailures). The activity does not count drained and lost workers as failures.
 	tierAttempts = 30
 	// tierRetryInterval is the pause after a timeout. A worker that has lost its connection stops its agent during the
 	// pause. All pauses are equally long, because the next worker may be healthy.

@@ -9,9 +9,9 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// listUnknown adds services to the list of services that the workers' services file lacks. It also adds an event about the new
-// entries of the list. The argument sessionID is the session whose verdict names the services; empty for services in the
-// input.
+// listUnknown adds names to the chain's list of services that the workers' services file lacks. It also adds an event
+// about the new entries of the list. The argument sessionID is the session whose verdict names the services; empty
+// for services in the input.
 func (c *chainRun) listUnknown(ctx workflow.Context, sessionID string, names []string) {
 	chain := &c.log.chain
 	var added []string

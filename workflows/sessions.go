@@ -26,7 +26,7 @@ type sessions struct {
 	directory string
 	// inFlight holds the tool calls that had no result when the last session ended.
 	inFlight []activities.ToolCall
-	// closing holds the end of the last session until an activity records that end; nil if the end is recorded.
+	// closing is the end of the last session, which the next activity must record; nil if the end is recorded.
 	closing *activities.CloseSessionInput
 	// opened counts the sessions whose admission this run has requested.
 	opened int
@@ -75,7 +75,7 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 	s.closing = nil
 	brief := opening.IncidentBrief
 	if opening.Refusal == nil && request.tier == escalation.TierObserve {
-		brief.Incidents = nil // not the chain's own
+		brief.Incidents = nil // these incidents are not the chain's own
 	}
 	s.incidents.update(brief)
 	if opening.Refusal != nil {
@@ -92,12 +92,13 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 	return opening, s.log.publish(ctx)
 }
 
-// record admits and stores a session. For the first look of a workflow, record first tries a local activity, which
-// saves a round trip. If the local activity fails, and for every other session, record runs an ordinary activity.
+// record admits and stores a session. For the first session of a workflow, if it observes, record first tries a local
+// activity, which saves a round trip. If the local activity fails, and for every other session, record runs an
+// ordinary activity.
 //
-// Other writes must not be local, because a repeated workflow task may decide differently from what is already written
-// (see readRecords). For the first look this cannot happen: the session depends only on the input, and its ID depends
-// only on the run. So a repeated workflow task opens the same session again, which changes nothing.
+// Other writes must not be local, because a repeated workflow task may decide differently from what is already
+// written (see readRecords). For the first session this cannot happen: the session depends only on the input, and its
+// ID depends only on the run. So a repeated workflow task opens the same session again, which changes nothing.
 func (s *sessions) record(ctx workflow.Context, input activities.OpenSessionInput) (opening escalation.AdmissionResult, err error) {
 	var records *activities.Records
 	if s.opened == 1 && s.log.chain.Last() == nil && input.Session.Tier == escalation.TierObserve {
@@ -180,8 +181,8 @@ func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escal
 	}
 }
 
-// withdraw closes the record of a session that will not run. A missing record is not an error. withdraw tries only once,
-// because the workers' sweep closes open records later.
+// withdraw closes the record of a session that will not run. A missing record is not an error. withdraw tries only
+// once. If that fails, the workers' sweep closes the record later.
 func (s *sessions) withdraw(ctx workflow.Context, session escalation.Session) {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
@@ -259,7 +260,8 @@ func spentSoFar(ctx workflow.Context, sessionID string) escalation.Report {
 	return spent
 }
 
-// ended updates the visible state after the end of a session. It does not record the end. The method close does.
+// ended updates the visible state after the end of a session. It does not record the end, which the method close
+// does.
 func (s *sessions) ended(ctx workflow.Context, session escalation.Session) {
 	session.SetReport(session.Report)
 	chain := &s.log.chain
@@ -277,7 +279,7 @@ func (s *sessions) ended(ctx workflow.Context, session escalation.Session) {
 }
 
 // close records the end of a session, together with the events that explain the next step. If release is true, close
-// also unlocks the services of this chain, so that other chains may repair them. Cancelling ctx does not prevent the
+// also unlocks the services of this chain, so that other chains can repair them. Cancelling ctx does not prevent the
 // recording.
 func (s *sessions) close(ctx workflow.Context, session escalation.Session, release bool) error {
 	s.closeWithNext(session)
@@ -343,8 +345,8 @@ func (s *sessions) transcript(ctx workflow.Context, sessionID string) escalation
 	}
 }
 
-// window returns the context window of the model of a tier, in tokens: the size that the CLI reported last in this workflow
-// or, without a report, the configured size.
+// window returns the size of the context window of a tier's model, in tokens. This is the size that the CLI reported
+// last in this workflow. Without a report, it is the configured size.
 func (s *sessions) window(policy escalation.TierPolicy) int {
 	window := policy.ContextWindow
 	for i := range s.log.chain.Sessions {

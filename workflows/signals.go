@@ -2,8 +2,9 @@ package workflows
 
 import "go.temporal.io/sdk/workflow"
 
-// receiveSignals calls take for each signal that has arrived on a channel. It never blocks. The SDK would silently drop
-// a signal that has no payload, or whose payload is not JSON. For each such signal, receiveSignals calls unreadable.
+// receiveSignals calls the function take with the payload of each signal that has arrived on a channel. It never
+// blocks. The SDK would silently drop a signal that has no payload, or whose payload is not JSON. For each such
+// signal, receiveSignals calls the function unreadable.
 func receiveSignals[T any](channel workflow.ReceiveChannel, take func(T), unreadable func()) {
 	for channel.Len() > 0 {
 		before := channel.Len()

@@ -24,7 +24,7 @@ const (
 )
 
 // step is one step of a chain: a session, a wait or a gate. The step of a wait or a gate also describes the session
-// that may follow it.
+// that can follow it.
 type step struct {
 	action stepAction
 	// decision is the decision that makes the chain wait or open a gate.
@@ -35,26 +35,27 @@ type step struct {
 	// parent is the session that provides the conversation or the handoff for the tier; nil if there is none.
 	parent *escalation.Session
 	// resumeFailed reports that the CLI could not load the parent's conversation. transcriptLost reports that the
-	// transcript of this conversation is gone. In both cases the conversation is not resumed.
+	// transcript of the parent's conversation is gone. In both cases the conversation is not resumed.
 	resumeFailed, transcriptLost bool
 	// cutOff is an earlier session of this step that had begun its work and cannot be resumed; nil if no session was
 	// cut off.
 	cutOff *escalation.Session
-	// left holds the tool calls that cutOff left without a result.
+	// left holds the tool calls that had no result when the session in cutOff ended.
 	left []activities.ToolCall
 	// handoff is the document that the previous tier has written for this step; nil if there is none.
 	handoff *escalation.Handoff
 	// asked reports whether the previous tier was asked for a handoff.
 	asked bool
-	// minTier is the lowest tier to which this recheck may escalate: the tier that waited before the recheck; 0 if the
-	// step is no recheck.
+	// minTier is the lowest tier to which this recheck may escalate, which is the tier of the step that waited for
+	// the recheck. It is 0 if the step is no recheck.
 	minTier escalation.Tier
 	// request is the person's request that led to this step; nil if there was none.
 	request *EscalateSignal
-	// continues is an interrupted session of this step, if a person chose to continue that session; nil if not.
+	// continues is the interrupted session that this step continues, because a person chose so at a gate; nil if
+	// there is none.
 	continues *escalation.Session
-	// healed reports that this recheck verifies the finding of another chain. That chain has found the incidents
-	// healed.
+	// healed reports that this step is a recheck after news from other chains: they have found the incidents healed,
+	// and the recheck verifies that.
 	healed bool
 	// refused reports that the step has not run, either because its admission was refused or because its handoff is
 	// unusable.
@@ -64,7 +65,7 @@ type step struct {
 	passesCooldown, passesLimit bool
 }
 
-// firstStep returns the step with which the input lets the chain begin.
+// firstStep returns the first step of the chain, as the chain's input defines it.
 func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	first := step{action: stepSession, tier: max(c.input.StartTier, escalation.TierObserve)}
 	if c.input.Force {
@@ -114,19 +115,20 @@ func (s step) escalate(session escalation.Session, tier escalation.Tier, request
 	return step{action: stepSession, tier: tier, parent: &session, request: request}
 }
 
-// handOff returns s with a handoff instead of a resumed conversation. The parameter failed is the session that could not
-// resume the conversation. The parameter left holds the tool calls of that session that have no result.
+// handOff returns s with a handoff instead of a resumed conversation. The argument failed is the session that could
+// not resume the conversation. The argument left holds the tool calls of that session that have no result.
 func (s step) handOff(failed escalation.Session, left []activities.ToolCall) step {
 	lost := failed.Status == escalation.SessionTranscriptLost
 	s.resumeFailed, s.transcriptLost = !lost, lost
-	if failed.BeganWork() { // the lost conversation is its own, not its parent's
+	if failed.BeganWork() { // then failed has lost its own conversation, not its parent's
 		s.cutOff, s.left = &failed, left
 	}
 	return s
 }
 
-// lookAgain returns the step that follows a wait. Normally this is a recheck, which finds out at low cost whether s is
-// still needed. In three cases lookAgain returns s: a person requested s, s follows no session, or s is a recheck.
+// lookAgain returns the step that follows a wait of s. Normally this is a recheck, which finds out at low cost
+// whether s is still needed. In three cases lookAgain returns s itself: a person requested s, s follows no session,
+// or s is a recheck.
 func (s step) lookAgain() step {
 	if s.parent == nil || s.request != nil || s.purpose == escalation.PurposeRecheck {
 		s.action = stepSession
@@ -135,9 +137,9 @@ func (s step) lookAgain() step {
 	return step{action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck, parent: s.parent, minTier: s.tier}
 }
 
-// checkHealed returns a recheck that verifies that the problem has healed. The step s waits for this recheck. The parameter
-// last is the latest session, if that session belongs to s; nil if not. If the recheck finds the problem again, a gate opens
-// before s runs.
+// checkHealed returns a recheck that verifies that the problem has healed. Meanwhile s does not run. If the recheck
+// finds the problem again, a gate opens before s runs. The argument last is the latest session if it belongs to s,
+// and nil if not.
 func (s step) checkHealed(last *escalation.Session) step {
 	return step{
 		action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck,
@@ -173,5 +175,6 @@ func (s step) gated(decision escalation.Decision) step {
 // origin returns the session that s continues or, without one, its parent; nil if there is neither.
 func (s step) origin() *escalation.Session { return cmp.Or(s.continues, s.parent) }
 
-// hasRun reports whether the latest session (last) belongs to this step.
+// hasRun reports whether this step has run. The argument last is the chain's latest session; nil if no session has
+// run.
 func (s step) hasRun(last *escalation.Session) bool { return !s.refused && last != nil }

@@ -18,7 +18,7 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 		return c.askForHandoff(ctx, s, missing)
 	}
 	opening, err := c.sessions.open(ctx, c.request(s))
-	c.incidents.send(ctx) // now it is recorded; a refused session can wait for days
+	c.incidents.send(ctx) // send the signals even after a refusal, because the wait can take days
 	if err != nil {
 		return step{}, c.abortIfCancelled(ctx, err)
 	}
@@ -59,7 +59,7 @@ func (c *chainRun) after(ctx workflow.Context, s step, session escalation.Sessio
 
 // refused returns the step that follows s after its admission was refused.
 func (c *chainRun) refused(ctx workflow.Context, s step, refusal escalation.Admission) (step, error) {
-	// The step has not run. So a person may request the tier of the step, to skip the rule that refused the step.
+	// The step has not run. So a person can request the tier of the step, to skip the rule that refused the step.
 	c.requests.receive(ctx, s.tier-1)
 	c.incidents.receive(ctx)
 	decision := escalation.Gated(*c.policy, c.decideRefused(s, refusal))
@@ -87,8 +87,8 @@ func (c *chainRun) decideRefused(s step, refusal escalation.Admission) escalatio
 	return decision
 }
 
-// stop returns the step that follows a decision on a step that has not run: a wait, a gate, or the end of the chain. If
-// the step waits, a later activity records the decision. In the other cases stop records it.
+// stop returns the step that follows a decision on a step that has not run: a wait, a gate, or the end of the chain.
+// stop records the decision, unless the step waits. A later activity records the decision to wait.
 func (c *chainRun) stop(ctx workflow.Context, s step, decision escalation.Decision) (step, error) {
 	if decision.Action == escalation.DecisionWait {
 		return s.waiting(decision), nil
@@ -96,7 +96,7 @@ func (c *chainRun) stop(ctx workflow.Context, s step, decision escalation.Decisi
 	if err := c.record(ctx, decision); err != nil || decision.Action != escalation.DecisionGate {
 		return step{}, err
 	}
-	if decision.Tier != 0 { // a person decides on that tier, not on a recheck
+	if decision.Tier != 0 { // a person decides on decision.Tier, not on a recheck
 		s = step{tier: decision.Tier, parent: s.parent, refused: true}
 	}
 	return s.gated(decision), nil
@@ -199,8 +199,8 @@ func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Sessi
 	return escalation.Decide(*c.policy, session, input)
 }
 
-// conclude records the end of a session and the decision on that session. If another session follows, the activity that
-// opens it also records this end.
+// conclude records the end of a session and the decision on that session. If another session follows, the activity
+// that opens that session records this end, too.
 func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, decision escalation.Decision) error {
 	c.sessions.ended(ctx, session)
 	if decision.Action != escalation.DecisionComplete {
@@ -228,7 +228,8 @@ func (c *chainRun) record(ctx workflow.Context, decision escalation.Decision) er
 	return c.log.record(ctx, "record the decision", releases(decision))
 }
 
-// releases reports whether the chain stops repairing after decision, for now or for good.
+// releases reports whether the chain unlocks its services when it records decision. It does so at a gate and at its
+// end. For a wait, the method sleep unlocks them.
 func releases(decision escalation.Decision) bool {
 	return decision.Action == escalation.DecisionComplete || decision.Action == escalation.DecisionGate
 }
@@ -327,8 +328,8 @@ func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
 	}
 	if closing.Actor != "" {
 		s.request = &EscalateSignal{ToTier: s.tier, Guidance: closing.Guidance}
-		// The person who answers has read why the step was refused. So the answer skips only the rule that refused the
-		// step.
+		// The person who answers has read why the step was refused. So the answer skips only the rule that caused the
+		// refusal.
 		s.passesCooldown = s.passesCooldown || gate.Rule == escalation.RuleCooldown
 		s.passesLimit = s.passesLimit || gate.Rule == escalation.RuleEscalationLimit
 	}

@@ -99,7 +99,7 @@ func (v *view) publish(ctx workflow.Context) error {
 // attributes in clear.
 func (v *view) mayNameServices() bool { return len(v.policy.Tiers) > 0 && !v.policy.Encrypted }
 
-// incidentIDs returns the IDs of all incidents that the chain has met.
+// incidentIDs returns the IDs of the incidents in the chain's visible state, as many as fit into a search attribute.
 func incidentIDs(chain escalation.Chain) []string {
 	var ids []string
 	for _, incident := range chain.Incidents {
@@ -108,11 +108,11 @@ func incidentIDs(chain escalation.Chain) []string {
 	return listed(ids)
 }
 
-// maxListedBytes keeps the services below Temporal's limit for one search attribute, 2 KB as JSON. If a workflow
-// exceeds Temporal's limit, the server ends the workflow.
+// maxListedBytes limits the services in one search attribute, in bytes of JSON. Temporal's limit is 2 KB. If a
+// workflow exceeds Temporal's limit, the server ends the workflow.
 const maxListedBytes = 1_900
 
-// listed returns as many services, from the first, as fit into a search attribute.
+// listed returns the first services of the list, as many as fit into a search attribute.
 func listed(services []string) []string {
 	size := len("[]")
 	for i, service := range services {
@@ -166,7 +166,7 @@ func describeIncident(incident escalation.ChainIncident) string {
 	return text
 }
 
-// inline returns text as one plain line of Markdown. An attacker may have written the text, for example as the name of
+// inline returns text as one plain line of Markdown. An attacker could have written the text, for example as the name of
 // a service.
 func inline(text string) string { return plaintext.ForMarkdown(clip(plaintext.Compact(text))) }
 

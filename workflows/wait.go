@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// wait waits until a refused step may run or its next check is due. It returns one of these steps: a recheck by Tier 1,
-// a step that a person has requested meanwhile, another wait, a gate, or the end of the chain.
+// wait waits until a refused step may run or its next check is due. It returns one of these steps: a recheck by Tier
+// 1, a step that a person has requested during the wait, another wait, a gate, or the end of the chain.
 func (c *chainRun) wait(ctx workflow.Context, s step) (step, error) {
 	if c.log.chain.Wait == nil {
 		c.beginWait(ctx, s.decision)
@@ -54,14 +54,14 @@ func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision)
 		Kind: escalation.EventWaitStarted, Severity: decision.Severity(),
 		Message: fmt.Sprintf("waiting until %s: %s", decision.Until.UTC().Format(time.RFC3339), decision.Reason),
 	})
-	// For the day's budget, the chain does not detach. The next cycle must wait for this chain. If each cycle could
-	// begin, each would add another waiting chain.
+	// A chain that waits for the day's budget does not detach, so the next cycle waits for this chain. Otherwise each
+	// cycle would begin and add another waiting chain.
 	if decision.Rule != escalation.RuleDayBudget {
 		c.parent.detach(ctx)
 	}
 }
 
-// sleep releases the services of the chain, so that other chains may repair them. Then it waits until decision.Until.
+// sleep releases the services of the chain, so that other chains can repair them. Then it waits until decision.Until.
 // Either of two events ends the wait earlier: a person requests a tier, or other chains have found all incidents
 // healed.
 func (c *chainRun) sleep(ctx workflow.Context, s step) error {
@@ -89,8 +89,8 @@ func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 	return nil
 }
 
-// healed reports whether s need not wait any longer, because other chains have found all incidents healed. If s is a
-// recheck of such a finding, healed returns false.
+// healed reports whether s need not wait any longer, because other chains have found all incidents healed. If s is
+// already a recheck of such a finding, healed returns false.
 func (c *chainRun) healed(s step) bool { return !s.healed && c.incidents.healed() }
 
 func (c *chainRun) endWait(ctx workflow.Context) {

@@ -10,6 +10,6 @@
 // caller's chain. So a later session of the chain gets the same worktree with its content.
 //
 // Agents can write in a repository, so the repository's files are not trusted. Git runs with the rights of the agents' user.
-// It runs only if all settings of the repository's configuration are known to run no program. Hooks, filters, file system
+// Git runs only if all settings of the repository's configuration are known to run no program. Hooks, filters, file system
 // monitors and background maintenance are off. Git ignores the configuration of the user and of the system.
 package checkout

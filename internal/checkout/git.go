@@ -26,9 +26,9 @@ type git struct {
 	options Options
 }
 
-// settings returns settings for git and for the programs that git starts. They override the settings of the repository. With
-// these settings Git LFS leaves its pointers in place of large files, because the filters of Git LFS would contact a server
-// that the repository names.
+// settings returns settings for git and for the programs that git starts. They override the settings of the
+// repository. One effect is that Git LFS leaves its pointers in place of large files. Otherwise the filters of Git
+// LFS would contact a server that the repository names.
 func (g git) settings(top string) []string {
 	settings := []string{
 		"core.hooksPath=/dev/null", "core.fsmonitor=false", "safe.bareRepository=explicit", "protocol.allow=never",
@@ -67,8 +67,8 @@ func (g git) in(ctx context.Context, r repository, args ...string) (string, erro
 	return g.run(ctx, r, nil, args)
 }
 
-// at runs git in a worktree. It passes the directories to git explicitly. If git searched for the directories, agents could
-// change the result of the search.
+// at runs git in a worktree. It passes the directories to git explicitly, because agents could change the result if
+// git searched for the directories.
 func (g git) at(ctx context.Context, tree *Worktree, args ...string) (string, error) {
 	return g.run(ctx, tree.repository, []string{"--git-dir=" + tree.Guarded.GitDir, "--work-tree=" + tree.Guarded.Top}, args)
 }

@@ -19,7 +19,7 @@ type Options struct {
 	Worktrees string
 	// Locks is the directory of the lock files. New creates it. Agents must not be able to write in this directory.
 	Locks string
-	// SearchPath is the value of PATH with which git is found.
+	// SearchPath is the value of PATH. The Keeper searches its directories for git.
 	SearchPath string
 	// User runs git and owns the worktrees; nil means the user of this process. A repository may belong to another user.
 	User *process.User
@@ -100,11 +100,11 @@ func unavailable(format string, args ...any) error {
 	return &unavailableError{fmt.Errorf(format, args...).Error()}
 }
 
-// Enter returns the place of a session. If another session uses the place, Enter calls waiting with a description of
-// that session, and waits. The caller must release the place.
+// Enter returns the place of a session. If another session uses the place, Enter calls the function waiting with a
+// description of that session. Then Enter waits for the place. The caller must release the place.
 //
-// If the place is still in use after Options.Patience, the error is a *BusyError. When ctx ends, Enter returns the
-// cause of the end.
+// If the place is still in use after Options.Patience, the error is a *BusyError. If ctx ends, the error is the cause
+// of the end.
 func (k *Keeper) Enter(ctx context.Context, session Session, waiting func(what string)) (*Place, error) {
 	top, found := findRepository(session.Directory)
 	place, err := k.enterWorktree(ctx, session, found, waiting)
@@ -151,7 +151,7 @@ func (k *Keeper) enterWorktree(ctx context.Context, session Session, in found, w
 }
 
 // Tidy returns the changes that the session has left in its worktree. If there are no changes, Tidy removes the
-// worktree. Tidy takes at most as long as limit, even if ctx has ended. Without a worktree, Tidy does nothing.
+// worktree. Tidy stops after the time limit, and not when ctx ends. Without a worktree, Tidy does nothing.
 func (p *Place) Tidy(ctx context.Context, limit time.Duration) Left {
 	if p.Worktree == nil {
 		return Left{}

@@ -18,7 +18,8 @@ import (
 type lock struct {
 	held *filelock.Lock
 	file string
-	// abandoned is the id of another session whose process ended without a release.
+	// abandoned is the id of another session that held the lock and whose process ended without a release; empty if
+	// there is none.
 	abandoned string
 }
 
@@ -26,7 +27,7 @@ type lock struct {
 var errImpatient = errors.New("the place did not become free in time")
 
 // lock locks a directory for a session. The lock holds for all processes that share Options.Locks. If another session
-// has the lock, the method calls waiting, and waits.
+// has the lock, the method calls the function waiting with a description of that session. Then it waits for the lock.
 func (k *Keeper) lock(ctx context.Context, directory, session string, waiting func(what string)) (*lock, error) {
 	sum := sha256.Sum256([]byte(directory))
 	file := filepath.Join(k.options.Locks, hex.EncodeToString(sum[:16]))

@@ -26,8 +26,8 @@ type found struct {
 }
 
 // findRepository looks for the repository that contains a directory. The result shared is the directory to lock if a
-// session gets no worktree. It is the top of the repository's working directory or, outside of a repository, the
-// parameter directory.
+// session gets no worktree. Inside of a repository, it is the top of the repository's working directory. Outside of a
+// repository, it is the given directory, with symbolic links resolved.
 func findRepository(directory string) (shared string, in found) {
 	resolved, err := filepath.EvalSymlinks(directory)
 	if err != nil {
@@ -77,7 +77,8 @@ func (r repository) check(user *process.User) error {
 	return nil
 }
 
-// checkConfig returns an error if a git configuration has a setting that may run a program. The file may be missing.
+// checkConfig returns an error if a git configuration has a setting that could make git run a program. A missing file
+// is no error.
 func checkConfig(file string) error {
 	content, err := readRegular(file, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {

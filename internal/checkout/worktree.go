@@ -108,15 +108,15 @@ func (w *Worktree) unfinished() bool {
 	return err == nil && strings.TrimSpace(string(reason)) == "initializing"
 }
 
-// usualGitDir returns the directory in which git keeps the data of the worktree. If this directory existed already, git
-// uses another directory.
+// usualGitDir returns the directory in which git normally keeps the data of the worktree. If this directory already
+// existed when the worktree was made, git uses another directory.
 func (w *Worktree) usualGitDir() string {
 	return filepath.Join(w.Guarded.Common, "worktrees", filepath.Base(w.Guarded.Top))
 }
 
-// add makes the worktree on its branch. If the branch does not exist, add creates the branch at the HEAD of the shared
-// directory. The branch may exist without the worktree, because somebody has removed the worktree or another host has
-// the worktree.
+// add makes the worktree on its branch. If the branch does not exist, add creates the branch at the HEAD of the
+// shared directory. The branch can exist without the worktree: somebody has removed the worktree, or another host has
+// it.
 func (g git) add(ctx context.Context, tree *Worktree) error {
 	if err := g.forget(ctx, tree); err != nil {
 		return err
@@ -134,8 +134,8 @@ func (g git) add(ctx context.Context, tree *Worktree) error {
 	return err
 }
 
-// forget removes git's record of a former worktree at the same path. With this record git would refuse to make the
-// worktree again.
+// forget removes git's record of a former worktree at the same path. Otherwise git would refuse to make the worktree
+// again.
 func (g git) forget(ctx context.Context, tree *Worktree) error {
 	link, err := readRegular(filepath.Join(tree.usualGitDir(), "gitdir"), maxLink)
 	if err != nil || strings.TrimSpace(string(link)) != filepath.Join(tree.Guarded.Top, ".git") {
@@ -145,10 +145,11 @@ func (g git) forget(ctx context.Context, tree *Worktree) error {
 	return err
 }
 
-// maxLink limits the size of the files with which git finds its directories, in bytes.
+// maxLink limits the size of a file that names one of git's directories, in bytes.
 const maxLink = 8 << 10
 
-// check finds git's directory for the worktree. It also checks that no file of the worktree leads git to another directory.
+// check finds git's directory for the worktree. It returns an error if a file of the worktree refers git to another
+// directory.
 func (g git) check(tree *Worktree) error {
 	read := func(file string) ([]byte, error) { return readRegular(file, maxLink) }
 	return process.AsUser(g.options.User, func() error {
@@ -205,7 +206,7 @@ func (g git) look(ctx context.Context, tree *Worktree) (Left, error) {
 		return left, err
 	}
 	left.Changed = changes(status, tree.repository.below)
-	// The worktree's branch may be gone, or the agent may work on another branch. So count the commits of HEAD and, if
+	// The worktree's branch can be gone, or the agent can work on another branch. So count the commits of HEAD and, if
 	// it exists, of the worktree's branch.
 	tips := []string{"HEAD"}
 	if _, err := g.at(ctx, tree, "rev-parse", "--verify", "--quiet", "refs/heads/"+tree.Branch); err == nil {

@@ -144,8 +144,8 @@ func takeOrphan(name string) (attempt lease, found bool, err error) {
 	return attempt, found, os.Remove(name)
 }
 
-// lock prevents other processes from creating and taking leases. If creating a lease did not hold this lock, another
-// process could find the lease before its file is locked.
+// lock prevents other processes from creating and taking leases. Hold it to create a lease. Otherwise another process
+// could find the lease before its file is locked.
 func (l *Leases) lock() (unlock func(), err error) {
 	held, err := filelock.Wait(context.Background(), l.dir)
 	if err != nil {

@@ -63,8 +63,8 @@ func (attempt lease) fail(ctx context.Context, c Completer) error {
 	return err
 }
 
-// isRetried reports whether Temporal would start another attempt. If not, the attempt must end by its timeout. Only a
-// timeout gives the workflow the last heartbeat, which holds the spending of the session.
+// isRetried reports whether Temporal would start another attempt. If not, do not fail the attempt, so that it ends by
+// its timeout. Only a timeout gives the workflow the last heartbeat, which holds the spending of the session.
 func (attempt lease) isRetried(ctx context.Context, c Describer) (bool, error) {
 	described, err := c.DescribeWorkflowExecution(ctx, attempt.WorkflowID, attempt.RunID)
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {

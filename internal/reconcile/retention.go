@@ -19,7 +19,8 @@ const retentionInterval = time.Hour
 type OldRecords interface {
 	// ClaimDuty gives a duty to holder until the given time. It returns false if another holder has the duty.
 	ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error)
-	// OldChains returns a page of the chains with only old, unneeded records: the chains whose IDs come after the ID after.
+	// OldChains returns a page of the chains with only old, unneeded records, sorted by ID. To read the next page,
+	// pass the last ID of this page as the argument after.
 	OldChains(ctx context.Context, before time.Time, after string) ([]store.OldChain, error)
 	// RemoveChain removes the records of a chain. It returns false if the records are needed now.
 	RemoveChain(ctx context.Context, chainID string, before time.Time) (store.Removed, bool, error)
@@ -76,7 +77,8 @@ type removed struct {
 	store.Removed
 }
 
-// remove removes old records, unless another worker does this now. It logs the number of removed records, even after an error.
+// remove removes old records, unless another worker has this duty now. It logs the number of removed records, even
+// after an error.
 func (r Retention) remove(ctx context.Context, now time.Time) error {
 	claimed, err := r.Records.ClaimDuty(ctx, "retention "+r.NamespaceID, r.Holder, now, now.Add(r.interval()))
 	if err != nil || !claimed {

@@ -18,13 +18,14 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// sweepInterval is the default time between two sweeps. After a chain is terminated, its services stay locked, and its
-// share of the day's budget stays reserved, for about this time.
+// sweepInterval is the default time between two sweeps. After a chain is terminated, it takes about this time until
+// its services are unlocked and its reservation of the day's budget ends.
 const sweepInterval = time.Minute
 
-// lostAfter is the time without any worker after which a namespace counts as lost. Workers of other namespaces then settle its
-// records. Agents end with their worker, so no agent of a lost namespace runs. lostAfter is longer than a restart or a
-// deployment takes, and shorter than the time for which chains wait for a service.
+// lostAfter is the time without any worker after which a namespace counts as lost. Workers of other namespaces then
+// settle the records of the lost namespace. Agents end with their worker, so no agent of a lost namespace runs.
+// lostAfter is longer than a restart or a deployment takes, and shorter than the time for which chains wait for a
+// service.
 const lostAfter = time.Hour
 
 // Records reads and closes the open sessions and the service locks of all chains.
@@ -64,7 +65,7 @@ var _ Records = (*store.Store)(nil)
 // sessions of such chains, and releases their services and incidents, because the chains cannot do that. Sweeper
 // deletes no record.
 //
-// Workers of several namespaces may share the records. A running chain of another namespace is unknown to this
+// Workers of several namespaces can share the records. A running chain of another namespace is unknown to this
 // Sweeper's Temporal, so Sweeper leaves the chains of other namespaces alone. There is one exception. If no worker of a
 // namespace has run for an hour, for example because its Temporal was set up anew, Sweeper settles the records of that
 // namespace. Without this exception, chains of a lost namespace would hold their services for good.
@@ -110,9 +111,9 @@ func (s Sweeper) Sweep(ctx context.Context) {
 func (s Sweeper) interval() time.Duration { return cmp.Or(s.Interval, sweepInterval) }
 
 // sweep first reads the open sessions, the locks and the chains at work. Then it looks up the chains of these records
-// in Temporal. Chains continue meanwhile, so sweep settles only records that have not changed since it read them. If a
-// session was closed meanwhile, its report stays. If a new run of the chain has locked a service, the service stays
-// locked.
+// in Temporal. Chains continue meanwhile, so sweep settles a record only if the record has not changed since sweep
+// read it. If a session was closed meanwhile, its report stays. If a new run of the chain has locked a service, the
+// service stays locked.
 func (s Sweeper) sweep(ctx context.Context) error {
 	lost, err := s.lostNamespaces(ctx, time.Now())
 	if err != nil {
@@ -154,9 +155,9 @@ func (s Sweeper) sweep(ctx context.Context) error {
 	return nil
 }
 
-// lostNamespaces returns the IDs of the namespaces that have had no worker for lostAfter. After an outage of the
-// machine, all workers start at the same time. So until lostAfter has passed since its own start, a worker counts no
-// namespace as lost.
+// lostNamespaces returns the IDs of the namespaces that have had no worker for lostAfter. Until lostAfter has passed
+// since its own start, a worker counts no namespace as lost. Otherwise, after an outage of the machine, the first
+// worker to start would count all other namespaces as lost.
 func (s Sweeper) lostNamespaces(ctx context.Context, now time.Time) (map[string]bool, error) {
 	namespaces, err := s.Records.ReportAlive(ctx, now)
 	if err != nil || now.Sub(s.Started) < lostAfter {

@@ -91,8 +91,8 @@ func (j jsonText[T]) Value() (driver.Value, error) {
 	return sql.NullString{String: string(text), Valid: string(text) != "null"}.Value()
 }
 
-// services stores a copy of the verdict's services as a JSON list in a column of its own, so that SQL can filter by
-// service. Go code reads the services from the verdict, never from this column.
+// services stores a copy of the services in a verdict, as a JSON list in a column of its own, so that SQL can filter
+// by service. Go code reads the services from the verdict, never from this column.
 type services struct{ of *escalation.Report }
 
 // Scan implements sql.Scanner. It ignores the column, because Go reads the services from the verdict.

@@ -136,16 +136,16 @@ func openOnce(
 	return opening, nil
 }
 
-// readFacts reads the facts on which the admission of request depends. The argument namespaceID is the namespace of the
-// request's chain.
+// readFacts reads the facts on which the admission of request depends. The argument namespaceID is the ID of the
+// namespace of the request's chain.
 func readFacts(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (facts escalation.AdmissionFacts, err error) {
 	if facts.DaySpentUSD, facts.DayReservedUSD, err = daySpent(ctx, q, request.At); err != nil {
 		return facts, fmt.Errorf("add up what the day has cost: %w", err)
 	}
-	// A chain runs one session at a time. If the records have another open session of this chain, a reset has discarded that
-	// session. Do not count its budget.
+	// A chain runs one session at a time. If the records have another open session of this chain, a reset has
+	// discarded that session. So the budget of that session is not counted.
 	if facts.ChainSpentUSD, _, err = spent(ctx, q, chainSpentQuery, request.ChainID, request.FirstRunID); err != nil {
 		return facts, fmt.Errorf("add up what the chain has cost: %w", err)
 	}
@@ -188,8 +188,8 @@ func spent(ctx context.Context, q querier, query string, args ...any) (closed, r
 	return closed, reserved, err
 }
 
-// daySpent returns two sums over the sessions that started on the same day (UTC) as the time at: the cost of closed
-// sessions, and the reservations of open sessions.
+// daySpent returns two sums over the sessions that started on one day (UTC): the cost of closed sessions, and the
+// reservations of open sessions. The argument at is any time of that day.
 func daySpent(ctx context.Context, q querier, at time.Time) (closed, reserved float64, err error) {
 	const day = 24 * time.Hour
 	morning := at.UTC().Truncate(day)
@@ -211,8 +211,8 @@ SELECT COUNT(*) FROM (SELECT DISTINCT chain_id, first_run_id FROM repairs) AS ch
 SELECT COUNT(*) > 0 FROM sessions WHERE chain_id = $1 AND first_run_id = $2 AND tier >= $3 AND purpose IN ($4, $5) AND NOT dry_run`
 )
 
-// escalations counts the other chains that have repaired within the window of limit. It also reports whether this chain
-// has repaired at any time. An earlier chain with the same workflow ID counts as another chain.
+// escalations counts the other chains that have repaired within the time window of limit. It also reports whether the
+// request's own chain has ever repaired. An earlier chain with the same workflow ID counts as another chain.
 func escalations(
 	ctx context.Context, q querier, request escalation.AdmissionRequest, limit escalation.Limit,
 ) (others int, own bool, err error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// A parent is recorded before its children, and each record has a higher number than all earlier records. So the order
-// by number puts parents before their children.
+// A parent is recorded before its children, and each new record gets a higher number than all earlier records. So if
+// records are ordered by number, parents come before their children.
 var (
 	forwardQuery = `
 WITH RECURSIVE line (id) AS (
@@ -28,8 +28,8 @@ WITH RECURSIVE line (id, parent) AS (
 )
 
 // Forward returns the record with the number id and all its descendants, in the order in which they were opened.
-// Parents come before children. Descendants can belong to later chains, which resumed a session of this chain. If id is
-// unknown, the error is ErrNotFound.
+// Parents come before children. A descendant can belong to another chain, which has resumed an earlier chain's
+// session. If id is unknown, the error is ErrNotFound.
 func (s *Store) Forward(ctx context.Context, id int64) ([]escalation.Session, error) {
 	return s.line(ctx, forwardQuery, id)
 }

@@ -14,7 +14,8 @@ import (
 // exceeded, even if several chains and hosts charge calls at the same time.
 //
 // A call is charged only once. If an operator has overridden the cooldowns for the session (see escalation.Session.Forced),
-// Charge adds the actions and never refuses. A charge remains even if the session never reports. Only ReturnCharge removes it.
+// Charge adds the actions and never refuses. A charge remains even if the session never reports. Only ReturnCharge and
+// RemoveChain remove it.
 //
 // The error is ErrNotFound if charge.SessionID is unknown. It is ErrConflict if that session does not belong to
 // charge.ChainID. It is ErrInvalid if charge.Call or charge.At is empty, if the name of a service is invalid, or if an action

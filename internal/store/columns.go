@@ -8,8 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// field is a column of a table, with a pointer to the matching field of a Go record or an adapter around that pointer.
-// Package database/sql scans columns into this pointer, and reads query arguments through it.
+// field is a column of a table. It has a pointer to the matching field of a Go record, or an adapter around that
+// pointer. Package database/sql scans the column into this pointer, and reads query arguments through it.
 type field struct {
 	column string
 	value  any
@@ -206,7 +206,7 @@ func insertInto(table string, fields []field) (query string, args []any) {
 	return query, values(fields)
 }
 
-// placeholders returns count placeholders, numbered from the parameter first, such as "$2, $3".
+// placeholders returns a list of placeholders, such as "$2, $3". It takes the first number and the count.
 func placeholders(first, count int) string {
 	marks := make([]string, count)
 	for i := range marks {

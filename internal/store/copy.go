@@ -32,7 +32,8 @@ type CopyResult struct {
 	CostUSD float64 `json:"cost_usd"`
 }
 
-// inUseWithin is the age up to which a worker's report shows that the database is in use. Workers report once a minute.
+// inUseWithin is the maximum age of a worker's report that shows that the database is in use. Workers report once a
+// minute.
 const inUseWithin = 2 * time.Minute
 
 // copyBatch is the number of rows in one INSERT statement of Copy. SQLite allows 32,766 values in a statement, and every table
@@ -210,8 +211,8 @@ type copyEnd struct {
 	dialect dialect
 }
 
-// keepNumbers sets the next row number of a table in the target to the next row number in the source. So the target never uses
-// a number again, even if the source has deleted the row with this number.
+// keepNumbers makes a table in the target continue with the same next row number as in the source. So the target
+// never uses a number again, even if the source has deleted the row with this number.
 func keepNumbers(ctx context.Context, from, to copyEnd, table string) error {
 	var latest int64
 	err := from.tx.QueryRowContext(ctx, fmt.Sprintf(from.dialect.latestNumber, table)).Scan(&latest)

@@ -8,23 +8,26 @@ import (
 
 // dialect describes a database. Databases differ in transactions and in schemas. The queries are the same for all databases.
 type dialect struct {
-	// goose migrates the schema with the files in the directory below migrations.
+	// goose is the name of this dialect in package goose, which migrates the schema. directory is the directory of
+	// the schema's files, below migrations.
 	goose     goose.Dialect
 	directory string
-	// tables selects two numbers: the number of all tables, and the number of tables with the name $1.
+	// tables is a query for two numbers: the number of all tables, and the number of tables with the name $1.
 	tables string
-	// reading makes a transaction read one consistent state.
+	// reading holds the options with which a transaction reads one consistent state.
 	reading *sql.TxOptions
-	// writing makes each statement of a transaction read the latest state.
+	// writing holds the options with which each statement of a transaction reads the latest state; nil for the
+	// default.
 	writing *sql.TxOptions
-	// lock is the first statement of a write transaction. It waits until no other write transaction is open. It is empty if
-	// BEGIN waits for the others.
+	// lock is the first statement of a write transaction. It waits until no other write transaction is open. If the
+	// database's BEGIN already waits for that, lock is empty.
 	lock string
-	// latestNumber selects the latest row number of the table %s. It selects 0 or no row if the table has no row numbers.
+	// latestNumber is a query for the latest row number of the table %s. If the table has no row numbers, the query
+	// returns 0 or no row.
 	latestNumber string
 	// continueNumbers lists statements that set the latest row number of the table %[1]s to %[2]d.
 	continueNumbers []string
-	// server selects the version of the database, and size its size in bytes.
+	// server is a query for the version of the database. size is a query for the size of the database in bytes.
 	server, size string
 }
 
@@ -48,7 +51,8 @@ var postgresDialect = dialect{
 	directory: "postgres",
 	tables:    "SELECT COUNT(*), COUNT(CASE WHEN tablename = $1 THEN 1 END) FROM pg_tables WHERE schemaname = current_schema()",
 	reading:   &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead},
-	// At a higher isolation level, the statements would read the state from before the wait for the lock.
+	// Each statement must read the state after the wait for the lock. At a higher isolation level, the statements
+	// would read the state from before that wait.
 	writing: &sql.TxOptions{Isolation: sql.LevelReadCommitted},
 	// The number is the key of the advisory lock. It must be the same in all releases.
 	lock: "SELECT pg_advisory_xact_lock(4846791580151137091)",

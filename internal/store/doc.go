@@ -9,12 +9,13 @@
 // The package promises:
 //
 //   - Recording is idempotent. A retry, or another process, can record the same again, and nothing changes.
-//   - No cost is lost. A commit is on disk before a method returns, and a replaced report is kept. Only RemoveChain and
-//     RemoveIncidents delete records. Besides them, only ReturnCharge deletes ledger entries, for a call that never ran.
+//   - No cost is lost. A commit is on disk before a method returns, and a replaced report is kept. RemoveChain and
+//     RemoveIncidents delete records, and ReturnCharge deletes the ledger entries of a call that never ran. No other method
+//     deletes a session, an event, a decision on a call or a ledger entry.
 //   - Every open session was admitted. The transaction that reads the facts for its admission also writes its record.
 //   - Calls that are charged before they run (Charge) never exceed the limits on a service, over all chains and hosts.
-//   - Many goroutines and many processes may use one database at the same time.
-//   - Workers of several Temporal namespaces or clusters may use one database (Store.In). Chains with the same workflow ID in
+//   - Many goroutines and many processes can use one database at the same time.
+//   - Workers of several Temporal namespaces or clusters can use one database (Store.In). Chains with the same workflow ID in
 //     different namespaces are different chains. The limits on services and money apply to all namespaces together.
 //
 // # Representation

@@ -11,7 +11,7 @@ var (
 	ErrConflict = errors.New("conflicting record")
 )
 
-// IsTransient reports whether the same call may succeed later. Examples are a busy database, a full disk, a lost
+// IsTransient reports whether the same call can succeed later. Examples are a busy database, a full disk, a lost
 // connection and a context that has ended. For nil, and for errors in the request or in the data, it returns false. An
 // unknown error counts as transient, because a retry costs little and a lost record costs much.
 func IsTransient(err error) bool {
@@ -25,7 +25,8 @@ func IsTransient(err error) bool {
 	}
 }
 
-// errUnusable marks a database that Open refuses. It is permanent, regardless of the database's error code.
+// errUnusable marks a database that Open refuses. The error is permanent, whatever error code the database has
+// returned.
 var errUnusable = errors.New("it cannot be used")
 
 // missingReference reports whether err is a violated foreign key, which means that a row refers to a missing row.

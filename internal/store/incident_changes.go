@@ -30,7 +30,7 @@ func applyVerdict(ctx context.Context, tx *sql.Tx, session escalation.Session, a
 		}
 		known = append(known, rows...)
 	}
-	session.EndedAt = at // a report that comes later has its own time
+	session.EndedAt = at // a further report has its own time, not the recorded end of the session
 	change := incidentChange{tx: tx, session: session, at: at, known: known}
 	for _, row := range own {
 		change.own = append(change.own, incidentPrefix+strconv.FormatInt(row, 10))
@@ -133,7 +133,8 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 	return c.link(ctx, row.row)
 }
 
-// workedSince returns the latest time at which a chain that repairs or waits met the incident; zero if there is no such chain.
+// workedSince returns the latest time at which a chain met the incident, among the chains that repair or wait; zero
+// if there is no such chain.
 func (i *incidentRow) workedSince() (since time.Time) {
 	for _, chain := range i.Chains {
 		if chain.Status == escalation.ChainRepairing || chain.Status == escalation.ChainWaiting {
@@ -143,7 +144,7 @@ func (i *incidentRow) workedSince() (since time.Time) {
 	return since
 }
 
-// link records that the session's chain has met the incident.
+// link records in the table incident_chains that the session's chain has met the incident.
 func (c *incidentChange) link(ctx context.Context, incident int64) error {
 	return linkChain(ctx, c.tx, incidentChainRow{incident: incident, IncidentChain: escalation.IncidentChain{
 		ChainID: c.session.ChainID, NamespaceID: c.session.NamespaceID, FirstRunID: c.session.FirstRunID, Since: c.at,
@@ -157,7 +158,7 @@ func linkChain(ctx context.Context, tx *sql.Tx, row incidentChainRow) error {
 	return err
 }
 
-// linkAll records that the chain of row has met the incidents with the given IDs.
+// linkAll records that a chain has met the incidents with the given IDs. The argument row describes the chain.
 func linkAll(ctx context.Context, tx *sql.Tx, row incidentChainRow, ids []string) error {
 	for _, id := range ids {
 		err := tx.QueryRowContext(ctx, "SELECT id FROM incidents WHERE id = $1", incidentRowOf(id)).Scan(&row.incident)
@@ -176,7 +177,7 @@ func linkAll(ctx context.Context, tx *sql.Tx, row incidentChainRow, ids []string
 
 const attemptQuery = "UPDATE incident_chains SET tier = CASE WHEN tier < $4 THEN $4 ELSE tier END, did = $5 WHERE " + ofChainRun
 
-// keepAttempt records the repair that a session has attempted. It records the repair in each incident of the session's chain.
+// keepAttempt records the repair that a session has attempted, in each incident of the session's chain.
 func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) error {
 	if !session.Repairs() || session.Verdict == nil && !session.BeganWork() {
 		return nil
@@ -187,8 +188,8 @@ func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) er
 	return err
 }
 
-// resolve marks the incident as resolved. The parameter by is the ID of the chain or the name of the person, and
-// session is the conversation.
+// resolve sets the fields that mark the incident as resolved. The argument by is the ID of the chain or the name of
+// the person that resolved it. The argument session is the conversation.
 func (i *incidentRow) resolve(how escalation.IncidentEnd, by, session string, at time.Time) {
 	i.ResolvedAt, i.ResolvedBy, i.ResolvedReason, i.Resolution, i.resolvedSession = at, by, "", how, session
 }
@@ -257,7 +258,8 @@ func recordProgress(ctx context.Context, tx *sql.Tx, chain chainKey, progress es
 }
 
 // claimIncidents records that the session's chain works on the incidents of the request. If the session repairs, or
-// writes the handoff to a repair, it also records that the chain repairs its own incidents.
+// writes the handoff for a repair, claimIncidents also records that the chain repairs the incidents on which it
+// works.
 func claimIncidents(
 	ctx context.Context, tx *sql.Tx, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
 ) error {
@@ -291,7 +293,7 @@ func endEarlier(ctx context.Context, tx *sql.Tx, chain chainKey, at time.Time) e
 	return err
 }
 
-// repairsQuery selects sessions of other chains that may have changed services, the latest first. The conditions on
+// repairsQuery selects sessions of other chains that could have changed services, the latest first. The conditions on
 // tier and purpose match escalation.Session.Repairs.
 var repairsQuery = selectSessions + ` WHERE started_at > $1 AND (chain_id <> $2 OR namespace_id <> $3 OR first_run_id <> $4)
 AND ended_at IS NOT NULL AND tier >= $5 AND purpose IN ($6, $7) AND NOT dry_run ORDER BY started_at DESC LIMIT 200`

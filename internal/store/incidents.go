@@ -73,17 +73,18 @@ var (
 
 // IncidentFilter selects incidents.
 type IncidentFilter struct {
-	// Since adds the incidents that were resolved after this time. If Since is zero, no resolved incident is added.
+	// Since selects the incidents that were resolved after this time, in addition to the open incidents. If Since is
+	// zero, no resolved incident is selected.
 	Since time.Time
 	// Services limits the list to incidents of these services. If Services is empty, the list has the incidents of all
 	// services.
 	Services []string
-	// IDs adds the incidents with these IDs. Services does not limit these incidents.
+	// IDs lists the IDs of incidents that are selected whatever their services are. Such an incident must be open, or
+	// resolved after Since.
 	IDs []string
 }
 
-// Incidents returns the open incidents, and the incidents that were resolved after filter.Since, in the order in which
-// they were opened.
+// Incidents returns the incidents that filter selects, in the order in which they were opened.
 func (s *Store) Incidents(ctx context.Context, filter IncidentFilter) (incidents []escalation.Incident, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		incidents, err = readIncidents(ctx, tx, filter)

@@ -8,8 +8,8 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// lockPatience limits how long Open waits for other processes that open the same database. They may migrate a large
-// database, which can take seconds.
+// lockPatience limits how long Open waits for other processes that open the same database. Another process can be
+// migrating a large database, which takes seconds.
 const lockPatience = 30 * time.Second
 
 // lockDirectory waits until no other process has locked dir, and then locks dir until the caller calls unlock. So no

@@ -25,8 +25,8 @@ const (
 	// idleTimeout limits the time between two statements of a transaction. When the time is over, the server ends the
 	// transaction and releases its lock. So a host that loses its connection does not block the other writers for long.
 	idleTimeout = 15 * time.Second
-	// answerTimeout limits the wait for the server's answer. It expires only if the server is unreachable, because a reachable
-	// server enforces the shorter statementTimeout.
+	// answerTimeout limits the wait for the server's answer. A reachable server enforces the shorter
+	// statementTimeout. So answerTimeout expires only if the server is unreachable.
 	answerTimeout = statementTimeout + 5*time.Second
 )
 
@@ -190,7 +190,7 @@ func postgresCode(err error) pqerror.Code {
 // violated constraints (23), wrong statements (42) and exceeded limits of the program (54).
 var permanentClasses = []string{"22", "23", "42", "54"}
 
-// postgresPermanent reports whether PostgreSQL would return the same error on a retry. For other errors, a retry may succeed,
+// postgresPermanent reports whether PostgreSQL would return the same error on a retry. For other errors, a retry can succeed,
 // because they depend on conditions that change: connections, locks, disk, permissions, and which server is the primary.
 func postgresPermanent(err error) bool {
 	code := postgresCode(err)

@@ -13,13 +13,13 @@ import (
 	"github.com/lib/pq"
 )
 
-// cancelPatience limits the wait for PostgreSQL's confirmation that a call is cancelled. Without a confirmation, the
+// cancelPatience limits the wait until PostgreSQL confirms that a call is cancelled. Without a confirmation, the
 // connection is closed.
 const cancelPatience = 2 * time.Second
 
-// connector opens connections to PostgreSQL. Each call on a connection ends soon after its context has ended, and at the
-// latest after limit. If limit is 0, only the context ends a call. The driver alone would wait for the server, even if the
-// network loses all packets.
+// connector opens connections to PostgreSQL. Each call on a connection ends soon after its context has ended, and at
+// the latest after the time in limit. If limit is 0, only the context ends a call. Without these limits, the driver
+// would wait for the server even if the network loses all packets.
 type connector struct {
 	config pq.Config
 	limit  time.Duration
@@ -124,7 +124,7 @@ func (c *connection) bound(ctx context.Context) (stop func() bool) {
 	})
 }
 
-// explain adds the reason to err if the context has ended the call.
+// explain returns err. If the context has ended the call, explain adds the context's reason.
 func explain(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
@@ -132,8 +132,8 @@ func explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
-// explainRead returns err in the same way as explain. If the connection was lost outside of a transaction, explainRead returns
-// driver.ErrBadConn instead, so that database/sql repeats the call on another connection.
+// explainRead returns err in the same way as explain. There is one exception: if the connection was lost outside of a
+// transaction, explainRead returns driver.ErrBadConn, so that database/sql repeats the call on another connection.
 func (c *connection) explainRead(ctx context.Context, err error) error {
 	if _, lost := errors.AsType[net.Error](err); lost && ctx.Err() == nil && !c.inTransaction {
 		return driver.ErrBadConn
@@ -142,7 +142,7 @@ func (c *connection) explainRead(ctx context.Context, err error) error {
 }
 
 // BeginTx implements driver.ConnBeginTx. If no transaction can begin, BeginTx marks the connection as spent, because its
-// server may have become a standby.
+// server could have become a standby.
 func (c *connection) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	stop := c.bound(ctx)
 	defer stop()

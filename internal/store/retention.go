@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// claimQuery gives a duty to a holder, unless another holder has the duty now.
+// claimQuery records that a holder has a duty, unless another holder has the duty now.
 const claimQuery = `
 INSERT INTO duties (name, holder, until) VALUES ($1, $2, $3)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
@@ -60,18 +60,18 @@ const (
 	isOldQuery     = oldQuery + " AND old.chain_id = $3"
 )
 
-// OldChain is a chain whose records may be removed, unless the chain still runs.
+// OldChain is a chain whose records can be removed, unless the chain still runs.
 type OldChain struct {
 	ChainID string
 	// SessionIDs holds the IDs of the chain's conversations.
 	SessionIDs []string
 }
 
-// OldChains returns chains of the Store's namespace whose latest record is older than before. It returns at most 100 chains,
-// sorted by ID, whose IDs come after the ID in the parameter after.
+// OldChains returns chains of the Store's namespace whose latest record is older than before. It returns at most 100
+// chains, sorted by ID. To read the next 100 chains, pass the last ID of the previous result as the argument after.
 //
-// OldChains omits four kinds of chains whose records are still needed: chains with an open session, chains that belong to an
-// incident, chains that lock a service, and chains with a session that another chain continues.
+// OldChains omits four kinds of chains whose records are still needed: chains with an open session, chains that
+// belong to an incident, chains that lock a service, and chains with a session that another chain continues.
 func (s *Store) OldChains(ctx context.Context, before time.Time, after string) (chains []OldChain, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		chains, err = collect(ctx, tx, oldChainFields, oldChainsQuery, s.namespace.ID, before.UnixMilli(), after)
@@ -148,9 +148,9 @@ const settledQuery = `
 SELECT id FROM incidents WHERE resolved_at < $1 AND NOT EXISTS (
     SELECT 1 FROM incident_chains WHERE incident_chains.incident_id = incidents.id AND incident_chains.status <> $2)`
 
-// RemoveIncidents removes the incidents of all namespaces that were resolved before the given time, and returns their number.
-// It keeps incidents on which a chain still works. It also removes the records of notifications that were sent before the
-// given time.
+// RemoveIncidents removes the incidents that were resolved before the given time, in all namespaces, and returns
+// their number. It keeps incidents on which a chain still works. It also removes the records of notifications that
+// were sent before the given time.
 func (s *Store) RemoveIncidents(ctx context.Context, before time.Time) (incidents int64, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		for _, query := range []string{

@@ -15,7 +15,7 @@ type ServiceLock struct {
 	// a service.
 	Service string `json:"service"`
 	ChainID string `json:"chain_id"`
-	// Since is the start of the latest session of the chain that locked the service.
+	// Since is the time at which the chain last locked the service. This is the start of the session that did so.
 	Since time.Time `json:"since"`
 	// Namespace and NamespaceID are the name and the ID of the chain's Temporal namespace.
 	Namespace   string `json:"namespace,omitempty"`
@@ -96,8 +96,8 @@ func lockServices(ctx context.Context, tx *sql.Tx, session escalation.Session, s
 	return nil
 }
 
-// busyQuery selects the locks of other chains. The argument is the number of services that the query compares. If it is
-// 0, busyQuery selects all locks of other chains.
+// busyQuery returns a query for the locks of other chains. The argument services is the number of service keys that
+// are compared. If it is 0, the query selects all locks of other chains.
 func busyQuery(services int) string {
 	query := selectLocks + " WHERE (chain_id <> $1 OR namespace_id <> $2)"
 	if services > 0 {
@@ -106,8 +106,8 @@ func busyQuery(services int) string {
 	return query + " ORDER BY service_key"
 }
 
-// busyServices returns the locks of other chains that forbid the repair of request. A lock on all services forbids
-// every repair. If request names no service, any lock forbids its repair.
+// busyServices returns the locks of other chains that forbid the requested repair. A lock on all services forbids
+// every repair. If request names no service, any lock forbids the repair.
 func busyServices(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
 ) ([]escalation.BusyService, error) {

@@ -16,8 +16,8 @@ type sessionActions struct {
 	rows    []ledgerRow
 }
 
-// ledgerRow is a ledger entry with its position among the session's entries for one target. The positions can have
-// gaps, because charges can be returned.
+// ledgerRow is a ledger entry with its position among the session's entries for the same target. The positions can
+// have gaps, because charges can be returned.
 type ledgerRow struct {
 	escalation.LedgerEntry
 	position int
@@ -30,7 +30,7 @@ type target struct {
 }
 
 // targetOf returns the target of an action. A target has the ServiceKey of the service, because a verdict and a call
-// may spell the name differently.
+// can spell the name differently.
 func targetOf(service string, kind escalation.ActionKind) target {
 	return target{escalation.ServiceKey(service), kind}
 }
@@ -100,9 +100,9 @@ func (a *sessionActions) succeed(ctx context.Context, row *ledgerRow, succeeded 
 	return nil
 }
 
-// claimedQuery selects the services that one session has locked by name. The column since of a lock is the start of the
-// latest session that took the lock. If a later session of the chain has taken a lock again, the query omits that lock
-// for the earlier session.
+// claimedQuery selects the services that one session has locked by name. The column since of a lock is the start of
+// the chain's latest session that took the lock. So if a later session has taken a lock again, the query for the
+// earlier session omits that lock.
 var claimedQuery = selectLocks + " WHERE chain_id = $1 AND namespace_id = $2 AND since = $3 AND service_key <> '' ORDER BY service_key"
 
 // presumeActions adds presumed restarts to the ledger: one restart for each service that the session has locked. If the
@@ -127,9 +127,10 @@ func presumeActions(ctx context.Context, tx *sql.Tx, session escalation.Session,
 	return nil
 }
 
-// recordActions adds the actions in the session's verdict to the ledger. It omits actions that the ledger already has,
-// either from the charge of a call or from an earlier report. It removes no entry, even if the verdict does not name
-// the action. If the session has entries for the same target, a new entry spells the name of the service as these do.
+// recordActions adds the actions in the session's verdict to the ledger. It omits actions that the ledger already
+// has, either from the charge of a call or from an earlier report. It removes no entry, even if the verdict does not
+// name the action. If the session already has entries for the same target, a new entry copies their spelling of the
+// service's name.
 func recordActions(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
 	own, err := actionsOf(ctx, tx, session)
 	if err != nil {

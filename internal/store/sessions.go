@@ -28,8 +28,9 @@ func (s *Store) CloseSession(ctx context.Context, sessionID string, report escal
 	return err
 }
 
-// SettleSession closes an open session in the same way as CloseSession. It leaves a closed session unchanged and
-// returns false. Use it for a session that another process has left open, and may have closed in the meantime.
+// SettleSession closes an open session in the same way as CloseSession. If the session is already closed,
+// SettleSession leaves it unchanged and returns false. Use it for a session that another process has left open, and
+// may have closed in the meantime.
 func (s *Store) SettleSession(
 	ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time,
 ) (settled bool, err error) {
@@ -181,8 +182,9 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err e
 	return true, err
 }
 
-// keepReport prepares a closed session for next, a further report. If next is already recorded, as the current or as a
-// replaced report, keepReport returns true. If not, keepReport adds the current report to the replaced reports.
+// keepReport prepares a closed session for next, a further report. If next is already recorded, as the current or as
+// a replaced report, keepReport returns true. Otherwise it adds the current report to the replaced reports and
+// returns false.
 func keepReport(ctx context.Context, tx *sql.Tx, current escalation.Session, next escalation.Report) (known bool, err error) {
 	if reflect.DeepEqual(current.Report, next) {
 		return true, nil

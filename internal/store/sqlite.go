@@ -166,7 +166,7 @@ func sqliteCode(err error) int {
 	return sqlite3.SQLITE_OK
 }
 
-// sqlitePermanent reports whether SQLite would return the same error on a retry. For other errors, a retry may succeed,
+// sqlitePermanent reports whether SQLite would return the same error on a retry. For other errors, a retry can succeed,
 // because they depend on conditions that change: locks, disk, memory, permissions.
 func sqlitePermanent(err error) bool {
 	switch sqliteCode(err) {

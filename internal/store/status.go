@@ -13,7 +13,7 @@ import (
 
 // Status describes a database.
 type Status struct {
-	// Database is the path of the file, or the address of the server with the name of the database.
+	// Database is the path of the file or, for a server, its address and the name of the database.
 	Database string `json:"database"`
 	// Server is the kind and version of the database.
 	Server string `json:"server"`

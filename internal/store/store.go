@@ -14,15 +14,15 @@ import (
 type Store struct {
 	db      *sql.DB
 	dialect dialect
-	// writing holds one element while this Store writes. Other writers wait for this channel, and notice the end of
-	// their context at once. If they waited for SQLite's lock instead, they would poll, and a writer could starve. If
+	// writing holds one element while this Store writes. Other writers wait for this channel, and stop as soon as
+	// their context ends. If they waited for SQLite's lock instead, they would poll, and a writer could starve. If
 	// they waited for PostgreSQL's lock, each would take a connection.
 	writing chan struct{}
 	// namespace is the namespace of the chains that this Store records; zero for a Store without a namespace.
 	namespace Namespace
 }
 
-// Namespace identifies a Temporal namespace. Workers of several namespaces may use one database.
+// Namespace identifies a Temporal namespace. Workers of several namespaces can use one database.
 type Namespace struct {
 	// ID is Temporal's ID of the namespace, a UUID. Two clusters never use the same ID, even if their namespaces have
 	// the same name.
@@ -110,9 +110,9 @@ func (s *Store) inTransaction(ctx context.Context, options *sql.TxOptions, fn fu
 	return nil
 }
 
-// canonical returns v after encoding to JSON and decoding. Then a value and its stored copy compare as equal, because
-// text is storable and an empty list is nil. If JSON cannot express a value, such as an infinite cost, the error is
-// ErrInvalid.
+// canonical returns v after encoding it to JSON and decoding it. So a value compares as equal to its stored copy,
+// because both have only storable text and nil for an empty list. If JSON cannot express a value, such as an infinite
+// cost, the error is ErrInvalid.
 func canonical[T any](v T) (T, error) {
 	var out T
 	text, err := json.Marshal(v)
@@ -125,8 +125,8 @@ func canonical[T any](v T) (T, error) {
 	return out, nil
 }
 
-// escapes matches escaped backslashes and escaped NULs in JSON. It matches escaped backslashes, too, because the second
-// backslash of \\u0000 does not begin an escaped NUL.
+// escapes matches escaped NULs in JSON. It also matches escaped backslashes, so that the second backslash of \\u0000
+// does not look like the beginning of an escaped NUL.
 var escapes = regexp.MustCompile(`\\\\|\\u0000`)
 
 // withoutNUL replaces the character NUL in the strings of JSON by U+FFFD, because PostgreSQL cannot store a NUL.

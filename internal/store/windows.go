@@ -10,7 +10,7 @@ import (
 const windowQuery = `SELECT context_window FROM sessions WHERE model = $1 AND context_window > 0 ORDER BY id DESC LIMIT 1`
 
 // ContextWindow returns the context window, in tokens, that the CLI last reported for a model; 0 if the CLI never
-// reported it. The argument model is the configured name.
+// reported it. The argument model is the configured name of the model.
 func (s *Store) ContextWindow(ctx context.Context, model string) (int, error) {
 	var window int
 	err := s.db.QueryRowContext(ctx, windowQuery, model).Scan(&window)

@@ -74,8 +74,8 @@ func (a *audit) drain(ctx context.Context) {
 }
 
 // write records an event, and retries as long as the error is temporary. If ctx ends before a retry, write puts the
-// event back into the queue. During the final drain, write does not put the event back, and logs that the event is not
-// recorded.
+// event back into the queue. During the final drain, write gives up the event instead. It logs each event that it
+// gives up.
 func (a *audit) write(ctx context.Context, event escalation.Event) {
 	for {
 		err := a.append(context.WithoutCancel(ctx), []escalation.Event{event})
@@ -129,8 +129,8 @@ func (w *auditedWorkflow) ValidateUpdate(ctx workflow.Context, in *interceptor.U
 		return refusal
 	}
 	chain, message := workflow.GetInfo(ctx).WorkflowExecution, "update "+workflows.DescribeRefusedReply(reply, refusal)
-	// If Temporal repeats a workflow task, the chain refuses the same update again. The key must be the same both
-	// times.
+	// If Temporal repeats a workflow task, the chain refuses the same update again. Both events must then have the
+	// same key, so that the answer is recorded only once.
 	digest := sha256.Sum256([]byte(workflow.GetCurrentUpdateInfo(ctx).ID + "\x00" + message))
 	w.audit.add(escalation.Event{
 		Key: fmt.Sprintf("%s/refused/%s", chain.RunID, hex.EncodeToString(digest[:12])), ChainID: chain.ID,

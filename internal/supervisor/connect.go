@@ -26,7 +26,8 @@ import (
 // connectTimeout limits how long Connect waits for the Temporal frontend.
 const connectTimeout = 10 * time.Second
 
-// reportInterval is the interval at which the workers of a client report to Temporal. `starter workers` lists the reports.
+// reportInterval is the time between two reports of a client's workers to Temporal. `starter workers` lists these
+// reports.
 const reportInterval = 30 * time.Second
 
 // ErrConnectionSettings is the error for invalid settings of the connection to Temporal. ConnectionOptions lists these
@@ -34,9 +35,9 @@ const reportInterval = 30 * time.Second
 var ErrConnectionSettings = errors.New("the connection settings of Temporal")
 
 // ConnectionOptions reads Temporal's own settings from environ ("NAME=value"): TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE,
-// TEMPORAL_API_KEY, TLS and the profiles of temporal.toml. A `starter up` on the state directory has a server of its
-// own. If the settings name that server or no address, the options connect to that server with its token. All options
-// have the converters of WithConverters.
+// TEMPORAL_API_KEY, TLS and the profiles of temporal.toml. If a `starter up` runs on the state directory, it has a
+// server of its own. If the settings name this server or no address, the options connect to this server with its
+// token. All options have the converters of WithConverters.
 func ConnectionOptions(environ []string, cfg config.Config, logger *slog.Logger) (client.Options, error) {
 	options, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{EnvLookup: variables(environ)})
 	if err != nil {
@@ -56,8 +57,8 @@ func ConnectionOptions(environ []string, cfg config.Config, logger *slog.Logger)
 }
 
 // WithConverters returns options with the converters that every client and worker must have. The converters mask
-// secrets in failures. If keys is not nil, they also encrypt what Temporal stores. The inner codecs get payloads before
-// encryption and after decryption.
+// secrets in failures. If keys is not nil, they also encrypt what Temporal stores. The codecs in inner get payloads
+// before encryption and after decryption.
 func WithConverters(
 	options client.Options, mask *redact.Redactor, keys *encryption.Keys, inner ...converter.PayloadCodec,
 ) client.Options {
@@ -66,9 +67,9 @@ func WithConverters(
 	return options
 }
 
-// withLocal changes options to use the server and the token of the `starter up` on the state directory. If options name
-// another server, withLocal returns options unchanged. If no `starter up` runs and options name no server, withLocal
-// fills in Temporal's default address.
+// withLocal changes options to use the server and the token of the `starter up` that runs on the state directory. If
+// options name another server, withLocal returns them unchanged. If no `starter up` runs and options name no server,
+// withLocal fills in Temporal's default address.
 func withLocal(options client.Options, stateDir string) (client.Options, error) {
 	address := options.HostPort
 	if options.HostPort == "" {
@@ -77,7 +78,7 @@ func withLocal(options client.Options, stateDir string) (client.Options, error) 
 	server, err := FindLocal(stateDir)
 	switch {
 	case errors.Is(err, ErrNoLocal), errors.Is(err, fs.ErrPermission):
-		return options, nil // the settings may mean another Temporal, or the state directory belongs to another user
+		return options, nil // the settings may name another Temporal, or another user may own the state directory
 	case err != nil:
 		return client.Options{}, err
 	case address == "" || server.isAt(address):
@@ -90,7 +91,7 @@ func withLocal(options client.Options, stateDir string) (client.Options, error) 
 func Connect(ctx context.Context, options client.Options) (client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if options.DataConverter == nil { // the SDK's own converter would end a chain that it cannot decrypt
+	if options.DataConverter == nil { // if it cannot decrypt a chain's data, the SDK's own converter would end the chain
 		options.DataConverter = encryption.NewConverter(nil)
 	}
 	options.WorkerHeartbeatInterval = cmp.Or(options.WorkerHeartbeatInterval, reportInterval)
@@ -108,8 +109,8 @@ func Connect(ctx context.Context, options client.Options) (client.Client, error)
 	return connected, nil
 }
 
-// isUnknownHost reports whether the host name in an address cannot be resolved. The error of the client does not show
-// this.
+// isUnknownHost reports whether the host name in an address cannot be resolved. The error from connecting a client
+// does not show this.
 func isUnknownHost(ctx context.Context, address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err == nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// localDir is a directory below the state directory of a `starter up`. The other constants name files in localDir.
-// Agents must not read these files.
+// localDir is the directory for the files of a `starter up`, below its state directory. The other constants name
+// these files. Agents must not read them.
 const (
 	localDir = "up"
 	// tokenName is the file with the token. When the server ends, this file stays.
@@ -39,7 +39,7 @@ var (
 	ErrNoLocal = errors.New("no `starter up` serves on this state directory")
 )
 
-// LocalServer is the Temporal server of a `starter up`. Other programs of the same user connect to it.
+// LocalServer is the Temporal server of a `starter up`. Other programs of the same user can connect to it.
 type LocalServer struct {
 	Address string `json:"temporal_address"`
 	// WebUI is the root URL of the Web UI; empty if the server has no Web UI.
@@ -113,8 +113,8 @@ func IsLocal(options client.Options, stateDir string) bool {
 
 func noLocal(stateDir string) error { return fmt.Errorf("%w: %s", ErrNoLocal, stateDir) }
 
-// readServer returns the server that the file describes, if the server's process still runs. If the process has ended,
-// the error is ErrNoLocal.
+// readServer returns the server that a file describes, if the server's process still runs. If the process has ended,
+// or the server is not announced yet, the error is ErrNoLocal.
 func readServer(name string) (server LocalServer, err error) {
 	held, err := filelock.IsHeld(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -175,7 +175,7 @@ func LockLocal(stateDir string) (_ *LocalLock, err error) {
 	return c, nil
 }
 
-// Announce makes server known to FindLocal. The server must already listen, and must require c.Token.
+// Announce makes server known to FindLocal. Before the call, the server must listen and must require c.Token.
 func (c *LocalLock) Announce(server LocalServer) error {
 	turn, err := filelock.Wait(context.Background(), c.dir)
 	if err != nil {
@@ -195,8 +195,8 @@ func (c *LocalLock) Announce(server LocalServer) error {
 // Close releases the lock on the state directory.
 func (c *LocalLock) Close() error { return c.lock.Close() }
 
-// OpenToken returns the token in the file. If the file is missing, OpenToken creates a file with a new token. If other
-// users can read or change the file, or its group can change it, OpenToken returns an error.
+// OpenToken returns the token in a file. If the file is missing, OpenToken creates it with a new token. If the group
+// of the file can change it, or users outside of the group can read or change it, OpenToken returns an error.
 func OpenToken(name string) (string, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -212,8 +212,8 @@ func OpenToken(name string) (string, error) {
 	return keptToken(name)
 }
 
-// keptToken returns the token in the file. If the file is missing, or if other users can access the file, keptToken
-// creates a new token.
+// keptToken returns the token in a file. If the file is missing, or if other users can access it, keptToken replaces
+// the file with a new token.
 func keptToken(name string) (string, error) {
 	info, err := os.Stat(name)
 	switch {

@@ -14,9 +14,10 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// This file masks secrets in the texts of people, who can start chains and answer gates with other programs. It also
-// masks the texts of agents a second time. Package claude has already masked the CLI's output, and package agent has
-// already masked the files that agents leave. IDs, times and the supervisor's own texts stay unchanged.
+// This file masks secrets in the texts of people, who can start chains and answer gates with programs other than this
+// one. It also masks the texts of agents a second time. Package claude has already masked the CLI's output, and
+// package agent has already masked the files that agents leave. IDs, times and the supervisor's own texts stay
+// unchanged.
 
 // maskedVerdict returns verdict with the secrets in its texts masked. A verdict that cannot be encoded as JSON stays
 // unchanged.

@@ -18,13 +18,13 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// allRecords has the methods of the records for chains and the methods for agents.
+// allRecords combines the methods of the records for activities and for agents.
 type allRecords interface {
 	activities.Recorder
 	agent.Records
 }
 
-// measured returns records that also count for metrics. If metrics is nil, measured returns records unchanged.
+// measured returns records that also update the metrics. If metrics is nil, measured returns records unchanged.
 func measured(records recorder, metrics *telemetry.Metrics) allRecords {
 	if metrics == nil {
 		return records
@@ -53,8 +53,8 @@ func (r measuredRecords) CloseSession(ctx context.Context, sessionID string, rep
 	return err
 }
 
-// AppendDecisions implements agent.Records. It counts decisions after recording them, because the caller tries again if
-// the recording fails.
+// AppendDecisions implements agent.Records. It counts decisions only after it has recorded them, because the caller
+// tries again if the recording fails.
 func (r measuredRecords) AppendDecisions(ctx context.Context, decisions []escalation.CallDecision) error {
 	err := r.recorder.AppendDecisions(ctx, decisions)
 	r.metrics.StoreFailed(telemetry.StoreDecisions, err)
@@ -196,7 +196,7 @@ type countedWorkflow struct {
 }
 
 // ExecuteWorkflow implements interceptor.WorkflowInboundInterceptor. If Temporal repeats the last workflow task of a
-// chain, the chain counts twice. That is rare, and the records have each chain once.
+// chain, the metric counts the chain twice. That is rare, and the records contain the chain only once.
 func (w *countedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	result, err := w.Next.ExecuteWorkflow(ctx, in)
 	if workflow.IsReplaying(ctx) || workflow.GetInfo(ctx).WorkflowType.Name != workflows.ChainWorkflow {

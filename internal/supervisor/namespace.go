@@ -22,7 +22,7 @@ const (
 	// attributePoll is the interval at which SetUpNamespace checks whether added attributes have appeared in the
 	// namespace.
 	attributePoll = 100 * time.Millisecond
-	// attributeWait limits how long added attributes may take to appear. Servers cache the attributes of a namespace.
+	// attributeWait limits the wait until added attributes appear. Servers cache the attributes of a namespace.
 	attributeWait = 30 * time.Second
 )
 

@@ -20,12 +20,12 @@ const (
 	// observeInterval is the time between two observations. Prometheus usually scrapes at the same interval or a
 	// shorter one.
 	observeInterval = time.Minute
-	// maxObservedGates limits for how many chains the records are asked when the gate was opened. `starter gate` has
-	// the same limit.
+	// maxObservedGates limits the number of chains whose records are read to find the oldest open gate. `starter
+	// gate` has the same limit.
 	maxObservedGates = 2_000
 )
 
-// observer reads figures about all chains from Temporal and from the records, for the metrics.
+// observer sets the metrics about all chains. It reads the figures from Temporal and from the records.
 type observer struct {
 	client    client.Client
 	namespace string

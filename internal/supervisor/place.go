@@ -28,7 +28,8 @@ type AgentPlace struct {
 	Asked []string
 }
 
-// places describes to the guard where the sessions of this worker run.
+// places describes to the guard the directories and variables of this worker's sessions, and the supervisor's own
+// files and addresses.
 type places struct {
 	config  config.Config
 	environ []string
@@ -55,7 +56,7 @@ func GuardPlace(cfg config.Config, environ []string, session AgentPlace) (guard.
 	}
 	given := claude.Variables(agent.ClaudeOptions(cfg.Claude, environ), session.Variables)
 	names := make(map[string]string, len(given)+len(shellVariables))
-	for name := range given { // without values, because they include credentials and the guard needs only names
+	for name := range given { // only the names, because the values include credentials and the guard needs no values
 		names[name] = ""
 	}
 	for _, name := range shellVariables {
@@ -84,7 +85,7 @@ var shellVariables = []string{
 
 // ownFiles lists the supervisor's own files: its records, its conversations, the credentials for Temporal and claude,
 // the encryption keys, and the files that control agents (the policy, the services file and the prompts). It also lists
-// the directory of all worktrees, because a session may use only its own worktree.
+// the directory of all worktrees, because a session must not use any worktree but its own.
 func ownFiles(cfg config.Config, environ []string) []string {
 	own := []string{
 		cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.WorktreesDir(), cfg.Guard.PolicyFile,
@@ -164,7 +165,7 @@ func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 // usualPorts maps schemes of URLs to their default ports.
 var usualPorts = map[string]string{"http": "80", "https": "443"}
 
-// doorAt parses "host:port" or "host". If address has no port, the door gets usualPort.
+// doorAt parses "host:port" or "host". If the address has no port, the door has the port in usualPort.
 func doorAt(address, usualPort string) (guard.Door, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

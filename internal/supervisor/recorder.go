@@ -53,8 +53,8 @@ func (r recorder) Charge(ctx context.Context, charge escalation.Charge) (*escala
 	return r.Store.Charge(ctx, charge)
 }
 
-// maskedDecisions returns decisions with the secrets in their texts masked. It masks a whole input, before the store
-// cuts the input. In a cut text, a secret could lack the end by which it is recognised.
+// maskedDecisions returns decisions with the secrets in their texts masked. It masks the whole input of a call,
+// before the store cuts it. In a cut text, a secret could lack the end by which it is recognised.
 func maskedDecisions(mask *redact.Redactor, decisions []escalation.CallDecision) []escalation.CallDecision {
 	masked := slices.Clone(decisions)
 	for i := range masked {

@@ -12,11 +12,11 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// unreplayable is the number of events from which a history may contain decisions to replay. With fewer events, no worker has
-// run the workflow yet.
+// unreplayable is the length from which a history can contain decisions to replay, in events. In a shorter history,
+// no worker has run the workflow yet.
 const unreplayable = 3
 
-// errEndsHere is returned for a workflow that still runs, and that this program would have ended.
+// errEndsHere is the error for a workflow that still runs, although this program would already have ended it.
 var errEndsHere = errors.New("it goes on, and this program would have ended it")
 
 // Decoding holds the converters of a worker, which decode data from Temporal. If a converter is nil, the SDK's own converter
@@ -55,7 +55,7 @@ func Replay(history *historypb.History, run workflow.Execution, decoding Decodin
 	return err
 }
 
-// isEnd reports whether a run has ended with the event.
+// isEnd reports whether the event is the end of a run.
 func isEnd(event *historypb.HistoryEvent) bool {
 	switch event.GetEventType() {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
@@ -87,8 +87,8 @@ type endingWorkflow struct {
 	seen *endings
 }
 
-// ExecuteWorkflow implements interceptor.WorkflowInboundInterceptor. The replayer ends the goroutine of a workflow that
-// waits, and then the call does not return.
+// ExecuteWorkflow implements interceptor.WorkflowInboundInterceptor. If the workflow waits, the replayer ends the
+// workflow's goroutine. Then the call of Next does not return, and ended stays false.
 func (w *endingWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	result, err := w.Next.ExecuteWorkflow(ctx, in)
 	w.seen.ended, w.seen.err = true, err

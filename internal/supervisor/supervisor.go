@@ -27,9 +27,9 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// stickyTimeout limits how long the next step of a chain waits for the worker that has the chain in memory. After this
-// time any worker may take the step. The time is short for the case that this worker has crashed. Other workers need
-// little time, because the history of a chain is small.
+// stickyTimeout limits how long the next step of a chain waits for the worker that has the chain in memory. After
+// this time any worker may take the step. The time is short, because that worker may have crashed. Another worker
+// needs little time to load the chain, because its history is small.
 const stickyTimeout = time.Second
 
 // Supervisor is a worker: it runs chains and their agents.
@@ -41,7 +41,7 @@ type Supervisor struct {
 
 	telemetry *telemetry.Telemetry
 	// identity identifies the workers of this process to Temporal. It is the SDK's default identity, followed by the
-	// version.
+	// program's version.
 	identity string
 	// version is the worker's version in its deployment; zero if there is none.
 	version worker.WorkerDeploymentVersion
@@ -69,12 +69,12 @@ type Environment struct {
 	// Telemetry collects the metrics and traces of the worker; nil for none. The method Instrument of Telemetry must
 	// prepare the options of the client.
 	Telemetry *telemetry.Telemetry
-	// Executable is the program that the CLI runs to ask whether a call is permitted. It must contain package
-	// agentshell. If Executable is empty, the CLI runs this process's own program.
+	// Executable is the program that the CLI calls to ask whether a tool call is permitted. It must contain package
+	// agentshell. If Executable is empty, the CLI calls this process's own program.
 	Executable string
-	// SweepInterval is the time between two sweeps; 0 means one minute. A sweep closes the sessions and releases the
-	// services of chains that have ended without doing so. The metrics of gates and incidents are read at the same
-	// interval.
+	// SweepInterval is the time between two sweeps; 0 means one minute. A sweep closes the sessions of chains that
+	// have ended without closing them, and releases the services of these chains. The metrics of gates and incidents
+	// are read at the same interval.
 	SweepInterval time.Duration
 }
 
@@ -91,7 +91,7 @@ func locate(ctx context.Context, options claude.Options, logger *slog.Logger) (*
 }
 
 // New creates a Supervisor. It fails in three cases: claude is missing; a setting, a prompt or the policy is invalid;
-// or the records or the archive of transcripts cannot be opened. After an error, directories and a new database may
+// or the records or the archive of transcripts cannot be opened. After an error, directories and a new database can
 // remain. Close releases the resources of the Supervisor.
 func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, error) {
 	if err := cfg.MakeDirs(); err != nil {
@@ -170,8 +170,8 @@ func (s *Supervisor) KeepAgentsFrom(ports ...int) {
 	}
 }
 
-// Run works until ctx ends or a worker fails permanently. Then it drains the workers: they accept no new work, running
-// agents may continue for the configured time, and Run interrupts agents that still run after it. The argument
+// Run works until ctx ends or a worker fails permanently. Then it drains the workers: they accept no new work, and
+// running agents may continue for the configured time. Run interrupts the agents that run longer. The argument
 // namespace is the name of the client's namespace.
 func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string) error {
 	sweeper, err := s.enter(ctx, c, namespace)
@@ -215,8 +215,8 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string)
 	return err
 }
 
-// chainsWorker returns the worker for workflows and for all activities that run no agent. Gate answers that its chains
-// refuse go to the argument refused.
+// chainsWorker returns the worker for workflows and for all activities that run no agent. If a chain of this worker
+// refuses a gate answer, the worker passes the answer to the argument refused, which records it.
 func (s *Supervisor) chainsWorker(c client.Client, refused *audit, onFatal func(error)) worker.Worker {
 	chains := worker.New(c, s.config.Worker.TaskQueue, worker.Options{
 		Identity:                     s.identity,
@@ -246,7 +246,7 @@ func (s *Supervisor) agentsWorker(c client.Client, onFatal func(error)) worker.W
 }
 
 // drain stops both workers. After the configured time, it interrupts the agents that still run. The agents' worker
-// waits until these agents have ended and their results are reported to Temporal. Then Temporal gives their tiers to
+// waits until these agents have ended and their results are reported to Temporal. So Temporal can give their tiers to
 // another worker at once.
 func (s *Supervisor) drain(chains, agents worker.Worker) {
 	s.telemetry.SetProbe(nil)
@@ -256,8 +256,8 @@ func (s *Supervisor) drain(chains, agents worker.Worker) {
 	chains.Stop()
 }
 
-// enter looks up the namespace, opens its leases, and selects it for records and deliveries. It returns the sweeper for
-// the chains of the namespace.
+// enter looks up the namespace and opens the leases of the namespace. From then on, records and deliveries belong to
+// the namespace. enter returns the sweeper for the chains of the namespace.
 func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace string) (sweeper reconcile.Sweeper, err error) {
 	own, err := FindNamespace(ctx, c, namespace)
 	if err != nil {
@@ -308,8 +308,8 @@ func (s *Supervisor) converter() converter.DataConverter {
 	return encryption.NewConverter(s.config.Encryption.Keys)
 }
 
-// inBackground starts fn with a context that ends with ctx or when the caller calls stop. The function stop waits until
-// fn has returned.
+// inBackground starts the function fn with a context. This context ends when ctx ends or the caller calls stop. The
+// function stop waits until fn has returned.
 func inBackground(ctx context.Context, fn func(ctx context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -29,7 +29,7 @@ func StartTelemetry(
 	})
 }
 
-// refuseAgents returns an error for a connection of an agent. It recognises agents only on Linux.
+// refuseAgents returns an error if an agent has opened the connection. It recognises agents only on Linux.
 func refuseAgents(conn net.Conn) error {
 	agent, err := claude.FromAgent(conn)
 	switch {
@@ -41,7 +41,7 @@ func refuseAgents(conn net.Conn) error {
 	return nil
 }
 
-// interceptors returns own together with the interceptors that all workers have.
+// interceptors returns the interceptors of a worker: the given ones, and those that all workers have.
 func (s *Supervisor) interceptors(own ...interceptor.WorkerInterceptor) []interceptor.WorkerInterceptor {
 	all := slices.Concat(own, []interceptor.WorkerInterceptor{s.leases.Interceptor()})
 	if metrics := s.telemetry.Metrics(); metrics != nil {

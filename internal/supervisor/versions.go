@@ -16,9 +16,10 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// WorkerVersion returns the version with which a worker of this program joins the configured deployment: its build ID is
-// the configured one, or the version of the program. It returns the zero value if no deployment is configured. A program
-// that was not built from a commit has no version that distinguishes it, and must get a build ID.
+// WorkerVersion returns the version with which a worker of this program joins the configured deployment. Its build ID
+// is the configured one or, without one, the version of the program. If no deployment is configured, WorkerVersion
+// returns the zero value. If the program was not built from a commit, its version does not identify it, so a build ID
+// must be configured.
 func WorkerVersion(cfg config.Worker, program string) (worker.WorkerDeploymentVersion, error) {
 	if cfg.Deployment == "" {
 		return worker.WorkerDeploymentVersion{}, nil
@@ -38,14 +39,14 @@ func (s *Supervisor) deploymentOptions() worker.DeploymentOptions {
 	}
 	return worker.DeploymentOptions{
 		UseVersioning: true, Version: s.version,
-		// Pinned, because a release may change the order of a chain's activities, which breaks the replay of older
-		// histories. A chain continues as new for a newer version: see workflows.
+		// A chain is pinned to its version, because a release may change the order of a chain's activities, which
+		// breaks the replay of older histories. A chain continues as new for a newer version: see package workflows.
 		DefaultVersioningBehavior: workflow.VersioningBehaviorPinned,
 	}
 }
 
-// CurrentVersion returns the build ID of the version of a deployment in which new chains begin. It returns "" if there is
-// none, or if no worker of the deployment has run yet.
+// CurrentVersion returns the build ID of the version of a deployment in which new chains begin. If there is no such
+// version, or if no worker of the deployment has run yet, it returns "".
 func CurrentVersion(ctx context.Context, c client.Client, deployment string) (string, error) {
 	described, err := c.WorkerDeploymentClient().GetHandle(deployment).Describe(ctx, client.WorkerDeploymentDescribeOptions{})
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
@@ -60,7 +61,8 @@ func CurrentVersion(ctx context.Context, c client.Client, deployment string) (st
 	return "", nil
 }
 
-// logVersion logs which chains this worker gets. A failed lookup is only logged.
+// logVersion logs a warning if this worker gets no new chains because no version is current. If another version is
+// current, it logs that. If the lookup fails, logVersion logs the error and returns.
 func (s *Supervisor) logVersion(ctx context.Context, c client.Client) {
 	own := s.version
 	if own.DeploymentName == "" {

@@ -27,7 +27,7 @@ var (
 	ErrSuperseded = errors.New("another writer has archived a newer copy of the conversation")
 )
 
-// Archive stores transcripts. A nil Archive stores nothing and uses only the local files. Several goroutines may call
+// Archive stores transcripts. A nil Archive stores nothing and uses only the local files. Several goroutines can call
 // its methods.
 type Archive struct {
 	bucket *blob.Bucket
@@ -58,7 +58,7 @@ func Open(ctx context.Context, location string) (*Archive, error) {
 	return archive, nil
 }
 
-// Close releases the archive's resources. The archive's Copies must not be used afterwards.
+// Close releases the archive's resources. After that, do not use the archive or its Copies.
 func (a *Archive) Close() error {
 	if a == nil {
 		return nil
@@ -109,20 +109,21 @@ type Copy struct {
 	archive   *Archive
 	sessionID string
 	path      string
-	// writer identifies this Copy in the keys of this Copy's objects.
+	// writer identifies this Copy. The keys of the objects that this Copy writes contain it.
 	writer string
 	// known is the latest archived version that the local file continues.
 	known version
-	// base is the extent of the version known, as far as this Copy has learned that extent.
+	// base is the extent of the archived version in known, if this Copy has learned that extent.
 	base extent
-	// as wraps every access to local files. If as is nil, the files are accessed directly.
+	// as calls a function that accesses local files. If as is nil, the Copy calls the function directly.
 	as func(func() error) error
 	// seen is the stamp that the local file had when it was last saved, or last found to be saved already.
 	seen stamp
 }
 
-// As makes c access local files only within run. For example, run can take on the rights of the files' owner. The
-// function run must call its argument and return the argument's error. Call As before any other method.
+// As makes c call the function run for each access to local files. For example, run can take on the rights of the
+// files' owner. The function run must call its argument and return the argument's error. Call As before any other
+// method.
 func (c *Copy) As(run func(func() error) error) { c.as = run }
 
 // local runs fn, which accesses local files.

@@ -88,8 +88,8 @@ func (c *Copy) header(ctx context.Context, v version) (header, error) {
 	return h, nil
 }
 
-// latest returns the latest version and its extent. If there is no version, the results version and extent are zero. If
-// the latest version is damaged, its extent is zero.
+// latest returns the latest version and its extent. If there is no version, both results are zero. If the latest
+// version is damaged, its extent is zero.
 func (c *Copy) latest(ctx context.Context) (version, extent, error) {
 	all, err := c.versions(ctx)
 	if err != nil || len(all) == 0 {

@@ -101,8 +101,8 @@ func lastLineEnd(r io.ReaderAt, size int64) (int64, error) {
 	return 0, nil
 }
 
-// startsWith reports whether the file at path begins with prefix. The argument local is the extent of the file's
-// complete lines.
+// startsWith reports whether the file at path begins with the content that prefix describes. The argument local is
+// the extent of the file's complete lines.
 func startsWith(path string, local, prefix extent) (bool, error) {
 	if local.Bytes < prefix.Bytes {
 		return false, nil
@@ -128,7 +128,7 @@ func sumOf(digest hash.Hash) string { return hex.EncodeToString(digest.Sum(nil))
 // closeRead closes a file that was only read. The error of Close does not matter, because reading has succeeded.
 func closeRead(file *os.File) { _ = file.Close() }
 
-// The following methods call the functions of the same names through c.local.
+// Each of the following methods calls the function of the same name through c.local.
 
 func (c *Copy) stamp() (found stamp, err error) {
 	err = c.local(func() (err error) {

@@ -18,8 +18,8 @@ import (
 // agent has read.
 const dirMode = 0o700
 
-// lister returns the names of the objects whose keys begin with prefix, without the prefix. prefix ends with a
-// slash.
+// lister returns the names of the objects whose keys begin with prefix, without the prefix. The prefix must end with
+// a slash.
 type lister func(ctx context.Context, prefix string) ([]string, error)
 
 func openBucket(ctx context.Context, location *url.URL) (*blob.Bucket, lister, error) {

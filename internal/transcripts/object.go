@@ -29,8 +29,8 @@ type header struct {
 	extent
 }
 
-// errDamaged means that an object has no header, or that its content does not match the header. All such errors wrap
-// errDamaged.
+// errDamaged means that an object has no header, or that its content does not match the header. Errors with details
+// wrap errDamaged.
 var errDamaged = errors.New("damaged")
 
 func damaged(format string, args ...any) error {
@@ -87,7 +87,7 @@ func decodeHeader(r *source, sessionID string) (header, error) {
 }
 
 // decode reads an object and writes its content to w. If the content does not match the header, decode fails. In that
-// case decode may already have written a part of the content.
+// case a part of the content can already be in w.
 func decode(w io.Writer, r *source, sessionID string) (header, error) {
 	h, err := decodeHeader(r, sessionID)
 	if err != nil {
@@ -140,8 +140,8 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// blame returns the reason for the read error err. If the storage reported an error, the reason is that error. If it
-// reported none, the reason is errDamaged.
+// blame returns the reason why a read failed with err. If the storage reported an error, the reason is that error. If
+// it reported none, the reason is errDamaged.
 func (s *source) blame(err error) error {
 	if s.err != nil {
 		return s.err

@@ -36,7 +36,7 @@ const (
 // or not at all. It uses only content that has the right hash.
 //
 // If there is no copy, the error wraps ErrNotFound. If all archived copies are damaged, the error wraps ErrCorrupt.
-// After any other error the file at the path may be older than the archive.
+// After any other error the file at the path can be older than the archive.
 func (c *Copy) Restore(ctx context.Context) (Restored, error) {
 	restored, err := c.restore(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // changed since the last Save, Save neither reads the file nor calls the storage. A missing file is not an error.
 //
 // If another writer's copy is newer, the error wraps ErrSuperseded. After any error the archive is unchanged, and Save
-// may be called again.
+// can be called again.
 func (c *Copy) Save(ctx context.Context) (bool, error) {
 	if c.archive == nil {
 		return false, nil
@@ -63,9 +63,9 @@ func (c *Copy) saveExtent(ctx context.Context, local extent) (bool, error) {
 	return true, nil
 }
 
-// mayFollow returns nil if local may be saved as the generation after latest. Another writer has written the version
-// latest. The parameter archived is the content of that version. If local does not continue this content, as known from
-// Restore or by comparison, the error is ErrSuperseded. If latest is damaged, every writer may save.
+// mayFollow returns nil if the local file may be saved as the generation after latest, a version by another writer.
+// The argument archived is the extent of that version. If the local file does not continue that version, as known
+// from Restore or by comparison, the error is ErrSuperseded. If latest is damaged, every writer may save.
 func (c *Copy) mayFollow(latest version, archived, local extent) error {
 	if latest == c.known || latest.generation < c.known.generation || archived.Lines == 0 {
 		return nil
@@ -118,9 +118,9 @@ func (c *Copy) write(ctx context.Context, v version, local extent) error {
 // saveTimeout limits each Save of Watch, so that a call that hangs does not prevent later saves.
 const saveTimeout = time.Minute
 
-// Watch calls Save after every interval until ctx ends. If Save fails, Watch calls failed, and continues. If the same
-// error repeats, Watch calls failed only once. Watch does not save at the end, so the caller must call Save after the
-// transcript's writer has ended.
+// Watch calls Save after every interval until ctx ends. If Save fails, Watch calls the function failed, and
+// continues. If the same error repeats, Watch calls failed only once. Watch does not save at the end, so the caller
+// must call Save after the transcript's writer has ended.
 func (c *Copy) Watch(ctx context.Context, interval time.Duration, failed func(error)) {
 	if c.archive == nil {
 		return
