@@ -11,8 +11,8 @@ import (
 type Agent interface {
 	// Run runs one invocation to its end. It calls observe on one goroutine whenever the progress changes. When ctx
 	// ends, Run stops the whole process tree before it returns, and the report has the status
-	// escalation.SessionStopped. Run returns an error if and only if the same invocation may succeed later. Even with
-	// an error, the report contains all known facts, including the cost.
+	// escalation.SessionStopped. Run returns an error if and only if a later attempt at the same invocation can
+	// succeed. Even with an error, the report contains all known facts, including the cost.
 	//
 	// If run.Repairs is set, Run waits at most MaxDirectoryWait for the directory. If the directory is not free by
 	// then, the error wraps ErrDirectoryBusy.
@@ -29,11 +29,11 @@ type AgentRun struct {
 	// workflow ID and differ in FirstRunID.
 	FirstRunID string
 	Tier       escalation.Tier
-	// Repairs reports that the invocation may change files. Such an invocation gets its own git worktree, or no other
-	// repairing invocation runs in Directory at the same time.
+	// Repairs reports that the invocation is permitted to change files. Such an invocation gets a git worktree of its
+	// own. If it gets no worktree, it waits until no other repairing invocation runs in Directory.
 	Repairs bool
-	// InWorktree returns the text about the worktree, which the prompt must contain if the agent works in one. If
-	// Repairs is set, InWorktree must be set, too.
+	// InWorktree returns a text that describes a worktree. If the agent works in a worktree, the prompt must contain
+	// this text. If Repairs is set, InWorktree must not be nil.
 	InWorktree func(escalation.Worktree) (string, error)
 	// DryRun reports that the chain must change nothing.
 	DryRun bool
@@ -52,13 +52,13 @@ type AgentRun struct {
 	Schema string
 	// Cooldowns is the content of CooldownFile, a file for the agent in its chain's directory.
 	Cooldowns []escalation.ServiceState
-	// Limits limits how often the agent's calls may repair a service.
+	// Limits holds the limits on how often the agent can repair a service.
 	Limits escalation.Cooldowns
 	// LeavesHandoff reports that the prompt asks the agent to write HandoffFile in its chain's directory.
 	LeavesHandoff bool
 }
 
-// after returns the run with a budget that is reduced by spent. If no budget is left, it returns false.
+// after returns the run with a budget that is reduced by the cost in spent. If no budget is left, after returns false.
 func (r AgentRun) after(spent escalation.Report) (AgentRun, bool) {
 	if r.Policy.BudgetUSD == 0 {
 		return r, true

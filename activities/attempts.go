@@ -12,7 +12,7 @@ import (
 // AgentActivities returns the activity types that run agents.
 func AgentActivities() []string { return []string{"RunTier", "WriteHandoff"} }
 
-// PendingAgent is the activity of an agent that has not ended.
+// PendingAgent is an activity that runs an agent and has not ended.
 type PendingAgent struct {
 	// Begun reports whether a worker has started the activity at least once.
 	Begun bool

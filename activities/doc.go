@@ -2,7 +2,7 @@
 // thin: it decodes its input, calls another package, sends heartbeats and translates the error.
 //
 // A verdict, a timeout, an exhausted budget or a lost conversation is a result. An error means that there is no result.
-// A retryable error means that a retry may help. A non-retryable error means that no retry can help.
+// A retryable error means that a retry can help. A non-retryable error means that no retry can help.
 //
 //	Settings  policy snapshot          workflow task queue
 //	Records   sessions and events      workflow task queue

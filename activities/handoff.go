@@ -48,8 +48,8 @@ type WriteHandoffResult struct {
 	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 
-// WriteHandoff lets a tier that has ended write its handoff, in a fork of its conversation. The agent may only write
-// HandoffFile. Afterwards WriteHandoff removes that file and returns its content.
+// WriteHandoff lets a tier that has ended write its handoff, in a fork of its conversation. The agent is permitted to
+// write HandoffFile and nothing else. Afterwards WriteHandoff removes that file and returns its content.
 //
 // If the agent writes no usable handoff, this is a result and not an error. The errors are the same as those of
 // RunTier.
@@ -66,7 +66,8 @@ func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (Writ
 	return result, nil
 }
 
-// requestHandoff asks for the handoff. A retry asks again, because the file of an earlier attempt no longer exists.
+// requestHandoff asks the agent for the handoff. A retry asks again, because the file of an earlier attempt no longer
+// exists.
 func (t *Tiers) requestHandoff(ctx context.Context, input WriteHandoffInput, past TierProgress, beats *heartbeater) (AgentReport, error) {
 	known, err := t.Agent.HasConversation(ctx, input.Directory, input.SessionID)
 	if err != nil {
@@ -96,8 +97,8 @@ func (t *Tiers) requestHandoff(ctx context.Context, input WriteHandoffInput, pas
 	return report, err
 }
 
-// policy returns a policy that permits the tier's model only to write file. The CLI's permission rules for its Write
-// tool begin with Edit. A rule that begins with Write permits nothing.
+// policy returns a policy that permits the agent to write the given file and nothing else. The CLI's permission rules
+// for its Write tool begin with Edit. A rule that begins with Write permits nothing.
 func (i WriteHandoffInput) policy(file string) escalation.TierPolicy {
 	policy := i.Policy.For(i.Tier)
 	policy.Tools, policy.AllowedTools, policy.DisallowedTools = []string{"Write"}, []string{"Edit(./" + file + ")"}, nil

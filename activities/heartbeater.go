@@ -16,7 +16,7 @@ import (
 
 const (
 	// heartbeatRetry is the longest pause after a heartbeat that Temporal has not accepted. It is shorter than the
-	// usual interval between heartbeats, so that a short outage does not stop the agent.
+	// default interval between heartbeats, so that a short outage does not stop the agent.
 	heartbeatRetry = time.Second
 	// heartbeatCall limits the time for sending one heartbeat, so that a lost heartbeat is noticed early.
 	heartbeatCall = 2 * time.Second
@@ -32,17 +32,17 @@ type Heartbeats interface {
 var errCancelled = errors.New("the chain was cancelled")
 
 // errHeartbeatLost is the cause for stopping an agent whose heartbeats do not arrive. Either Temporal refuses the
-// heartbeats, or it has accepted no heartbeat before the heartbeat deadline. In both cases Temporal may start the tier
-// on another worker, and two agents must never work on one conversation.
+// heartbeats, or it has accepted no heartbeat before the heartbeat deadline. In both cases Temporal can start the tier
+// on another worker. Two agents must never work on one conversation.
 var errHeartbeatLost = errors.New("heartbeats are not accepted")
 
 // heartbeater sends the heartbeats of an activity until stop is called. It ends the agent's context in two cases:
-// Temporal's answer requires it, or Temporal accepts no heartbeat before the deadline.
+// Temporal answers that the agent must stop, or Temporal accepts no heartbeat before the deadline.
 type heartbeater struct {
 	heartbeats Heartbeats
 	taskToken  []byte
 	// interval is the time between two heartbeats. Heartbeats do not depend on the agent's output, because a working
-	// agent may write nothing for minutes.
+	// agent sometimes writes nothing for minutes.
 	interval time.Duration
 	// deadline is the longest time without an accepted heartbeat; 0 for no limit. After this time the agent is stopped.
 	// The deadline is half of the heartbeat timeout. The other half is for stopping the agent.
@@ -57,8 +57,8 @@ type heartbeater struct {
 	last TierProgress
 }
 
-// startHeartbeater sends a first heartbeat with progress, and one more at each heartbeatInterval. The returned context
-// is for the agent.
+// startHeartbeater sends a first heartbeat with progress, and further heartbeats at the given interval. The returned
+// context is the agent's context, which ends when the agent must stop.
 func startHeartbeater(
 	ctx context.Context, heartbeats Heartbeats, interval time.Duration, progress TierProgress,
 ) (context.Context, *heartbeater) {
@@ -114,8 +114,8 @@ func (h *heartbeater) send(ctx context.Context) error {
 	return h.heartbeats.RecordActivityHeartbeat(ctx, h.taskToken, h.progress())
 }
 
-// final returns the cause for stopping the agent at once, according to Temporal's answer to a heartbeat. If a later
-// heartbeat may be accepted, final returns nil.
+// final returns the cause for stopping the agent at once, according to Temporal's answer to a heartbeat. If Temporal
+// can still accept a later heartbeat, final returns nil.
 func final(answer error) error {
 	if temporal.IsCanceledError(answer) {
 		return errCancelled
@@ -157,7 +157,7 @@ func (h *heartbeater) progress() TierProgress {
 }
 
 // stop stops the heartbeats and aborts a heartbeat that is being sent. If report is true, stop then sends a last
-// heartbeat with the spending, for the next attempt. If this last heartbeat fails, the next attempt uses an older
+// heartbeat, which tells the next attempt the spending. If this last heartbeat fails, the next attempt uses an older
 // figure.
 func (h *heartbeater) stop(ctx context.Context, report bool) {
 	h.halt()

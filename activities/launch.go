@@ -16,8 +16,9 @@ func budget(granted float64, policy escalation.TierPolicy) float64 {
 }
 
 // launch returns the invocation with which an attempt starts. If the session's own conversation exists, the invocation
-// resumes that conversation. If the earlier process has reported no turn, it may not have read its prompt. In that case
-// launch returns the opening prompt again, with the tool calls of that process.
+// resumes that conversation. The process of an earlier attempt may have ended before it read its prompt. So if that
+// process has reported no turn, the invocation gets the opening prompt again, with the process's tool calls that have
+// no result.
 func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bool) (AgentRun, error) {
 	run := AgentRun{
 		ChainID:    input.ChainID,
@@ -53,7 +54,7 @@ func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bo
 	return run, err
 }
 
-// callsOf converts tool calls without a result for a prompt.
+// callsOf converts tool calls that have no result, for use in a prompt.
 func callsOf(inFlight []ToolCall) []prompts.Call {
 	var calls []prompts.Call
 	for _, call := range inFlight {

@@ -30,8 +30,8 @@ type TierProgress struct {
 	Failures int `json:"failures,omitempty"`
 }
 
-// pastAttempts returns the last heartbeat of the previous attempt. If an invocation was running at that heartbeat, its
-// spending is an estimate.
+// pastAttempts returns the progress in the last heartbeat of the previous attempt. If an invocation was running at that
+// heartbeat, its spending is an estimate.
 func pastAttempts(ctx context.Context) TierProgress {
 	var past TierProgress
 	if !activity.HasHeartbeatDetails(ctx) || activity.GetHeartbeatDetails(ctx, &past) != nil {

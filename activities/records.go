@@ -8,16 +8,16 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Admissions decides, from the records of all chains, which sessions may start.
+// Admissions decides which sessions can start. It decides from the records of all chains.
 type Admissions interface {
 	// OpenSession admits a session under policy and stores the session. If the session is refused, OpenSession stores
 	// nothing. If a session with this SessionID is already stored, OpenSession returns the stored session unchanged.
-	// The decision is made for the time StartedAt of the session.
+	// The time of the decision is the session's StartedAt.
 	OpenSession(ctx context.Context, session escalation.Session, request escalation.AdmissionRequest,
 		policy escalation.Policy) (escalation.AdmissionResult, error)
-	// Review returns the decision that OpenSession would make at the time of request. It changes nothing.
+	// Review returns the decision that OpenSession would make at the time request.At. It changes nothing.
 	Review(ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy) (escalation.Admission, error)
-	// ReleaseServices unlocks the services of a chain, so that other chains may repair them.
+	// ReleaseServices unlocks the services of a chain, so that other chains can repair them.
 	ReleaseServices(ctx context.Context, chainID string) error
 }
 
@@ -25,10 +25,10 @@ type Admissions interface {
 // incidents.
 type Incidents interface {
 	// KnownIncidents returns the incidents of the given services and the incidents with the given IDs. It returns open
-	// incidents, and those resolved within escalation.IncidentMemory before the time at.
+	// incidents, and incidents that were resolved at most escalation.IncidentMemory before the given time.
 	KnownIncidents(ctx context.Context, services, ids []string, at time.Time) ([]escalation.Incident, error)
-	// ChainIncidents returns the incidents that a chain works on (own), and the incidents that the session has ended
-	// (healed).
+	// ChainIncidents returns the incidents that a chain works on (own), and the incidents that a session of the chain
+	// has resolved (healed).
 	ChainIncidents(ctx context.Context, chain escalation.ChainRun, sessionID string) (own, healed []escalation.Incident, err error)
 	// RecordProgress stores the progress of a chain with its incidents.
 	RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error
@@ -125,14 +125,14 @@ type CloseSessionInput struct {
 	EndedAt    time.Time          `json:"ended_at"`
 	Report     escalation.Report  `json:"report"`
 	Events     []escalation.Event `json:"events,omitempty"`
-	// Release reports that the chain stops repairing, for now or for good.
+	// Release unlocks the services of the chain, because the chain stops repairing for now or for good.
 	Release bool `json:"release,omitempty"`
 	// Progress describes the work of the chain on its incidents from now on; nil means unchanged.
 	Progress *escalation.ChainProgress `json:"progress,omitempty"`
 }
 
 // CloseSession stores the result of a session. It returns the chain's incidents, and the incidents that the session has
-// ended.
+// resolved.
 func (r *Records) CloseSession(ctx context.Context, input CloseSessionInput) (escalation.IncidentBrief, error) {
 	var brief escalation.IncidentBrief
 	if err := r.Store.CloseSession(ctx, input.SessionID, input.Report, input.EndedAt); err != nil {
@@ -173,13 +173,14 @@ type RecordEventsInput struct {
 	// FirstRunID is the run ID with which the chain began.
 	FirstRunID string             `json:"first_run_id,omitempty"`
 	Events     []escalation.Event `json:"events,omitempty"`
-	// Release reports that the chain stops repairing, for now or for good.
+	// Release unlocks the services of the chain, because the chain stops repairing for now or for good.
 	Release bool `json:"release,omitempty"`
 	// Progress describes the work of the chain on its incidents from now on; nil means unchanged.
 	Progress *escalation.ChainProgress `json:"progress,omitempty"`
 }
 
-// RecordEvents stores events of a chain.
+// RecordEvents stores events and, if set, the progress of a chain. If input.Release is set, it also unlocks the
+// services of the chain.
 func (r *Records) RecordEvents(ctx context.Context, input RecordEventsInput) error {
 	if input.Release {
 		if err := r.Store.ReleaseServices(ctx, input.ChainID); err != nil {

@@ -20,8 +20,8 @@ type OmittedCycles struct {
 	Late int `json:"late"`
 }
 
-// Since returns the cycles that were omitted after the count earlier. If o is lower than earlier, the schedule was
-// deleted and created again. In that case Since returns o.
+// Since returns how many cycles were omitted since an earlier count. If a number in o is lower than in the earlier
+// count, the schedule was deleted and created again. In that case Since returns o.
 func (o OmittedCycles) Since(earlier OmittedCycles) OmittedCycles {
 	if o.Overlapped < earlier.Overlapped || o.Late < earlier.Late {
 		return o

@@ -112,8 +112,8 @@ type RunTierResult struct {
 	InFlight []ToolCall `json:"in_flight,omitempty"`
 	// Unknown lists those services in the verdict that the catalog does not have.
 	Unknown []string `json:"unknown,omitempty"`
-	// EndedAt is the end of the tier by the worker's clock. After a reset of the workflow, this time stays the same. A
-	// time of the workflow's clock would change.
+	// EndedAt is the end of the tier by the worker's clock. Unlike a time of the workflow's clock, this time stays the
+	// same after a reset of the workflow.
 	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 
@@ -165,8 +165,8 @@ func (t *Tiers) FindTranscript(ctx context.Context, input FindTranscriptInput) (
 	return FindTranscriptResult{Reachable: reachable}, nil
 }
 
-// supervise calls work, and sends a heartbeat at each interval until work returns. It adds the spending of this attempt
-// to the spending of earlier attempts. If work fails, the error's details hold the total.
+// supervise calls the function work, and sends a heartbeat at each interval until work returns. It adds the spending of
+// this attempt to the spending of earlier attempts. If work fails, the details of the error hold the total.
 func (t *Tiers) supervise(
 	ctx context.Context, sessionID string, interval time.Duration,
 	work func(context.Context, TierProgress, *heartbeater) (AgentReport, error),
@@ -230,8 +230,9 @@ func handsOver(err error) bool {
 	return errors.Is(err, ErrDraining) || errors.Is(err, errHeartbeatLost) || errors.Is(err, ErrDirectoryBusy)
 }
 
-// unjudged returns the error of a failed attempt. Temporal does not retry the attempt in two cases: the prompt cannot
-// be rendered, or failures has reached maxFailures. If the attempt hands over, Temporal always retries it.
+// unjudged returns the error of a failed attempt. If another worker must continue the tier, or the directory is busy,
+// Temporal always retries. Otherwise Temporal does not retry in two cases: the prompt cannot be rendered, or the number
+// of failures has reached maxFailures.
 func unjudged(err error, spent escalation.Report, failures int) error {
 	errorType, options := ErrorTypeAgent, temporal.ApplicationErrorOptions{
 		Cause: err, Details: []any{spent},
@@ -302,7 +303,7 @@ func repairPolicy(policy escalation.TierPolicy) escalation.TierPolicy {
 	return brief(policy, repairTimeout, repairTurns)
 }
 
-// brief returns policy with at most the given timeout and turns.
+// brief returns policy with at most the given time limit and number of turns.
 func brief(policy escalation.TierPolicy, timeout escalation.Duration, turns int) escalation.TierPolicy {
 	policy.Timeout = min(policy.Timeout, timeout)
 	if policy.MaxTurns == 0 || policy.MaxTurns > turns {

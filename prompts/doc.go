@@ -11,12 +11,13 @@
 // The complete form starts a new conversation, with or without a handoff. The resumed form continues a conversation in
 // another role. It lists the tools that the tier may use, and this list replaces all earlier lists. It also states all
 // other changes of the role. Apart from the list of tools, the resumed form has fewer than 500 tokens, because the
-// conversation contains the rest. If the supervisor may not have started the conversation, limits.md repeats the most
-// important rules. For a recheck, recheck.md replaces tierN-resumed.md. The continued form continues an interrupted
-// session. interrupted.md, repair.md and handoff-request.md are prompts of their own.
+// conversation contains the rest. If the conversation's tier is unknown, the supervisor may not have started the
+// conversation, and limits.md repeats the most important rules. For a recheck, recheck.md replaces tierN-resumed.md.
+// The continued form continues an interrupted session. interrupted.md, repair.md and handoff-request.md are separate
+// prompts.
 //
 // An operator's file replaces tierN.md and tierN-resumed.md. The operator's file is a template over the same values
-// (see view) and may test .Resumed. The other sections always follow. So an operator's file cannot omit the handoff,
+// (see view) and can test .Resumed. The other sections always follow. So an operator's file cannot omit the handoff,
 // the limits or the verdict. Load renders each operator's file in the complete and the resumed form, to find errors
 // early.
 //

@@ -41,8 +41,8 @@ func describeIncident(incident *escalation.Incident, tier escalation.Tier) strin
 	return line
 }
 
-// lastChain returns the chain that takes care of the incident. If no chain does, lastChain returns the latest chain
-// that has tried a repair; nil if no chain has.
+// lastChain returns the chain that takes care of the incident. If there is none, lastChain returns the latest chain
+// that has tried a repair; nil if there is none either.
 func lastChain(incident *escalation.Incident) *escalation.IncidentChain {
 	var last *escalation.IncidentChain
 	for i := range incident.Chains {

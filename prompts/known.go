@@ -10,14 +10,15 @@ import (
 
 const (
 	// maxKnown and maxKnownBytes limit the description of services in a prompt, because each session pays for this
-	// text. If a session repairs services, the prompt describes these services before all others.
+	// text. The prompt describes the affected services before all others.
 	maxKnown      = 40
 	maxKnownBytes = 8_000
 	// maxKnownText limits one text about a service, in characters.
 	maxKnownText = 300
 )
 
-// know adds descriptions of services to the view. It adds them in their order, as long as they fit.
+// know sets the descriptions of services in the view, in the given order. If the descriptions exceed maxKnown or
+// maxKnownBytes, know only counts the remaining services.
 func (v *view) know(services []escalation.Service) {
 	v.Known, v.Unlisted = nil, 0
 	size := 0

@@ -88,8 +88,8 @@ func (s *Set) override(tier escalation.Tier, path string) error {
 // docker ps --format.
 const bracesHint = `the file is a template: write {{"{{"}} for two plain braces`
 
-// try renders the complete and the resumed form for tier, to find errors. It renders each form with all fields empty
-// and with all fields set, and each of these with and without a dry run. It returns the first error.
+// try renders the complete and the resumed form of the prompt for tier, to find errors. It renders each form with all
+// fields empty and with all fields set, in both cases with and without a dry run. It returns the first error.
 func (s *Set) try(tier escalation.Tier) error {
 	bare := Launch{Tier: tier}
 	full := Launch{
@@ -133,9 +133,9 @@ func (s *Set) sections(names ...string) []*template.Template {
 	return found
 }
 
-// join renders the lead and the sections with data. It omits empty sections, and separates the remaining sections with
-// an empty line. If the lead is blank or begins with a slash, join returns an error. The CLI refuses a blank prompt,
-// and takes a leading slash for a command.
+// join renders the lead template and the section templates with data. It omits empty sections, and separates the
+// remaining sections with an empty line. If the lead is blank or begins with a slash, join returns an error. The CLI
+// refuses a blank prompt, and takes a leading slash for a command.
 func join(data any, lead *template.Template, sections ...*template.Template) (string, error) {
 	text, err := render(lead, data)
 	if err != nil {

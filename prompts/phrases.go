@@ -12,8 +12,8 @@ import (
 // workFiles is the scope of a permission rule that covers the files of the working directory.
 const workFiles = "./**"
 
-// phrases describes permission rules of the CLI in a few lines. It lists tools with their files, then commands that are
-// given by their beginning, then commands that are given by a part of them, then all other commands.
+// phrases describes permission rules of the CLI in a few lines. The order is: tools with their files, commands that are
+// given by their beginning, commands that are given by a part of them, and all other commands.
 func phrases(rules []string) []string {
 	var tools, whole []string
 	var files, beginnings, parts groups
@@ -54,7 +54,7 @@ func describeCommand(pattern string, beginnings, parts *groups, whole *[]string)
 		beginning, open = strings.CutSuffix(pattern, "*")
 	}
 	program, part, inner := strings.Cut(beginning, "*")
-	// Remove quotes, because quotes do not change what the agent may do.
+	// Remove quotes, because quotes do not change which commands the rule permits.
 	words := strings.Fields(strings.NewReplacer(`"`, "", "'", "").Replace(beginning))
 	switch {
 	case !inner && open && len(words) > 0:
@@ -108,7 +108,8 @@ func (g *groups) add(key, item string) {
 	}
 }
 
-// join formats each group as one code span: its key, then its items. Items with an empty key get a code span each.
+// join formats each group as one code span: its key, then its items. If the key is empty, each item gets a code span of
+// its own.
 func (g *groups) join(separator string) []string {
 	var spans []string
 	for _, group := range g.list {
@@ -137,7 +138,7 @@ func howOften(limit escalation.Limit, thing string) string {
 	}
 }
 
-// span formats a duration in the largest unit that divides it without a remainder, such as "90 minutes".
+// span formats a duration in the largest unit that divides the duration without a remainder, such as "90 minutes".
 func span(d escalation.Duration) string {
 	for _, unit := range []struct {
 		length time.Duration

@@ -14,20 +14,20 @@ import (
 type Launch struct {
 	// Tier is the tier that runs.
 	Tier escalation.Tier
-	// From is the tier whose conversation the session resumes; 0 if no conversation is resumed or its tier is unknown.
-	// Only Resumed uses From. If From is 0, the prompt repeats the most important rules.
+	// From is the tier whose conversation the session resumes; 0 if the session resumes no conversation, or the tier of
+	// the conversation is unknown. Only Resumed uses From. If From is 0, Resumed repeats the most important rules.
 	From escalation.Tier
-	// Policy is the chain's policy. The prompt states three parts of the policy: DryRun, the cooldowns, and those rules
-	// of Tier that restrict Brief further.
+	// Policy is the chain's policy. The prompt states the cooldowns, whether this is a dry run, and those permission
+	// rules of the tier that restrict Brief further.
 	Policy escalation.Policy
-	// Brief describes in Markdown what the tier may do (in a dry run: what Tier 1 may do). If Brief is empty, the
-	// prompt does not describe permissions.
+	// Brief describes in Markdown the permissions of the tier; in a dry run, the permissions of Tier 1. If Brief is
+	// empty, the prompt does not describe permissions.
 	Brief string
 	// Services lists the services to check. If Services is empty, the agent chooses which services it checks.
 	Services []string
 	// Catalog holds the services that the operator has described; nil if there are none.
 	Catalog *escalation.Catalog
-	// Affected lists the affected services of the chain that are known so far. The prompt describes these services
+	// Affected lists those services of the chain that are known to be affected. The prompt describes these services
 	// before all others.
 	Affected []string
 	// Request is the request of the person who started the chain, word for word.
@@ -43,10 +43,10 @@ type Launch struct {
 	// Handoff is the summary of the previous session, as Markdown. FromHandoff requires Handoff. The other methods
 	// ignore it.
 	Handoff string
-	// CutOff describes an earlier process of the same session, if that process may have ended before it received its
-	// task; nil if not.
+	// CutOff describes an earlier process of the same session that may have ended before it received its task; nil if
+	// there was no such process.
 	CutOff *Interruption
-	// Incidents holds all open incidents for Tier 1, and only the chain's incidents for higher tiers.
+	// Incidents holds open incidents for Tier 1, and only the chain's incidents for higher tiers.
 	Incidents []escalation.Incident
 	// Leave holds the incidents that other chains take care of.
 	Leave []escalation.ChainIncident
@@ -116,8 +116,8 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
 }
 
-// Continued returns the prompt for an interrupted session that an operator has chosen to continue. The argument calls
-// lists the tool calls of the session that have no result. The conversation of the session contains the rest.
+// Continued returns the prompt for an interrupted session that an operator has chosen to continue. The prompt lists the
+// tool calls of the session that have no result (calls). The conversation of the session contains the rest.
 func (s *Set) Continued(launch Launch, calls []Call) (string, error) {
 	return join(view{Guidance: strings.TrimSpace(launch.Guidance), CutOff: launch.CutOff, DryRun: launch.Policy.DryRun, Left: calls},
 		s.builtIn.Lookup("continued.md"), s.sections("left.md", "cutoff.md", "request.md")...)
@@ -134,8 +134,8 @@ func (s *Set) Worktree(worktree escalation.Worktree) (string, error) {
 	return join(worktree, s.builtIn.Lookup("worktree.md"))
 }
 
-// Repair returns the prompt that asks for the verdict again in the same conversation. The argument reason says why the
-// verdict is invalid. If reason is blank, the prompt says that there was no verdict.
+// Repair returns the prompt that asks for the verdict again in the same conversation. The prompt contains the reason
+// why the verdict is invalid. If reason is blank, the prompt says that there was no verdict.
 func (s *Set) Repair(reason string) (string, error) {
 	if strings.TrimSpace(reason) == "" {
 		reason = "There was no verdict."
@@ -169,7 +169,7 @@ func (s *Set) HandoffRequest(request HandoffRequest) (string, error) {
 type view struct {
 	Tier    int  // 1, 2 or 3
 	Resumed bool // the prompt resumes a conversation
-	// Stranger means that the resumed conversation may not contain the supervisor's rules.
+	// Stranger means that the resumed conversation possibly lacks the supervisor's rules.
 	Stranger bool
 	DryRun   bool
 
@@ -185,7 +185,7 @@ type view struct {
 	Incidents, Leave, Repairs []string
 	Left                      []Call // tool calls of the continued session that have no result
 
-	Brief    string   // describes what the tier may do, as Markdown; empty if it is omitted
+	Brief    string   // the permissions of the tier, as Markdown; empty if the prompt omits them
 	Allowed  []string // the tier's rules that restrict Brief, one phrase each; empty if there are none
 	Denied   []string // the tier's rules that deny calls, one phrase each; empty if there are none
 	Commands bool     // the tier can run commands

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// ReportTime limits the time that an interrupted session has after the grace period of its agent. In this time the session
-// archives its conversation and reports its end to Temporal.
+// ReportTime limits the time that an interrupted session has after the grace period of its agent. In this time the
+// session archives its conversation and reports its end to Temporal.
 const ReportTime = 10 * time.Second
 
 // Runner runs sessions with the claude CLI.
@@ -32,8 +32,8 @@ type Runner struct {
 	guards        *guards
 	mask          *redact.Redactor
 	logger        *slog.Logger
-	// draining is cancelled by interrupt. The end of draining cancels every running agent, and every agent started
-	// afterwards.
+	// draining is a context that the function interrupt cancels. When draining ends, every running agent is stopped,
+	// and so is every agent that is started afterwards.
 	draining  context.Context
 	interrupt context.CancelFunc
 }
@@ -127,7 +127,8 @@ func (r *Runner) stopped(ctx context.Context, err error) (activities.AgentReport
 func (r *Runner) runAt(
 	ctx context.Context, place workplace, run activities.AgentRun, observe func(activities.AgentProgress),
 ) (activities.AgentReport, error) {
-	// The archive has conversations under the directory that the run names, even if the agent works in a worktree.
+	// Use the directory that the run names, even if the agent works in a worktree. Transcripts are kept under this
+	// directory.
 	found, end, err := r.openConversation(ctx, run)
 	if err != nil {
 		return notStarted(err)
@@ -212,9 +213,9 @@ func (r *Runner) start(
 	return report, explained(err, count)
 }
 
-// inDirectory returns run with its working directory filled in. A chain may name the directory, but this host's
-// configuration decides whether agents may work there. A refusal is an error, because another worker may allow the
-// directory.
+// inDirectory returns run with its working directory filled in. A chain can name the directory, but this host's
+// configuration decides whether agents are permitted to work there. A refusal is an error, because another worker may
+// permit the directory.
 func (r *Runner) inDirectory(run activities.AgentRun) (activities.AgentRun, error) {
 	if run.Directory == "" {
 		run.Directory = r.settings.WorkDir
@@ -225,7 +226,7 @@ func (r *Runner) inDirectory(run activities.AgentRun) (activities.AgentRun, erro
 }
 
 // openConversation restores the conversation that the run resumes, and reports whether it found this conversation. Then
-// it archives the conversation that the run writes, until the caller calls end.
+// it starts to archive the conversation that the run writes. The archiving continues until the caller calls end.
 //
 // A missing conversation is not an error, because the CLI looks in more places.
 func (r *Runner) openConversation(ctx context.Context, run activities.AgentRun) (found bool, end func(), err error) {
@@ -289,8 +290,8 @@ func (r *Runner) closeWorkspace(ctx context.Context, opened *workspace, run acti
 	return left
 }
 
-// confine adds a sandbox to the invocation. If the session gets no sandbox, the result without gives the reason.
-// confine also creates a directory for temporary files. The caller removes this directory with free.
+// confine adds a sandbox to the invocation. If the session gets no sandbox, confine returns the reason (without).
+// confine also creates a directory for temporary files. The caller removes this directory by calling free.
 func (r *Runner) confine(
 	ctx context.Context, invocation *claude.Invocation, run activities.AgentRun, opened *workspace,
 ) (without string, free func()) {

@@ -40,7 +40,7 @@ type callAudit struct {
 // longer, the decision is recorded together with a later decision.
 const auditLimit = 5 * time.Second
 
-// record records a decision before the agent gets the answer.
+// record adds a decision to the records before the agent gets the answer.
 func (a *callAudit) record(entry hook.Entry) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
@@ -79,8 +79,8 @@ func (a *callAudit) write(ctx context.Context) {
 }
 
 // check compares the calls that the CLI made with the decisions of the guard. It returns errUnguarded if a call
-// succeeded without a decision, except for the tools in unasked. It also returns errUnguarded if the guard made no
-// decision, the CLI reports failed or refused calls, and the CLI ended without being stopped (byItself).
+// succeeded without a decision, except for the tools in unasked. It also returns errUnguarded if three conditions hold:
+// the guard made no decision, the CLI reports failed calls, and the CLI was not stopped (byItself).
 func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()

@@ -27,7 +27,7 @@ const (
 type conversations struct {
 	cli     *claude.CLI
 	archive *transcripts.Archive
-	// failed is Options.ArchiveFailed.
+	// failed is called after a failed operation on the archive (see Options.ArchiveFailed).
 	failed func(save bool)
 	logger *slog.Logger
 }
@@ -40,7 +40,8 @@ func newConversations(options Options) conversations {
 	return conversations{options.CLI, options.Archive, failed, options.Logger}
 }
 
-// copyOf returns this host's copy of the transcript for the conversation sessionID in directory.
+// copyOf returns this host's copy of the transcript of a conversation. The agent of the conversation works in
+// directory.
 func (c conversations) copyOf(directory, sessionID string) (*transcripts.Copy, error) {
 	path, err := c.cli.TranscriptPath(directory, sessionID)
 	if err != nil {
@@ -85,8 +86,8 @@ func (c conversations) restore(ctx context.Context, sessionID string, local *tra
 	return true, nil
 }
 
-// keep archives the conversation of a run every saveInterval, and a last time when the caller calls end. The function limit
-// returns the time limit of this last save. A failed save is logged and does not end the run.
+// keep archives the conversation of a run every saveInterval, and a last time when the caller calls end. The argument
+// of end limits the time for this last save. A failed save is logged and does not end the run.
 func (c conversations) keep(ctx context.Context, sessionID string, local *transcripts.Copy) (end func(limit time.Duration)) {
 	failed := func(err error) {
 		c.failed(true)

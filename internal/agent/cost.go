@@ -19,9 +19,10 @@ const (
 )
 
 // settleCost sets the cost of a report from the CLI's cost and the proxy's count. If the CLI's cost is an estimate, the
-// proxy's count replaces it. If the CLI reports its cost, the result depends on the prices of the CLI's version. If these
-// prices were measured, the higher figure counts, because the CLI omits calls made by its commands, and some versions omit a
-// last call. If the prices were not measured, the CLI's cost counts, because the proxy computes with these prices.
+// proxy's count replaces it. Otherwise the result depends on whether the prices of the CLI's version were measured. If
+// they were measured, the higher figure counts. The CLI's cost can be too low, because the CLI omits calls made by its
+// commands, and some versions omit a last call. If the prices were not measured, the CLI's cost counts, because the
+// proxy's count also depends on these prices.
 func (r *Runner) settleCost(ctx context.Context, report *activities.AgentReport, run activities.AgentRun, count apiproxy.Count) {
 	if count.Calls == 0 && count.Partial == 0 {
 		return

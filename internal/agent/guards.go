@@ -20,7 +20,7 @@ import (
 // guards makes the CLI ask before each tool call of an agent, and answers according to the policy.
 type guards struct {
 	policy *guard.Policy
-	// place is Options.Place.
+	// place describes the execution environment of a session for the guard (see Options.Place).
 	place func(directory string, variables map[string]string, asked []string) (guard.Place, error)
 	// executable is this program. The CLI starts it to ask about a call.
 	executable string
@@ -72,8 +72,8 @@ func newGuards(options Options) (*guards, error) {
 	}, nil
 }
 
-// passThrough lets every user traverse a directory, because agents may run as another user. Only the directory's owner may list
-// it.
+// passThrough lets every user traverse a directory, because agents can run as another user. Only the owner of the
+// directory can list its content.
 func passThrough(dir string) error { return os.Chmod(dir, 0o711) } //nolint:gosec // see above
 
 // close removes the directory of the sockets.
@@ -87,8 +87,8 @@ type watch struct {
 }
 
 // open starts to answer questions about the calls of a session, and changes invocation so that the CLI asks these
-// questions. The parameter asked lists the files that the agent is asked to write. The parameter worktree is the
-// agent's worktree; nil if there is none.
+// questions. The guard takes into account the files that the agent is asked to write (asked), and the agent's worktree;
+// nil if there is none.
 func (g *guards) open(
 	ctx context.Context, run activities.AgentRun, invocation *claude.Invocation, asked []string, worktree *guard.Worktree,
 ) (*watch, error) {
@@ -121,11 +121,11 @@ func tierOf(run activities.AgentRun) escalation.Tier {
 	return run.Tier
 }
 
-// settleLimit limits the time for the method close after a session's end.
+// settleLimit limits the time that watch.close takes after the end of a session.
 const settleLimit = 10 * time.Second
 
-// close stops answering, returns the charges of calls that were not made, and writes the pending decisions. The
-// parameter made lists the calls that the CLI reports. The parameter byItself reports that the CLI was not stopped. The
+// close stops answering the CLI's questions, returns the charges of calls that were not made, and writes the pending
+// decisions. Then it checks the calls that the CLI reports (made). If the CLI was not stopped, byItself is true. The
 // error comes from callAudit.check.
 func (w *watch) close(ctx context.Context, made []claude.MadeCall, byItself bool) error {
 	if w == nil {

@@ -14,15 +14,15 @@ import (
 // Options configure a Runner.
 type Options struct {
 	Config config.Config
-	// Environ is an environment ("NAME=value"). Agents get the variables on the driver's allow list.
+	// Environ is a list of environment variables ("NAME=value"). Agents get those variables that are on the driver's
+	// allow list.
 	Environ []string
 	// CLI starts claude.
 	CLI *claude.CLI
 	// Policy decides on the calls of agents, and on their sandboxes.
 	Policy *guard.Policy
-	// Place describes the execution environment of a session's calls for the guard. The argument directory is the session's
-	// working directory. The argument variables holds the variables of this session only. The argument asked lists the files
-	// that the agent is asked to write.
+	// Place describes the execution environment of a session's calls for the guard. It gets the session's working
+	// directory, the variables that only this session has, and the files that the agent is asked to write (asked).
 	Place func(directory string, variables map[string]string, asked []string) (guard.Place, error)
 	// Archive holds the transcripts of all conversations.
 	Archive *transcripts.Archive
@@ -30,8 +30,8 @@ type Options struct {
 	// Executable is the program that the CLI runs to ask whether a call is allowed. It must contain package agentshell.
 	// If Executable is empty, this process's own program is used.
 	Executable string
-	// ArchiveFailed is called after a failed operation on the archive. If save is true, a conversation could not be saved. If
-	// not, a conversation could not be restored. ArchiveFailed may be nil.
+	// ArchiveFailed is called after a failed operation on the archive; nil for no call. If save is true, a conversation
+	// could not be saved. Otherwise a conversation could not be restored.
 	ArchiveFailed func(save bool)
 	// Mask masks secrets in the files that agents leave.
 	Mask   *redact.Redactor

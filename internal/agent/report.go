@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// notStarted returns the report and the error of a run whose CLI was not started. Another attempt may succeed.
+// notStarted returns the report and the error of a run whose CLI was not started. Another attempt can succeed.
 func notStarted(err error) (activities.AgentReport, error) {
 	return activities.AgentReport{Report: escalation.Report{Status: escalation.SessionFailed, Error: err.Error()}}, err
 }
@@ -28,8 +28,8 @@ func (r *Runner) report(ctx context.Context, run activities.AgentRun, result cla
 	return report
 }
 
-// describeSandbox describes the agent's sandbox for the records. If there was no sandbox, describeSandbox returns the
-// parameter without, which holds the reason.
+// describeSandbox describes the agent's sandbox for the records. If there was no sandbox, the result is the reason that
+// the caller gives.
 func (r *Runner) describeSandbox(result claude.Result, without string) string {
 	text := cmp.Or(result.Sandbox, without)
 	if text != "" && r.settings.AgentUser != "" {
@@ -49,8 +49,8 @@ func endedByItself(err error) bool {
 	return slices.Contains(ends, failure.Kind)
 }
 
-// statusOf returns the status of a session whose CLI failed with an error of this kind. The parameter resumed reports
-// whether the session resumed a conversation.
+// statusOf returns the status of a session whose CLI failed with an error of this kind. If the session resumed a
+// conversation, resumed is true.
 func statusOf(kind claude.ErrorKind, resumed bool) escalation.SessionStatus {
 	switch kind {
 	case claude.KindNoStructuredOutput, claude.KindSchemaNotMet:
@@ -109,8 +109,8 @@ func inFlightOf(calls []claude.ToolCall) []activities.ToolCall {
 	return all
 }
 
-// progressOf converts the driver's progress. If there is a count of the proxy, progressOf takes the cost from the
-// count, because the count includes calls that the CLI does not report.
+// progressOf converts the driver's progress. If the proxy has counted calls, progressOf takes the cost from this count,
+// because the count includes calls that the CLI does not report.
 func progressOf(p claude.Progress, count apiproxy.Count) activities.AgentProgress {
 	progress := activities.AgentProgress{
 		PID:      p.PID,

@@ -19,11 +19,11 @@ import (
 // tierGrants holds the permissions of a tier in the policy. The sandbox of the tier must not deny any of these
 // permissions.
 type tierGrants struct {
-	// Sudo reports that the agent may run programs that change the user.
+	// Sudo reports that the agent is permitted to run programs that change the user.
 	Sudo bool
-	// Signals reports that the agent may send signals to processes of the host.
+	// Signals reports that the agent is permitted to send signals to processes of the host.
 	Signals bool
-	// Readable and Writable list additional paths that the agent may read or write.
+	// Readable and Writable list additional paths that the agent is permitted to read or write.
 	Readable, Writable []string
 }
 
@@ -121,7 +121,7 @@ func hiddenPaths(cfg config.Config, environ []string) []string {
 // sandbox share this directory.
 func sharedTempDir(uid int) string { return filepath.Join("/tmp", "claude-"+strconv.Itoa(uid)) }
 
-// holds returns a function that reports whether path is dir or lies below it.
+// holds returns a function that reports whether path equals the directory dir or lies below dir.
 func holds(path string) func(dir string) bool {
 	return func(dir string) bool {
 		relative, err := filepath.Rel(dir, path)
@@ -137,8 +137,8 @@ func secretNames() []string {
 	}
 }
 
-// credentialFiles returns the values of environ that are absolute paths, from the variables of Temporal, AWS, Google
-// and Azure, and from systemd's CREDENTIALS_DIRECTORY.
+// credentialFiles returns the absolute paths that environ contains as values. It considers only the variables of
+// Temporal, AWS, Google and Azure, and systemd's CREDENTIALS_DIRECTORY.
 func credentialFiles(environ []string) []string {
 	var files []string
 	for _, variable := range environ {
@@ -181,7 +181,8 @@ func homes(environ []string) []string {
 	return found
 }
 
-// resolved returns a slice with dir after the resolution of symbolic links. If dir does not exist, the slice is empty.
+// resolved resolves the symbolic links in dir and returns the result as the only element of a slice. If dir does not
+// exist, the slice is empty.
 func resolved(dir string) []string {
 	place, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -191,8 +192,9 @@ func resolved(dir string) []string {
 }
 
 // newTempDir creates an agent's own directory for temporary files, below the system's temporary directory. The
-// directory's path must be short. The CLI passes the path to commands only if a socket in the directory can have a path
-// within the system's limit. If the worker is killed, the system's clean-up of temporary files removes the directory.
+// directory's path must be short: the CLI passes the path to commands only if there is room for the name of a socket.
+// The system limits the length of a socket's path. If the worker is killed, the system's clean-up of temporary files
+// removes the directory.
 func newTempDir(owner *config.Account) (dir string, err error) {
 	parent, err := filepath.EvalSymlinks(os.TempDir())
 	if err != nil {

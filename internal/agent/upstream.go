@@ -83,8 +83,8 @@ func apiTransport(environ environment) (http.RoundTripper, error) {
 	}, err
 }
 
-// addAuthorities adds the certificates in file to the authorities that trust accepts. If file is empty, addAuthorities
-// changes nothing.
+// addAuthorities adds the certificates in file to the certificate authorities that trust accepts. If file is empty,
+// addAuthorities changes nothing.
 func addAuthorities(trust *tls.Config, file string) error {
 	if file == "" {
 		return nil

@@ -31,9 +31,9 @@ const (
 type workplaces struct {
 	keeper *checkout.Keeper
 	cli    *claude.CLI
-	// scratch is a directory in which several sessions may repair at once.
+	// scratch is a directory in which several sessions can repair at once.
 	scratch string
-	// otherUser reports whether agents run as another user than this process.
+	// otherUser reports whether agents run as a different user from that of this process.
 	otherUser bool
 	mask      *redact.Redactor
 	logger    *slog.Logger
@@ -75,7 +75,8 @@ type workplace struct {
 	workplaces
 }
 
-// enter returns the workplace of a run. If another session uses the workplace, enter waits. The caller must call leave.
+// enter returns the workplace of a run. While another session uses the workplace, enter waits. The caller must call
+// leave afterwards.
 func (w workplaces) enter(
 	ctx context.Context, run activities.AgentRun, observe func(activities.AgentProgress),
 ) (workplace, error) {
@@ -103,8 +104,8 @@ func (w workplaces) enter(
 	return entered, nil
 }
 
-// prepare ends the processes of an abandoned session. In a worktree it then makes the conversations of the shared directory
-// available.
+// prepare ends the processes of an earlier session that never released the workplace. If the workplace is a worktree,
+// prepare then makes the conversations of the shared directory available in the worktree.
 func (p workplace) prepare() error {
 	if p.Abandoned != "" {
 		if _, err := claude.EndSession(p.Abandoned); err != nil {
@@ -120,7 +121,8 @@ func (p workplace) prepare() error {
 	return nil
 }
 
-// of returns a run for this workplace. In a worktree it replaces the directory of the run and adds a section to the prompt.
+// of adapts a run to this workplace. In a worktree it replaces the directory of the run and adds a section to the
+// prompt.
 func (p workplace) of(run activities.AgentRun) (activities.AgentRun, error) {
 	tree := p.tree()
 	if tree == nil {
@@ -151,7 +153,7 @@ func (p workplace) guarded() *guard.Worktree {
 	return &tree.Guarded
 }
 
-// describe describes the worktree and the changes left in it.
+// describe returns a description of the worktree and of the changes that are left in it.
 func (p workplace) describe(left checkout.Left) escalation.Worktree {
 	return escalation.Worktree{
 		Path: p.Directory, Branch: p.Worktree.Branch, Origin: p.shared, New: p.Worktree.New,

@@ -19,7 +19,7 @@ import (
 // agents' working directory. The workspace exists while the session's process runs. A chain never runs two processes at
 // a time.
 //
-// Agents may write in a workspace, so its content is not trusted. When a file is opened or removed, no link is
+// Agents can write in a workspace, so its content is not trusted. When a file is opened or removed, no link is
 // followed.
 type workspace struct {
 	// all is the directory of all workspaces. own is the directory of this workspace.
@@ -30,7 +30,7 @@ type workspace struct {
 }
 
 const (
-	// ignoreFile excludes the workspaces from git status, because agents may work in a repository.
+	// ignoreFile excludes the workspaces from git status, because agents can work in a repository.
 	ignoreFile = ".gitignore"
 	ignoreAll  = "*\n"
 )
@@ -109,7 +109,8 @@ func makeDir(root *os.Root, name string) (*os.Root, error) {
 	return dir, nil
 }
 
-// isStill reports whether name in root is still the directory that is open as dir, and not a link.
+// isStill reports whether the named entry of root is still the directory that is open as dir. A link to that directory
+// does not count.
 func isStill(root *os.Root, name string, dir *os.Root) (bool, error) {
 	found, err := root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -142,8 +143,8 @@ func replaceFile(root *os.Root, name string, content []byte) error {
 	return nil
 }
 
-// take reads and removes a file that the agent may have left. It reads at most longest+1 bytes, so that the caller
-// notices a file that is too long.
+// take reads and removes a file that the agent may have left. It reads at most longest+1 bytes, so that the caller can
+// detect a file that is longer than permitted.
 func (w *workspace) take(name string, longest int64) activities.LeftFile {
 	// Rename the file first, so that take removes the same file that it has read.
 	taken := name + "." + rand.Text()

@@ -1,13 +1,14 @@
 // Package agentshell makes this executable the shell that the CLI starts. The executable asks the worker for permission
 // before it runs a script. The script that the CLI passes selects one of two roles. For HookScript, the command of the
-// PreToolUse hook, the executable forwards the CLI's question to the worker and prints the answer. For any other script
-// the executable asks the worker, and runs the script with bash if the guard has allowed the script.
+// PreToolUse hook, the executable forwards the CLI's question to the worker and prints the answer. For any other
+// script, the executable asks the worker for permission to run the script. If the worker permits the script, the
+// executable runs the script with bash.
 //
 // Every error in this package denies the call.
 //
 // The package imports only the standard library, without package net. Go initializes packages in the order of their
-// paths, each as soon as its imports are initialized. Package net is initialized after most others. Without it, this
-// package is initialized before the Temporal SDK and the database, which halves the time of a call.
+// paths, each as soon as its imports are initialized. Package net is initialized after most others. Without package
+// net, agentshell is initialized before the Temporal SDK and the database, which halves the time of a call.
 package agentshell
 
 import (
@@ -34,7 +35,7 @@ const (
 
 	// patience limits the wait for an answer of the worker. patience is shorter than the CLI's time limit for a hook.
 	patience = 50 * time.Second
-	// maxQuestion limits a question of the CLI and an answer of the worker, in bytes. A question may contain a whole
+	// maxQuestion limits a question of the CLI and an answer of the worker, in bytes. A question can contain a whole
 	// file that the agent writes.
 	maxQuestion = 64 << 20
 	// exitDenied is the exit code that makes the CLI deny a call, and show the agent the text on the standard error.
@@ -55,7 +56,7 @@ type Question struct {
 type Answer struct {
 	// Output is the output of the hook for the CLI, if the question has a Hook.
 	Output json.RawMessage `json:"output,omitempty"`
-	// Run is set if the script may run.
+	// Run reports that the worker permits the script to run.
 	Run bool `json:"run,omitempty"`
 	// Reason says why the call is denied.
 	Reason string `json:"reason,omitempty"`
@@ -78,7 +79,7 @@ func valueOf(environ []string, name string) string {
 	return ""
 }
 
-// run performs the role that script selects, and returns the exit code.
+// run performs the role that the script selects, and returns the exit code.
 func run(socket, script string, environ []string) int {
 	role := answerHook
 	if script != HookScript {
@@ -108,7 +109,8 @@ func answerHook(socket string) error {
 	return err
 }
 
-// runScript asks the worker, and then replaces this process with the shell that runs the script.
+// runScript asks the worker for permission to run the script. If the worker permits it, runScript replaces this process
+// with the shell that runs the script.
 func runScript(socket, script string, environ []string) error {
 	answer, err := ask(socket, Question{Script: script})
 	if err != nil {
@@ -127,8 +129,8 @@ func isForTheCLI(variable string) bool {
 	return strings.HasPrefix(variable, SocketVariable+"=") || strings.HasPrefix(variable, "CLAUDE_CODE_MESSAGING_")
 }
 
-// ask sends question to the worker and returns the answer. If the answer takes longer than patience, ask ends this
-// process, which denies the call.
+// ask sends a question to the worker and returns the answer. If the worker does not answer within the limit patience,
+// ask ends this process, and the CLI denies the call.
 func ask(socket string, question Question) (Answer, error) {
 	time.AfterFunc(patience, func() {
 		_, _ = fmt.Fprintln(os.Stderr, denial, "the worker gives no answer in", patience)

@@ -18,21 +18,21 @@ type AdmissionRequest struct {
 	At time.Time `json:"at"`
 	// Services holds the services to be repaired. If Services is empty, the repair counts as working on all services.
 	Services []string `json:"services,omitempty"`
-	// ChainSpentUSD is the spending of the chain in US dollars, as the chain counts it. After a reset, this is less
-	// than the spending in the records.
+	// ChainSpentUSD is the spending of the chain in US dollars, as the workflow counts it. After a reset of the
+	// workflow, this can be less than the spending in the records, because the records keep the discarded sessions.
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
 	// Force overrides the cooldowns. Only an operator sets Force.
 	Force bool `json:"force,omitempty"`
 	// Approved overrides the escalation limit. An operator's answer at a gate sets Approved.
 	Approved bool `json:"approved,omitempty"`
-	// Incidents holds the IDs of those incidents of the chain that the chain knows.
+	// Incidents holds the IDs of the incidents that the chain works on, as far as its workflow knows them.
 	Incidents []string `json:"incidents,omitempty"`
 	// WaitingSince is the time at which the chain began to wait for admission; zero if it has not waited.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 }
 
-// Repairs reports whether the session may change services under policy. Dry runs, rechecks, handoffs and Tier 1 change
-// none, and need only a budget.
+// Repairs reports whether policy permits the session to change services. Dry runs, rechecks, handoffs and Tier 1 must
+// not change any service, so their admission depends only on the budgets.
 func (r AdmissionRequest) Repairs(policy Policy) bool {
 	return r.Tier >= TierSafeRepair && (r.Purpose == PurposeTier || r.Purpose == PurposeContinuation) && !policy.DryRun
 }
@@ -91,11 +91,12 @@ type Admission struct {
 	Rule Rule `json:"rule"`
 	// Reason explains the refusal in a sentence.
 	Reason string `json:"reason,omitempty"`
-	// WaitUntil is the time of the next attempt; zero if waiting does not help.
+	// WaitUntil is the time at which the chain should repeat a refused request; zero if waiting does not help, or if
+	// the request was granted.
 	WaitUntil time.Time `json:"wait_until,omitzero"`
 }
 
-// AdmissionResult is the result of opening a session: either Session or Refusal.
+// AdmissionResult is the result of opening a session. It contains either Session or Refusal.
 type AdmissionResult struct {
 	// Session is the session as recorded; zero if the request was refused.
 	Session Session `json:"session,omitzero"`
@@ -109,12 +110,13 @@ type AdmissionResult struct {
 
 // IncidentBrief informs an agent and its chain about incidents in the records.
 type IncidentBrief struct {
-	// Incidents holds the chain's own incidents. For a session of TierObserve that may start, it holds all open
-	// incidents.
+	// Incidents holds the incidents that the chain works on. An admitted session of TierObserve is an exception: for
+	// it, Incidents holds the most important open incidents of the requested services, or of all services if the
+	// request names none.
 	Incidents []Incident `json:"incidents,omitempty"`
 	// Repairs holds the latest repairs of the requested services by other chains, oldest first; empty for TierObserve.
 	Repairs []PastRepair `json:"repairs,omitempty"`
-	// Healed holds the incidents that the latest session of the chain has ended.
+	// Healed holds the incidents that the chain's latest ended session has resolved.
 	Healed []Incident `json:"healed,omitempty"`
 }
 
@@ -143,13 +145,14 @@ func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admiss
 	return granted
 }
 
-// minBudgetUSD is the smallest budget with which a session may start. No API call costs less. A smaller remainder is
-// often a rounding error of float addition.
+// minBudgetUSD is the smallest budget with which a session can start. No API call costs less. A smaller remainder of a
+// budget is often a rounding error of float addition.
 const minBudgetUSD = 0.001
 
-// admitSpending returns the smallest of the session's, chain's and day's remaining budgets, or a refusal if the budget
-// of the chain or of the day is used up. Running sessions seldom spend their whole reservations. So if a budget is
-// exceeded only with reservations, the refusal holds the time of the next attempt.
+// admitSpending returns the smallest of three amounts: the session's budget, and the remaining budgets of the chain and
+// of the day. If the budget of the chain or of the day is used up, admitSpending returns a refusal. If that budget
+// would suffice without the reservations of running sessions, the refusal holds the time of the next attempt. Running
+// sessions seldom spend their whole reservations.
 func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts) (budget float64, refusal *Admission) {
 	budget = policy.For(request.Tier).BudgetUSD
 	for _, limit := range []struct {
@@ -178,8 +181,9 @@ func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts
 	return budget, nil
 }
 
-// admitCooldown refuses a repair if the cooldowns allow no repair of any requested service now. One service without a
-// cooldown is enough, because the agent can read the cooldowns of the other services.
+// admitCooldown refuses a repair if the cooldowns now forbid the repair of every requested service. If they permit the
+// repair of at least one service, admitCooldown admits the session. Its agent can read the cooldowns of the other
+// services.
 func admitCooldown(policy Policy, request AdmissionRequest, facts AdmissionFacts) *Admission {
 	if len(request.Services) == 0 {
 		return nil
@@ -204,7 +208,8 @@ func admitCooldown(policy Policy, request AdmissionRequest, facts AdmissionFacts
 }
 
 const (
-	// busyPoll is the shortest interval at which a chain asks again for a busy service. A repair takes minutes.
+	// busyPoll is the shortest interval at which a chain asks again for a busy service. A shorter interval would not
+	// help, because a repair takes minutes.
 	busyPoll = time.Minute
 	// busyPollMax is the longest interval at which a chain asks again for a busy service. Even a chain that has waited
 	// for hours starts within this interval after the service is free.
@@ -220,7 +225,7 @@ func admitExclusion(policy Policy, request AdmissionRequest, facts AdmissionFact
 	return &Admission{Rule: RuleServiceBusy, Reason: facts.Busy[0].reason(request), WaitUntil: request.nextPoll(policy)}
 }
 
-// reason explains in a sentence why the request must wait for the chain in b.
+// reason explains in a sentence why the request must wait for the chain that b describes.
 func (b BusyService) reason(request AdmissionRequest) string {
 	const all = "names no service and so may be at any of them"
 	switch {
@@ -247,8 +252,8 @@ func admitEscalation(policy Policy, request AdmissionRequest, facts AdmissionFac
 		facts.Escalations, ShortDuration(limit.Window.Std()), limit.Max)}
 }
 
-// nextPoll returns the time at which the chain repeats a refused request; zero if the chain may not wait any longer.
-// The request was refused because of other chains, which repair a service or have reserved a budget.
+// nextPoll returns the time at which the chain repeats a request that was refused because of other chains. Those chains
+// repair a service or have reserved a budget. If the chain must not wait any longer, nextPoll returns zero.
 func (r AdmissionRequest) nextPoll(policy Policy) time.Time {
 	deadline := r.deadline(policy)
 	if !deadline.After(r.At) {
@@ -261,7 +266,7 @@ func (r AdmissionRequest) nextPoll(policy Policy) time.Time {
 	return earlier(r.At.Add(next), deadline)
 }
 
-// deadline returns the time until which the request may wait.
+// deadline returns the time at which the chain must stop waiting for admission.
 func (r AdmissionRequest) deadline(policy Policy) time.Time {
 	since := r.WaitingSince
 	if since.IsZero() {

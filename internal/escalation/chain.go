@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Chain is the state of an escalation chain. While the chain runs, the `chain` query returns this state. At the end, it
-// is the result of the workflow.
+// Chain is the state of an escalation chain. While the chain runs, the `chain` query returns this state. When the chain
+// has ended, this state is the result of the workflow.
 type Chain struct {
 	// ID is the Temporal workflow ID.
 	ID       string   `json:"id"`
@@ -22,20 +22,21 @@ type Chain struct {
 	EndedAt   time.Time `json:"ended_at,omitzero"`
 	// CostUSD is the cost of the sessions in Sessions and Earlier, in US dollars.
 	CostUSD float64 `json:"cost_usd"`
-	// Sessions lists the sessions in the order in which they ran. The last session may still be running.
+	// Sessions lists the sessions in the order in which they ran. The last session can still be running.
 	Sessions []Session `json:"sessions"`
 	Events   []Event   `json:"events"`
 	// Wait describes the current wait; nil if the chain does not wait.
 	Wait *Wait `json:"wait,omitempty"`
 	// Issues lists the chains into which this chain was split, one for each independent problem.
 	Issues []IssueChain `json:"issues,omitempty"`
-	// UnknownServices lists service names that the chain has met and the services file lacks, at most MaxServices.
+	// UnknownServices lists names of services that the chain has met and that the services file does not contain. The
+	// list has at most MaxServices names.
 	UnknownServices []string `json:"unknown_services,omitempty"`
 	// Incidents lists the incidents that the chain has met: its own, and those that it leaves to other chains.
 	Incidents []ChainIncident `json:"incidents,omitempty"`
 	// Actor names the person who started the chain; empty if the chain's input names nobody.
 	Actor string `json:"actor,omitempty"`
-	// Gates lists the chain's gates in order. The last gate may be open.
+	// Gates lists the chain's gates in order. Only the last gate can be open.
 	Gates []Gate `json:"gates,omitempty"`
 	// Earlier counts the entries that a long chain has dropped from Sessions, Events and Gates. The database still has
 	// the dropped entries.
@@ -48,7 +49,7 @@ type ChainIncident struct {
 	Services []string `json:"services,omitempty"`
 	Summary  string   `json:"summary,omitempty"`
 	Severity Severity `json:"severity,omitempty"`
-	// Resolved reports whether the incident was resolved, as of the chain's latest recording.
+	// Resolved reports whether the incident was resolved when the chain last read it from the records.
 	Resolved bool `json:"resolved,omitempty"`
 	// Handler is the ID of the chain that takes care of the incident; empty if this chain does.
 	Handler string `json:"handler,omitempty"`
@@ -90,11 +91,11 @@ type Wait struct {
 	// Since is the beginning of the wait. Until is the time of the next attempt.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	// News holds other chains' findings about this chain's incidents during the wait, one entry for each incident.
+	// News holds news about the incidents of the chain that arrived during the wait, one entry for each incident.
 	News []GateNews `json:"news,omitempty"`
 }
 
-// IssueChain describes the chain of one issue, for the chain that found the issue.
+// IssueChain describes the chain of one issue. The state of the chain that found the issue contains this description.
 type IssueChain struct {
 	// ChainID is the Temporal workflow ID of the issue's chain; empty if the issue has no chain.
 	ChainID  string   `json:"chain_id,omitempty"`
@@ -108,7 +109,7 @@ type IssueChain struct {
 	CostUSD float64 `json:"cost_usd"`
 }
 
-// Last returns the latest session, which may still run; nil before the first session.
+// Last returns the latest session, which can still be running; nil before the first session.
 func (c *Chain) Last() *Session {
 	if len(c.Sessions) == 0 {
 		return nil
@@ -124,8 +125,8 @@ func (c *Chain) Tier() Tier {
 	return 0
 }
 
-// SpentAtMostUSD returns the amount that counts against the chain's budget, in US dollars. This is the known costs,
-// plus the reservations of sessions with unknown cost.
+// SpentAtMostUSD returns the amount that counts against the chain's budget, in US dollars. The amount is the sum of the
+// known costs and of the unspent reservations of sessions with unknown cost.
 func (c *Chain) SpentAtMostUSD() float64 {
 	return c.CostUSD + c.Earlier.UnknownUSD + UnknownUSD(c.Sessions)
 }

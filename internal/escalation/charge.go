@@ -32,16 +32,16 @@ type ChargeRefusal struct {
 	Kind    ActionKind `json:"kind"`
 	// Wanted counts how often the refused action occurs in the call.
 	Wanted int `json:"wanted"`
-	// Use describes the use of the limit before this call. FreeAt is the time at which the limit allows all Wanted
-	// actions; zero if the limit never does.
+	// Use describes the use of the limit before this call. Use.FreeAt is the time at which the limit allows as many
+	// actions as Wanted says; zero if the limit never does.
 	Use Use `json:"use"`
 	// At is the time of the call.
 	At time.Time `json:"at"`
 }
 
-// Refuse checks the actions of a call against the cooldowns at the time now. entries holds the actions in the ledger.
-// If all actions are allowed, Refuse returns nil. If one action is not allowed, Refuse refuses the whole call, and
-// names the first such action.
+// Refuse decides whether the cooldowns now allow a call with the given actions. It counts these actions together with
+// the ledger's entries. If every action is allowed, Refuse returns nil. Otherwise it refuses the whole call, and the
+// refusal names the first action that is not allowed.
 func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.Time) *ChargeRefusal {
 	for _, action := range actions {
 		wanted := 0
@@ -65,7 +65,7 @@ func (c Cooldowns) Refuse(entries []LedgerEntry, actions []CallAction, now time.
 	return nil
 }
 
-// use returns the use of the limit on action. An action without a cooldown is always free.
+// use returns the use of the limit that applies to an action. An action without a cooldown is always free.
 func (c Cooldowns) use(entries []LedgerEntry, action CallAction, now time.Time) Use {
 	for _, state := range c.States(entries, []string{action.Service}, now) {
 		switch {

@@ -47,7 +47,7 @@ type ContinuityInput struct {
 	TranscriptLost bool
 	// Window is the context window of the next model in tokens; 0 if unknown.
 	Window int
-	// Threshold is the largest part of Window that a resumed conversation may fill, from 0 to 1.
+	// Threshold is the largest part of Window that a resumed conversation is permitted to fill, from 0 to 1.
 	Threshold float64
 	// MaxTokens caps the size of a resumed conversation in tokens, independently of Window; 0 sets no cap.
 	MaxTokens int
@@ -60,9 +60,10 @@ type ContinuityChoice struct {
 	Reason     ContinuityReason `json:"reason"`
 }
 
-// ChooseContinuity returns how the next session gets its context. A conversation without an ID is never resumed. The
-// configured preference for handoffs applies only if the parent has a verdict, because a handoff is built from that
-// verdict. A conversation that an operator named in the input may have no verdict.
+// ChooseContinuity returns how the next session gets the context of its parent, the session s.Parent. If the parent's
+// conversation has no ID, it is never resumed. The configured preference for handoffs applies only if the parent has a
+// verdict, because a handoff is built from this verdict. The parent can lack a verdict if an operator named its
+// conversation in the chain's input.
 func ChooseContinuity(s ContinuityInput) ContinuityChoice {
 	switch {
 	case s.Interrupted:
@@ -84,8 +85,9 @@ func ChooseContinuity(s ContinuityInput) ContinuityChoice {
 	}
 }
 
-// underPressure reports whether the parent's conversation exceeds MaxTokens, or the part Threshold of Window. If Window
-// is unknown, underPressure does not check it. Then the CLI may report that the prompt is too long.
+// underPressure reports whether the conversation of s.Parent is too large to be resumed. It is too large if it has more
+// than MaxTokens tokens, or fills a larger part of Window than Threshold. If Window is unknown, only MaxTokens is
+// checked. In that case the CLI can still report that the prompt is too long.
 func underPressure(s ContinuityInput) bool {
 	if s.MaxTokens > 0 && s.Parent.ContextTokens > s.MaxTokens {
 		return true

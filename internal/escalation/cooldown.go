@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Cooldowns limit how often a service may be repaired. The limits count the repairs of all chains.
+// Cooldowns limit how often agents can repair a service. The limits count the repairs of all chains.
 type Cooldowns struct {
 	Restarts      Limit `json:"restarts"`
 	Redeployments Limit `json:"redeployments"`
@@ -35,7 +35,8 @@ func (c Cooldowns) Limits(service string) (restarts, redeployments Limit) {
 	return restarts, redeployments
 }
 
-// own returns the entry of Services for service; zero if there is no entry. Names are compared by ServiceKey.
+// own returns the limits in c.Services for one service; zero if it has no entry there. Names are compared by
+// ServiceKey.
 func (c Cooldowns) own(service string) ServiceCooldowns {
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
 		if SameService(name, service) {
@@ -58,7 +59,7 @@ func (c Cooldowns) Window() time.Duration {
 	return longest.Std()
 }
 
-// HasCooldown reports whether a cooldown can limit actions of kind k. The ledger keeps only such actions.
+// HasCooldown reports whether a cooldown can limit actions of this kind. The ledger keeps only such actions.
 func (k ActionKind) HasCooldown() bool { return k == ActionRestart || k == ActionRedeployment }
 
 // LedgerEntry is one action of an agent in the ledger. The ledger also has failed actions, because their effect on the
@@ -82,9 +83,9 @@ type ServiceState struct {
 	Redeployments Use    `json:"redeployments"`
 }
 
-// States returns the state of each service at the time now, sorted by name. It returns the named services, and all
-// services with an entry. Names are compared by ServiceKey. If a service has several spellings, States uses the
-// spelling in services or, without one, the spelling of the oldest entry.
+// States returns the current use of the cooldowns, sorted by ServiceKey. The result contains the given services, and
+// all services that occur in the given entries of the ledger. If a service has several spellings, States uses the
+// spelling in services or, without one, the spelling in the first entry.
 func (c Cooldowns) States(entries []LedgerEntry, services []string, now time.Time) []ServiceState {
 	names := map[string]string{}
 	actions := map[string]map[ActionKind][]time.Time{}
@@ -114,8 +115,9 @@ func (c Cooldowns) States(entries []LedgerEntry, services []string, now time.Tim
 	return states
 }
 
-// openFor reports whether the service's cooldowns allow a tier at least one action now. Tier 2 may restart. Tier 3 may
-// also redeploy. If no action is allowed, at is the earliest time at which one will be; zero means never.
+// openFor reports whether the service's cooldowns now allow at least one action to a tier. Tier 2 can only restart
+// services. Tier 3 can also redeploy them. If no action is allowed now, at is the time of the first allowed action;
+// zero if no action will ever be allowed.
 func (s ServiceState) openFor(tier Tier) (open bool, at time.Time) {
 	uses := []Use{s.Restarts}
 	if tier >= TierFullRepair {

@@ -8,8 +8,8 @@ import (
 // Decision is the next step of a chain. It follows a session that has ended, or an admission that was refused.
 type Decision struct {
 	Action DecisionAction `json:"action"`
-	// Tier is the tier to run next; 0 if no tier follows. At a gate, Tier is the tier that a person may start; 0 means
-	// the tier that ran last.
+	// Tier is the tier to run next; 0 if no tier follows. If Action is DecisionGate, Tier is the tier that a person can
+	// start at the gate; 0 means the tier that ran last.
 	Tier Tier `json:"tier,omitempty"`
 	// Outcome is the chain's outcome if Action is DecisionComplete. For other actions it is empty.
 	Outcome Outcome `json:"outcome,omitempty"`
@@ -56,13 +56,14 @@ const (
 	RuleServiceBusy     Rule = "service_busy"     // another chain is repairing one of the services
 	RuleEscalationLimit Rule = "escalation_limit" // too many chains have escalated recently
 	RuleHandoffInvalid  Rule = "handoff_invalid"  // the handoff written by the previous tier cannot be used
-	RuleGateExpired     Rule = "gate_expired"     // nobody answered at the gate, and no limit that passes had opened it
+	RuleGateExpired     Rule = "gate_expired"     // nobody answered at the gate, and no temporary limit had opened the gate
 	RuleKnown           Rule = "known"            // other chains take care of everything that is wrong
 	RuleReturned        Rule = "returned"         // the fault has come back too often after repairs
 	RuleHealed          Rule = "healed"           // another chain or a person has reported the incidents as healed
 )
 
-// passes reports whether the rule refuses a session only for a time, because of a limit that passes.
+// passes reports whether the rule is a temporary limit, such as a cooldown. Such a limit refuses a session only for
+// some time.
 func (r Rule) passes() bool {
 	return r == RuleCooldown || r == RuleServiceBusy || r == RuleEscalationLimit || r == RuleDayBudget
 }
@@ -85,7 +86,8 @@ func (d Decision) Severity() Severity {
 
 // DecisionInput is the input of Decide, besides the policy and the session.
 type DecisionInput struct {
-	// MinTier is the tier that waited before a recheck; 0 if session is no recheck.
+	// MinTier is the tier that waits for the result of a recheck. If the recheck escalates, the next tier is at least
+	// MinTier. MinTier is 0 if the session is no recheck.
 	MinTier Tier
 	// RequestedTier is the tier that an operator requested; 0 without a request.
 	RequestedTier Tier
@@ -94,7 +96,7 @@ type DecisionInput struct {
 	// Recognition compares the faults in the session's verdict with the incidents in the records; nil if the records
 	// were not read.
 	Recognition *Recognition
-	// Healed reports that the session verifies the finding of another chain. That chain has found the incidents healed.
+	// Healed reports that the session is a recheck of incidents that another chain or a person has reported as healed.
 	Healed bool
 }
 
@@ -134,10 +136,10 @@ func Decide(policy Policy, session Session, input DecisionInput) Decision {
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s has the unknown status %q", session.Tier, session.Status))
 }
 
-// DecideHandoff returns the step that follows session, whose task was to write the handoff to the tier next. The
-// argument problem says why the handoff cannot be used; "" if the handoff can be used. If the session's conversation
-// was lost, the tier next starts from the verdict. For any other problem, the chain ends unless an operator has
-// requested a tier. The argument requested is that tier; 0 without a request. A stopped session always ends the chain.
+// DecideHandoff returns the step that follows a session whose task was to write the handoff to the next tier. A stopped
+// session ends the chain. If an operator has requested a tier, that tier or the next tier runs, whichever is higher.
+// Without a request, there are three cases. If problem is empty, the handoff can be used, and the next tier runs. If
+// the session could not load its conversation, the next tier runs from the verdict. Any other problem ends the chain.
 func DecideHandoff(session Session, problem string, next, requested Tier) Decision {
 	onward := Decision{Action: DecisionEscalate, Tier: max(next, requested), Rule: RuleVerdict}
 	switch {
@@ -160,9 +162,9 @@ func DecideHandoff(session Session, problem string, next, requested Tier) Decisi
 	return onward
 }
 
-// CheckEscalationRequest returns nil if an operator may request the given tier. If the operator may not, the error gives the
-// reason in a sentence. The parameter last is the tier of the latest session; 0 if no session has run. No request overrides a
-// dry run or the highest tier.
+// CheckEscalationRequest returns nil if an operator can request the given tier. Otherwise the error gives the reason in
+// a sentence. The tier must be higher than the tier of the latest session (last; 0 if no session has run). No request
+// overrides a dry run or the highest permitted tier.
 func CheckEscalationRequest(policy Policy, last, tier Tier) error {
 	switch {
 	case !tier.Valid():
@@ -195,8 +197,8 @@ func QuietIfSpent(decision Decision) Decision {
 	return decision
 }
 
-// ResolvedUnseen returns the decision on a refused recheck of incidents that another chain has found healed. If the
-// recheck may run later, ResolvedUnseen returns decision unchanged. If it can never run, for example because the
+// ResolvedUnseen returns the decision on a refused recheck of incidents that were reported as healed. If the recheck
+// can run later, ResolvedUnseen returns decision unchanged. If the recheck can never run, for example because the
 // chain's budget is spent, the chain ends as resolved.
 func ResolvedUnseen(decision Decision) Decision {
 	if decision.Action != DecisionComplete {
@@ -227,8 +229,8 @@ func decideVerdict(policy Policy, tier Tier, verdict Verdict, input DecisionInpu
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s gave the unknown verdict %q", tier, verdict.Status))
 }
 
-// decideEscalation applies the policy to an escalation that a verdict of tier requests. It checks the dry run before
-// the highest tier.
+// decideEscalation applies the policy to an escalation that the verdict of a tier requests. A dry run always ends as
+// suppressed, even if the requested tier is higher than permitted.
 func decideEscalation(policy Policy, tier Tier, verdict Verdict, input DecisionInput) Decision {
 	next := max(verdict.RecommendedTier, tier+1, input.MinTier)
 	switch {
@@ -245,7 +247,7 @@ func decideEscalation(policy Policy, tier Tier, verdict Verdict, input DecisionI
 		return complete(OutcomeNeedsHuman, RuleMaxTier,
 			fmt.Sprintf("%s asks for %s, and %s is the highest allowed", tier, next, policy.MaxTier))
 	}
-	// Before a recheck, the chain has already decided how to begin with a fault that has come back.
+	// Skip this after a recheck. The chain decided before the recheck how to begin with a fault that has come back.
 	if returned := input.Recognition.Returned(policy.Returns, -1); returned != nil && input.MinTier == 0 {
 		return DecideReturned(policy, *returned, next, input.Recognition.At)
 	}
@@ -257,7 +259,7 @@ func decideEscalation(policy Policy, tier Tier, verdict Verdict, input DecisionI
 
 // DecideReturned returns the decision on a fault that has come back too often after repairs. If policy allows
 // TierFullRepair, and no chain has tried that tier for this incident, the decision escalates to TierFullRepair at once.
-// In all other cases the decision asks a person, and the tier next runs after the answer.
+// In all other cases the decision asks a person, who can then start the next tier.
 func DecideReturned(policy Policy, incident Incident, next Tier, at time.Time) Decision {
 	reason := fmt.Sprintf("%s has come back %d times within %s after repairs", incident.Describe(),
 		incident.ReturnsWithin(policy.Returns, at), ShortDuration(policy.Returns.Window.Std()))
@@ -275,9 +277,9 @@ func DecideReturned(policy Policy, incident Incident, next Tier, at time.Time) D
 // AskFirst returns the decision that asks a person before anything is repaired.
 func AskFirst(reason string) Decision { return complete(OutcomeNeedsHuman, RuleReturned, reason) }
 
-// decideHealed returns the decision on a recheck of incidents that another chain has found healed. If the recheck finds
-// the incidents still open, a person is asked again. The parameter tier is the tier of the recheck. The parameter next
-// is the tier that waited before the recheck.
+// decideHealed returns the decision on a recheck of incidents that were reported as healed. The recheck ran in the
+// given tier. If it still finds the incidents, the decision asks a person again. That person can start the tier that
+// waited for the recheck (next).
 func decideHealed(tier Tier, verdict Verdict, next Tier) Decision {
 	again := complete(OutcomeNeedsHuman, RuleHealed, fmt.Sprintf("the problem was reported as healed, and %s still finds it", tier))
 	again.Tier = next
@@ -290,10 +292,10 @@ func decideHealed(tier Tier, verdict Verdict, next Tier) Decision {
 	return again
 }
 
-// decideNoConversation returns the decision on a session that had no conversation to resume. If session resumed its
-// parent's conversation, the tier runs once more from a handoff. The new session does not resume, so this happens at
-// most once. In all other cases the chain fails. It also fails if an operator chose to continue the session, because
-// the operator has to choose again.
+// decideNoConversation returns the decision on a session whose conversation could not be loaded. If the session tried
+// to resume the conversation of its parent session, the tier runs once more from a handoff. The new session does not
+// resume, so this happens at most once. In all other cases the chain fails. This includes a continuation that an
+// operator chose at a gate, because the operator has to choose again.
 func decideNoConversation(session Session, rule Rule, what string) Decision {
 	if session.Continuity != ContinuityResume || session.ParentID == 0 || session.Purpose == PurposeContinuation {
 		return complete(OutcomeFailed, rule, withoutVerdict(session))

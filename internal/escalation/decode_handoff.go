@@ -32,9 +32,10 @@ type handoffFile struct {
 	Cooldowns       json.RawMessage `json:"cooldown_state"`
 }
 
-// DecodeHandoff reads the handoff of an agent: one JSON object of schema version 1. The parameter from is the agent's
-// tier. The handoff is addressed to the tier next, even if the agent recommends another tier. It has no cooldowns,
-// because only the supervisor knows them. Errors wrap ErrInvalidHandoff and list every problem.
+// DecodeHandoff reads the handoff of an agent: one JSON object of schema version 1. The result names the agent's tier
+// (from) and recommends the following tier (next), even if the agent recommends another tier. The result has no
+// cooldowns, because only the supervisor knows them. Errors wrap ErrInvalidHandoff. If the JSON can be decoded, the
+// error lists every problem, but only the first unknown field.
 func DecodeHandoff(raw []byte, from, next Tier) (Handoff, error) {
 	if len(raw) > MaxHandoffBytes {
 		return Handoff{}, invalidHandoff("more than %d bytes", MaxHandoffBytes)
@@ -68,8 +69,8 @@ func invalidHandoff(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalidHandoff, fmt.Sprintf(format, args...))
 }
 
-// decodeObject reads one JSON object into file. The result unknown holds one problem for each field that handoffFile
-// lacks.
+// decodeObject reads one JSON object into file. If the object has fields that handoffFile lacks, unknown names the
+// first of these fields.
 func decodeObject(raw []byte, file *handoffFile) (unknown []string, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if err := decoder.Decode(file); err != nil {
@@ -95,7 +96,7 @@ func (f handoffFile) handoff(from, next Tier) Handoff {
 	}
 }
 
-// problems lists the defects of f. The parameter handoff is f after its conversion.
+// problems lists the defects of f. The argument handoff is the handoff that was made from f.
 func (f handoffFile) problems(handoff Handoff) []string {
 	var absent []string
 	if f.SchemaVersion == nil {

@@ -18,8 +18,8 @@ var ErrInvalidVerdict = errors.New("invalid verdict")
 // limit for one payload (2 MB).
 const maxVerdictBytes = 64 << 10
 
-// DecodeVerdict reads an agent's verdict: one JSON object that conforms to VerdictSchema. Errors wrap
-// ErrInvalidVerdict and list every problem, in words that the agent can act on.
+// DecodeVerdict reads an agent's verdict: one JSON object that conforms to VerdictSchema. Errors wrap ErrInvalidVerdict
+// and use words that the agent can act on. If the JSON can be decoded, the error lists every problem.
 func DecodeVerdict(raw []byte) (Verdict, error) {
 	if len(raw) > maxVerdictBytes {
 		return Verdict{}, fmt.Errorf("%w: %d bytes, and at most %d are allowed", ErrInvalidVerdict, len(raw), maxVerdictBytes)

@@ -10,9 +10,10 @@ type Gate struct {
 	Source GateSource `json:"source"`
 	// Tier is the tier that the action `fix` starts: the tier that ran or was refused before the gate.
 	Tier Tier `json:"tier"`
-	// SessionID identifies the conversation of the session that led to the gate; empty if no session did.
+	// SessionID identifies the conversation of the session before the gate; empty if no session has run.
 	SessionID string `json:"session_id,omitempty"`
-	// Rule names the policy rule that would have ended the chain. Reason explains the decision in a sentence.
+	// Rule names the policy rule that would have ended the chain without the gate. Reason explains the decision in a
+	// sentence.
 	Rule   Rule   `json:"rule"`
 	Reason string `json:"reason"`
 	// Tried lists what the agents did, one sentence for each session, oldest first.
@@ -35,7 +36,8 @@ type Gate struct {
 	Fresh bool `json:"fresh,omitempty"`
 	// History describes the earlier repairs of a fault that has come back, oldest first, one line for each.
 	History []string `json:"history,omitempty"`
-	// News holds other chains' findings about this chain's incidents while the gate is open, one entry for each incident.
+	// News holds news about the incidents of the chain that arrived while the gate was open, one entry for each
+	// incident.
 	News []GateNews `json:"news,omitempty"`
 	// Answer describes how the gate was closed; nil while the gate is open.
 	Answer *GateClosing `json:"answer,omitempty"`
@@ -66,7 +68,7 @@ const (
 	GateUnresolved GateSource = "unresolved"       // the highest tier could not resolve the problem
 )
 
-// Continuation is an interrupted session that an operator may continue.
+// Continuation is an interrupted session that an operator can continue.
 type Continuation struct {
 	SessionID string `json:"session_id"`
 	// Role is the tier of the interrupted session and of the session that continues it.
@@ -99,7 +101,7 @@ type GateAnswer struct {
 	Actor string `json:"actor"`
 }
 
-// MaxGuidance limits an operator's guidance, in characters, because prompts and histories contain it.
+// MaxGuidance limits an operator's guidance, in characters, because prompts and histories contain the guidance.
 const MaxGuidance = 10_000
 
 // GateClosing records how a gate was closed, for example by an answer or by its expiry.
@@ -129,13 +131,13 @@ type GatePolicy struct {
 	Timeout Duration `json:"timeout,omitempty"`
 	// OnTimeout is the action of a gate that expires: GateAbort or GateFix.
 	OnTimeout GateAction `json:"on_timeout,omitempty"`
-	// Remind lists the times of reminders since the opening of the gate, in ascending order.
+	// Remind lists when reminders are sent, as times since the opening of the gate in ascending order.
 	Remind []Duration `json:"remind,omitempty"`
-	// Approvers lists the people who may answer; empty if everybody may.
+	// Approvers lists the people who are permitted to answer; empty if everybody is permitted.
 	Approvers []string `json:"approvers,omitempty"`
 	// FourEyes forbids answers by the person who started the chain.
 	FourEyes bool `json:"four_eyes,omitempty"`
-	// OnHealed selects the action of a chain at a gate whose incidents another chain has found healed. Empty means
+	// OnHealed selects what a chain does at an open gate when its incidents are reported as healed. Empty means
 	// HealedKeep.
 	OnHealed HealedAction `json:"on_healed,omitempty"`
 }

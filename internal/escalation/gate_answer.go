@@ -14,7 +14,7 @@ import (
 // MaxActor limits the name of the person who answers, in characters.
 const MaxActor = 200
 
-// gateWords lists the actions in the order of their display. The words are an operator's input for the action.
+// gateWords lists the actions in the order of their display. An operator chooses an action by typing one of its words.
 var gateWords = []struct {
 	action GateAction
 	words  []string
@@ -25,8 +25,9 @@ var gateWords = []struct {
 	{GateAbort, []string{"q", "abort"}},
 }
 
-// ParseGateReply parses an operator's input at gate. The input is the letter or name of an action. A colon and guidance
-// may follow. The returned answer has no Actor. If the gate does not offer the action, the error gives the reason.
+// ParseGateReply parses an operator's input at a gate. The input is the letter or name of an action. After the action,
+// the input can contain a colon and guidance. The returned answer has no Actor. If the gate does not offer the action,
+// the error gives the reason.
 func ParseGateReply(gate Gate, text string) (GateAnswer, error) {
 	word, guidance, _ := strings.Cut(strings.TrimSpace(text), ":")
 	word = strings.ToLower(strings.TrimSpace(word))
@@ -93,7 +94,7 @@ func checkGuidance(guidance string) error {
 	return nil
 }
 
-// Check returns nil if answer may close g. If not, the error gives the reason in one sentence.
+// Check returns nil if answer is permitted to close g. Otherwise the error gives the reason in one sentence.
 func (g Gate) Check(answer GateAnswer) error {
 	if err := answer.Validate(); err != nil {
 		return err
@@ -144,8 +145,8 @@ func (c GateClosing) String() string {
 	}
 }
 
-// CheckMayAnswer returns nil if actor may answer at the gates of a chain of starter, the person who started the chain.
-// If not, the error gives the reason in one sentence. Names are compared case-insensitively and without surrounding
+// CheckMayAnswer returns nil if actor is permitted to answer at the gates of a chain that starter has started.
+// Otherwise the error gives the reason in one sentence. Names are compared case-insensitively and without surrounding
 // space, so that changing the case cannot bypass four-eyes.
 func (p GatePolicy) CheckMayAnswer(actor, starter string) error {
 	same := func(other string) bool {
@@ -160,7 +161,7 @@ func (p GatePolicy) CheckMayAnswer(actor, starter string) error {
 	return nil
 }
 
-// Restricts reports whether gates exist that only some people may answer.
+// Restricts reports whether gates can open at which only some people are permitted to answer.
 func (p GatePolicy) Restricts() bool { return p.Timeout > 0 && (len(p.Approvers) > 0 || p.FourEyes) }
 
 // clipWord truncates an operator's input for use in a sentence.

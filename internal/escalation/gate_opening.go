@@ -39,8 +39,8 @@ type GateInput struct {
 	Tried []string
 	// History describes the earlier repairs of a fault that has come back, one line for each.
 	History []string
-	// Before lists the chain's earlier gates in order. A caller may omit all but the latest maxAutomaticFixes gates,
-	// because only these are counted.
+	// Before lists the chain's earlier gates in order. A caller can omit all except the latest maxAutomaticFixes gates,
+	// because NewGate counts only these.
 	Before []Gate
 }
 
@@ -54,7 +54,7 @@ const (
 	TranscriptGone      TranscriptState = "gone"      // found neither on a host that was asked nor in the archive
 )
 
-// maxAutomaticFixes limits how many gates in a row run their tier again because they have expired.
+// maxAutomaticFixes limits how many consecutive gates of a chain start their tier again when they expire.
 const maxAutomaticFixes = 2
 
 // NewGate returns the gate to open under policy, without opening it.
@@ -106,8 +106,8 @@ func (o GateInput) source() GateSource {
 }
 
 // ContinuationOf returns the session that the gate offers to continue. If the gate offers none, ContinuationOf returns
-// a sentence that gives the reason. Only the last session qualifies, under three conditions: the session was
-// interrupted, it has the tier of the next step, and its conversation can be resumed.
+// nil and the reason in a sentence. The chain's last session qualifies if it was interrupted, has the tier of the next
+// step, and can be resumed. The chain's budget must also suffice for another session.
 func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
 	last := o.Last
 	switch {
@@ -148,8 +148,8 @@ func (s *Session) interrupted() bool {
 	return s.Verdict == nil || s.concludedForPerson() || s.Verdict.Status == VerdictFailed
 }
 
-// originGone reports whether the session could not load the conversation from which the input lets the chain start, and
-// this conversation has no record. Without a record there is no verdict for a handoff.
+// originGone reports whether the session could not load the conversation that the chain's input names, and this
+// conversation has no record. Without a record there is no verdict from which a handoff could be built.
 func (s *Session) originGone() bool {
 	lost := s.Status == SessionResumeFailed || s.Status == SessionTranscriptLost
 	return lost && !s.BeganWork() && !s.Interrupted && s.Continuity == ContinuityResume && s.ParentID == 0
@@ -164,7 +164,7 @@ func (s *Session) concludedForPerson() bool {
 	return s.Verdict.Status == VerdictNeedsHuman || s.Verdict.Status == VerdictEscalate && s.Tier == TierFullRepair
 }
 
-// automaticFixes counts how many of the latest gates, without a gap, have expired and run their tier again.
+// automaticFixes counts the gates at the end of the list that have expired and started their tier again.
 func automaticFixes(gates []Gate) int {
 	count := 0
 	for _, gate := range slices.Backward(gates) {
@@ -177,7 +177,7 @@ func automaticFixes(gates []Gate) int {
 	return count
 }
 
-// Next describes in a sentence the chain's next step after closing.
+// Next describes in a sentence what the chain does after the gate is closed in the given way.
 func (g Gate) Next(closing GateClosing) string {
 	told := ""
 	if !blank(closing.Guidance) {
@@ -211,8 +211,8 @@ func (g Gate) Ends() bool {
 	return ends
 }
 
-// Ending returns the decision that ends the chain after closing. If the chain continues after closing, Ending returns
-// false.
+// Ending returns the decision that ends the chain after the gate was closed in the given way. If the chain continues
+// instead, Ending returns false.
 func (g Gate) Ending(closing GateClosing) (Decision, bool) {
 	switch {
 	case closing.Cancelled:
@@ -230,8 +230,8 @@ func (g Gate) Ending(closing GateClosing) (Decision, bool) {
 	return complete(OutcomeAborted, RuleOperator, reason), true
 }
 
-// expiredRule returns the rule of the decision that ends the chain after nobody answered at the gate. If a passing limit
-// opened the gate, it is that limit's rule. The next chain may then repair, because no person need act.
+// expiredRule returns the rule of the decision that ends the chain when nobody has answered at the gate. If a temporary
+// limit opened the gate, this is the rule of that limit. The next chain can then repair, because no person has to act.
 func (g Gate) expiredRule() Rule {
 	if g.Rule.passes() {
 		return g.Rule

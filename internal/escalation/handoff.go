@@ -9,7 +9,7 @@ import (
 // HandoffVersion is the version of the handoff document that this program reads and writes.
 const HandoffVersion = 1
 
-// Handoff is the summary for a tier that does not resume the conversation.
+// Handoff is the summary for a tier that does not resume the previous tier's conversation.
 type Handoff struct {
 	SchemaVersion   int           `json:"schema_version"`
 	FromTier        Tier          `json:"from_tier"`
@@ -44,8 +44,8 @@ func NewCooldownState(states []ServiceState) CooldownState {
 	return CooldownState{Services: services}
 }
 
-// NewHandoff builds the handoff to the tier next from the previous tier's verdict and the current cooldowns. If verdict
-// is nil, the handoff says that the previous tier has left nothing.
+// NewHandoff builds the handoff to the next tier from the previous tier's verdict and the current cooldowns. If verdict
+// is nil, the handoff says that the previous tier has left no verdict.
 func NewHandoff(from, next Tier, verdict *Verdict, cooldowns []ServiceState) Handoff {
 	handoff := Handoff{
 		SchemaVersion: HandoffVersion, FromTier: from, RecommendedTier: next, Cooldowns: NewCooldownState(cooldowns),
@@ -63,8 +63,8 @@ func NewHandoff(from, next Tier, verdict *Verdict, cooldowns []ServiceState) Han
 	return handoff
 }
 
-// After returns h with a note about cutOff, an interrupted earlier session of the receiving tier. This session has no
-// verdict. The argument left describes its tool calls without a result, one line for each.
+// After returns h with a note about cutOff, an earlier session of the receiving tier that was interrupted without a
+// verdict. The note lists the tool calls of this session that have no result, one line for each entry of left.
 func (h Handoff) After(cutOff Session, left []string) Handoff {
 	note := fmt.Sprintf("An earlier session of %s, %s, was at work on this from %s on and was cut off after %d turns without a verdict. "+
 		"What it did may have taken effect in full, in part or not at all: check that before anything that changes something is repeated.",
@@ -76,8 +76,8 @@ func (h Handoff) After(cutOff Session, left []string) Handoff {
 	return h
 }
 
-// MissingFields returns the fields that a handoff requires and that verdict leaves empty. The parameter from is the
-// tier of the verdict. A tier that repairs must also report its findings and the attempted repairs.
+// MissingFields returns the fields that a handoff requires and that the given verdict leaves empty. A tier that repairs
+// must also report its findings and the attempted repairs.
 func MissingFields(from Tier, verdict *Verdict) []string {
 	if verdict == nil {
 		verdict = &Verdict{}

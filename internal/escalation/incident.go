@@ -26,9 +26,9 @@ type Incident struct {
 	LastSeenAt time.Time     `json:"last_seen_at"`
 	// ReturnedAt is the time of the incident's latest return; zero if the incident never came back.
 	ReturnedAt time.Time `json:"returned_at,omitzero"`
-	// WorseAt holds the time at which the incident was found to be worse; zero if the incident never became worse. If a later
-	// chain takes care of the incident, the first such time since that chain began counts. When the incident comes back,
-	// WorseAt becomes zero.
+	// WorseAt is the time at which another chain found that the incident has become worse; zero if no chain has. After
+	// a further chain has begun to work on the incident, the first such finding replaces WorseAt. When the incident
+	// comes back, WorseAt becomes zero.
 	WorseAt time.Time `json:"worse_at,omitzero"`
 	// ResolvedAt is the time of the resolution; zero while the incident is open. ResolvedBy is the ID of the chain that
 	// resolved the incident, or the name of the person who closed it.
@@ -85,7 +85,8 @@ type IncidentChain struct {
 	// NamespaceID is the ID of the chain's Temporal namespace.
 	NamespaceID string `json:"namespace_id,omitempty"`
 	ChainProgress
-	// Tier is the highest tier of the chain that may have changed something; 0 if no tier may have.
+	// Tier is the highest tier in which the chain may have changed something; 0 if the chain cannot have changed
+	// anything.
 	Tier Tier `json:"tier,omitempty"`
 	// Did describes the latest repair that the chain attempted, in the words of the verdict.
 	Did string `json:"did,omitempty"`
@@ -137,7 +138,7 @@ const (
 	ChainEnded     ChainStatus = "ended"
 )
 
-// ProgressOf returns the progress of a chain after decision. If the decision opens a gate, Until is the time at which
+// ProgressOf returns the progress of a chain after a decision. If the decision opens a gate, Until is the time at which
 // the gate expires.
 func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
 	progress := ChainProgress{Status: ChainRepairing, At: at, MaxTier: policy.MaxTier}
@@ -155,9 +156,9 @@ func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
 	return progress
 }
 
-// ProgressOfIssue returns the progress of a split chain at the end of the chain of one issue. The progress concerns
-// only the incident of that issue. Without this progress, the incident would count as being repaired until all chains
-// of issues have ended.
+// ProgressOfIssue returns the progress that a split chain records when the chain of one issue has ended. The progress
+// concerns only the incident of that issue. Without this progress, the incident would count as being repaired until the
+// chains of all issues have ended.
 func ProgressOfIssue(policy Policy, issue IssueChain, at time.Time) ChainProgress {
 	return ChainProgress{
 		Status: ChainEnded, Outcome: issue.Outcome, Rule: RuleIssues, Reason: cut(issue.Reason, maxIncidentText), At: at,
@@ -177,8 +178,8 @@ const (
 	MaxClosingReason = 500
 	// maxIncidentText limits each text of an incident, in characters.
 	maxIncidentText = 500
-	// lateEnd is the time after the end of a chain's wait for which the chain still counts as waiting. Workers may be down at
-	// the end of the wait.
+	// lateEnd is how long a chain still counts as waiting after the end of its wait. If no worker runs at the end of
+	// the wait, the chain continues later.
 	lateEnd = time.Hour
 )
 
@@ -222,22 +223,22 @@ func (i *Incident) StateOf() IncidentState {
 	return state
 }
 
-// unanswered reports whether the chain has ended because a person must act, and nobody has acted. If a limit refused
-// the chain, unanswered returns false. The limit will pass, and then another chain may repair. A failure counts only
-// with the rule of the chain's own decision. A chain that broke off has no rule. The chain of an issue records its own
-// failure.
+// unanswered reports whether the chain has ended because a person must act. It returns false if a temporary limit
+// refused the chain, because another chain can repair after the limit has passed. A failure counts only if the chain
+// itself decided to fail. A chain that broke off has no rule, and a split chain leaves failures to the chains of its
+// issues.
 func (c *IncidentChain) unanswered() bool {
 	failed := c.Outcome == OutcomeFailed && c.Rule != "" && c.Rule != RuleIssues
 	return c.Status == ChainEnded && !c.Rule.passes() && (failed || c.Outcome == OutcomeNeedsHuman || c.Rule == RuleGateExpired)
 }
 
-// unchangedSince reports that the incident has neither become worse nor come back after the end of the chain ended.
+// unchangedSince reports whether the incident has neither become worse nor come back since the given chain ended.
 func (i *Incident) unchangedSince(ended IncidentChain) bool {
 	return !i.WorseAt.After(ended.At) && !ended.At.Before(i.ReturnedAt)
 }
 
-// Handler returns the chain that takes care of the incident at the time at. It ignores the chain except. If no chain
-// takes care of the incident, Handler returns false.
+// Handler returns the chain that takes care of the incident at a given time, other than the chain in except. If no such
+// chain takes care of the incident, Handler returns false.
 //
 // A chain takes care of an incident while the chain repairs or waits. An ended chain still takes care of the incident
 // in two cases: at its gate a person has accepted the state, or a person must act and has not acted yet. An ended chain
@@ -261,8 +262,9 @@ func (i *Incident) Handler(except ChainRun, at time.Time) (IncidentChain, bool) 
 	return latest, settled && i.unchangedSince(latest)
 }
 
-// mayTry reports whether maxTier exceeds every tier that the unanswered chains were allowed to run. Only chains that
-// ended since the incident last changed count.
+// mayTry reports whether a chain that can run the tiers up to maxTier can try more than the earlier chains that ended
+// because a person must act. Only chains that ended since the incident last changed count. If there are none, mayTry
+// returns false.
 func (i *Incident) mayTry(maxTier Tier) bool {
 	var allowed Tier
 	for _, chain := range i.Chains {
@@ -282,8 +284,8 @@ func (i *Incident) HighestTier() Tier {
 	return highest
 }
 
-// ReturnsWithin returns how often the incident has come back after a repair. It counts the returns within limit.Window
-// before the time at. If the incident is resolved by a repair, the caller has just found it again, and this return
+// ReturnsWithin returns how often the incident has come back after a repair, within limit.Window before the given time.
+// If the incident is still recorded as resolved by a repair, the caller has just found it again, and this return
 // counts, too.
 func (i *Incident) ReturnsWithin(limit Limit, at time.Time) int {
 	count := 0
@@ -298,8 +300,8 @@ func (i *Incident) ReturnsWithin(limit Limit, at time.Time) int {
 	return count
 }
 
-// History describes the attempts of chains to repair the incident, oldest first, one line for each. It describes only
-// the latest attempts, at most the given number.
+// History describes the latest attempts of chains to repair the incident, at most the given number. It returns one line
+// for each attempt, oldest first.
 func (i *Incident) History(most int) []string {
 	var lines []string
 	for _, chain := range i.Chains {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// FirstTier returns the tier that begins the repair of an issue: the recommended tier, but at least the tier above observer.
-// The parameter observer is the tier that found the issue.
+// FirstTier returns the tier that begins the repair of an issue. This is the recommended tier, but at least the tier
+// above observer. The observer is the tier that found the issue.
 func (i Issue) FirstTier(observer Tier) Tier { return max(i.RecommendedTier, observer+1) }
 
 // severities orders the severities, worst first.

@@ -73,7 +73,7 @@ type Use struct {
 	Last time.Time `json:"last,omitzero"`
 }
 
-// use returns the use of l at the time now. events holds the times of the events in any order.
+// use returns the use of l at the time now. The times of the events can be in any order.
 func (l Limit) use(events []time.Time, now time.Time) Use {
 	events = slices.SortedFunc(slices.Values(events), time.Time.Compare)
 	use := Use{Limit: l, Free: true}

@@ -10,7 +10,7 @@ const (
 	NotifyResolved    NotificationKind = "resolved"     // a repair tier resolved the problem
 	NotifyBlocked     NotificationKind = "blocked"      // the policy blocked an escalation
 	NotifyBudgetSpent NotificationKind = "budget_spent" // the budget does not suffice for the next session
-	NotifyWorse       NotificationKind = "worse"        // an incident with which a chain waits has become worse
+	NotifyWorse       NotificationKind = "worse"        // an incident of a waiting chain has become worse
 	NotifyCycleMissed NotificationKind = "cycle_missed" // cycles of a schedule were skipped
 )
 

@@ -27,12 +27,12 @@ type Policy struct {
 	DryRun bool `json:"dry_run"`
 	// Continuity selects how context passes from tier to tier.
 	Continuity ContinuityMode `json:"continuity"`
-	// ResumeThreshold is the largest part of the next model's context window that a resumed conversation may fill, from
-	// 0 to 1.
+	// ResumeThreshold is the largest part of the next model's context window that a resumed conversation is permitted
+	// to fill, from 0 to 1.
 	ResumeThreshold float64 `json:"resume_threshold"`
 	// Notify reports whether a notification target is configured.
 	Notify bool `json:"notify,omitempty"`
-	// Repositories lists directories in which agents may run, in addition to the default directory.
+	// Repositories lists directories in which agents are permitted to run, in addition to the default directory.
 	Repositories []string `json:"repositories,omitempty"`
 	// ResumeMaxTokens caps the size of a resumed conversation in tokens, independently of the context window; 0 sets no
 	// cap.
@@ -41,20 +41,19 @@ type Policy struct {
 	ChainBudgetUSD float64 `json:"chain_budget_usd,omitempty"`
 	// DayBudgetUSD caps the spending of all chains together on one day (UTC), in US dollars; 0 sets no cap.
 	DayBudgetUSD float64 `json:"day_budget_usd,omitempty"`
-	// Cooldowns limits how often a service may be repaired.
+	// Cooldowns limits how often agents can repair a service.
 	Cooldowns Cooldowns `json:"cooldowns"`
-	// EscalationLimit limits how many chains may escalate within its window.
+	// EscalationLimit limits how many chains can escalate within the window of the limit.
 	EscalationLimit Limit `json:"escalation_limit"`
-	// Returns limits how often a fault may come back after repairs. If a fault has come back Max times within Window,
-	// chains do not repair it in the same way again. If Returns is not set, chains always repair a fault in the same
-	// way.
+	// Returns limits how often chains repair a fault that has come back. If a fault has come back Max times within
+	// Window, chains do not repair it in the same way again. If Returns is not set, there is no such limit.
 	Returns Limit `json:"returns,omitzero"`
 	// MaxParallelIssues limits how many issues of one chain are repaired at the same time.
 	MaxParallelIssues int `json:"max_parallel_issues,omitempty"`
 	// Gate holds the rules for gates.
 	Gate GatePolicy `json:"gate,omitzero"`
-	// Encrypted reports that Temporal must not see the words of agents and people. Search attributes cannot be
-	// encrypted. So they do not contain the names of services.
+	// Encrypted reports that Temporal must not see the words of agents and people. In that case search attributes
+	// contain no names of services, because search attributes cannot be encrypted.
 	Encrypted bool `json:"encrypted,omitempty"`
 	// Heartbeat is the time between two heartbeats of an agent; 0 means one second.
 	Heartbeat Duration `json:"heartbeat,omitempty"`

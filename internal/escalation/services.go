@@ -16,8 +16,8 @@ const (
 	MaxServiceName = 100 // characters of one name
 )
 
-// ServiceKey returns the form of a service's name for comparisons. It ignores case, and how many blanks are around and
-// between words. It does not resolve aliases, unlike Catalog.Canonical.
+// ServiceKey converts a service's name to a form for comparisons. Names that differ only in case, or in the blanks
+// around and between words, have the same key. Unlike Catalog.Canonical, ServiceKey does not resolve aliases.
 func ServiceKey(name string) string {
 	return strings.ToLower(strings.ToUpper(plaintext.Compact(name))) // some letters have two lower-case forms
 }

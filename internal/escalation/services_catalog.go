@@ -50,7 +50,7 @@ type Service struct {
 }
 
 // Catalog lists the services that an operator has described. It finds a service by its name or an alias. A nil Catalog
-// is valid and has no service. Names are then compared only by ServiceKey.
+// is valid and has no service. With a nil Catalog, names are compared only by ServiceKey.
 type Catalog struct {
 	services []Service
 	// index maps the key of each name and alias to the position of the service in services.
@@ -109,7 +109,7 @@ func (s *Service) complete() error {
 	return nil
 }
 
-// enter adds the name and the aliases of one service to the index. The parameter at is the position of the service.
+// enter adds the name and the aliases of the service at position at to the index.
 func (c *Catalog) enter(at int) error {
 	service := c.services[at]
 	for _, name := range slices.Concat([]string{service.Name}, service.Aliases) {
@@ -148,9 +148,9 @@ func (c *Catalog) checkCircles() error {
 	return nil
 }
 
-// circle returns the names along a circle of dependencies that can be reached from one service; nil if no circle can be
-// reached. The parameter at is the position of the service. The parameter path holds the names on the way to the
-// service. The parameter done marks services from which no circle can be reached.
+// circle searches for a circle of dependencies that can be reached from the service at position at. It returns the
+// names along the circle; nil if there is no circle. The names on the way from the start of the search to this service
+// are in path. Services from which no circle can be reached are marked in done.
 func (c *Catalog) circle(at int, path []string, done []bool) []string {
 	name := c.services[at].Name
 	if start := slices.Index(path, name); start >= 0 {

@@ -15,8 +15,8 @@ const (
 	SessionFailed          SessionStatus = "failed"           // ended without a verdict, or could not run
 	SessionTimedOut        SessionStatus = "timed_out"        // stopped by a time limit of the supervisor
 	SessionBudgetExhausted SessionStatus = "budget_exhausted" // turns or dollars used up
-	SessionResumeFailed    SessionStatus = "resume_failed"    // the CLI could not load the parent's conversation
-	SessionTranscriptLost  SessionStatus = "transcript_lost"  // the parent's conversation is gone
+	SessionResumeFailed    SessionStatus = "resume_failed"    // the CLI could not load the conversation to be resumed
+	SessionTranscriptLost  SessionStatus = "transcript_lost"  // the conversation to be resumed is gone
 	SessionStopped         SessionStatus = "stopped"          // cancelled by an operator
 )
 
@@ -80,8 +80,8 @@ type Session struct {
 	Forced bool `json:"forced,omitempty"`
 	// DryRun reports whether the session ran with the permissions of TierObserve.
 	DryRun bool `json:"dry_run,omitempty"`
-	// HasRequest reports whether the operator gave the chain a request of its own. Such a look need not check all
-	// services.
+	// HasRequest reports whether the operator gave the chain a request in words. A session with such a request need not
+	// check all services.
 	HasRequest bool `json:"has_request,omitempty"`
 
 	StartedAt time.Time `json:"started_at"`
@@ -113,7 +113,8 @@ func (s *Session) MayHaveActed() bool {
 	return s.Repairs() && silent && (answered || s.CostUnknown())
 }
 
-// Repairs reports whether the session may change services. Dry runs, rechecks, handoffs and Tier 1 may not.
+// Repairs reports whether the session was permitted to change services. Dry runs, rechecks, handoffs and Tier 1 must
+// not change any service.
 func (s *Session) Repairs() bool {
 	return s.Tier >= TierSafeRepair && (s.Purpose == PurposeTier || s.Purpose == PurposeContinuation) && !s.DryRun
 }
@@ -139,8 +140,8 @@ type Report struct {
 	// CostEstimated reports whether a part of the cost is an estimate. A cost is no estimate if it comes from the CLI's
 	// result line or from the proxy's count of calls.
 	CostEstimated bool `json:"cost_estimated,omitempty"`
-	// ReportedTotalUSD is the total that the CLI printed, in US dollars. Newer versions of the CLI include the cost of
-	// the parent's conversation.
+	// ReportedTotalUSD is the total that the CLI printed, in US dollars. In newer versions of the CLI, this total
+	// includes the cost of the conversation that the session resumed.
 	ReportedTotalUSD float64    `json:"reported_total_usd"`
 	Tokens           TokenUsage `json:"tokens"`
 	// ContextTokens is the number of tokens in the context window after the last message of the main thread.
@@ -160,8 +161,8 @@ type Report struct {
 	Sandbox string `json:"sandbox,omitempty"`
 	// Worktree is the git worktree in which the session worked; nil if the session worked in the chain's directory.
 	Worktree *Worktree `json:"worktree,omitempty"`
-	// Survivors counts processes of the agent that belong to another user, so that they could not be killed and may
-	// still run.
+	// Survivors counts processes of the agent that could not be killed and may still run. Mostly they belong to another
+	// user.
 	Survivors int `json:"survivors,omitempty"`
 	// Interrupted reports whether the session's process died, and a later process resumed the session's own
 	// conversation.
@@ -176,8 +177,8 @@ type Report struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Then combines r with next, the report of a later run. It adds up costs, tokens, turns, durations and survivors. Of
-// the two numbers of attempts it takes the larger. The status, verdict and error come from next. Every other field
+// Then combines r with next, the report of a later run. It adds up costs, tokens, turns, durations and survivors. It
+// takes the larger of the two numbers of attempts. The status, verdict and error come from next. Every other field
 // comes from next or, if empty there, from r.
 func (r Report) Then(next Report) Report {
 	total := next

@@ -24,7 +24,7 @@ type Verdict struct {
 	// Checks lists the health checks that were made.
 	Checks []CheckResult `json:"check_results,omitempty"`
 	// RecommendedTier is the tier that the agent requests with VerdictEscalate; 0 if the agent names no tier. The
-	// supervisor decides, and may choose another tier.
+	// supervisor decides, and can choose another tier.
 	RecommendedTier Tier `json:"recommended_tier,omitempty"`
 	// Findings describes what the investigation found.
 	Findings string `json:"investigation_findings,omitempty"`

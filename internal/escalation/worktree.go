@@ -27,8 +27,8 @@ type Worktree struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Describe names the place of a session's work in a sentence. An empty host is left out. If the session has left nothing,
-// it returns "".
+// Describe says in a sentence where a session has left its work. If host is empty, the sentence names no host. If the
+// session has left nothing, Describe returns "".
 func (w *Worktree) Describe(host string) string {
 	if w == nil || !w.Kept {
 		return ""

@@ -50,10 +50,10 @@ type Entry struct {
 // were denied.
 const RuleUnasked = "unasked"
 
-// Ledger limits the actions of calls on services.
+// Ledger limits how often agents' calls can act on services.
 type Ledger interface {
-	// Charge books the actions of a call before the call runs. If Charge refuses the call, it returns the reason. If
-	// Charge books the actions, refusal is "".
+	// Charge books the actions of a call before the call runs. If Charge refuses the call, it books nothing and returns
+	// the reason in refusal. Otherwise refusal is "".
 	Charge(ctx context.Context, call string, actions []guard.Action) (refusal string, err error)
 	// Return cancels the booking of a call that did not run.
 	Return(ctx context.Context, call string) error
@@ -68,7 +68,7 @@ type Post struct {
 
 	listener net.Listener
 	socket   string
-	// answering is cancelled when Close is called. The function end cancels answering.
+	// answering is the context of all answers. Close cancels answering by calling the function end.
 	answering context.Context
 	end       context.CancelFunc
 	served    sync.WaitGroup
@@ -86,14 +86,15 @@ type grant struct {
 	charged bool
 }
 
-// Open starts a Post on a socket in dir. Only the worker may write to dir. The function record receives every decision.
+// Open starts a Post on a socket in dir, a directory that no user except the worker can write. The Post passes every
+// decision to the function record.
 func Open(dir string, g *guard.Guard, session Session, ledger Ledger, record func(Entry)) (*Post, error) {
 	socket := filepath.Join(dir, rand.Text()[:16])
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", socket)
 	if err != nil {
 		return nil, fmt.Errorf("open the guard's socket: %w", err)
 	}
-	// Let every user connect, because the agent may run as another user. Only the agent's CLI knows the name of the
+	// Let every user connect, because the agent can run as another user. Only the agent's CLI knows the name of the
 	// socket.
 	if err := os.Chmod(socket, 0o666); err != nil { //nolint:gosec // see above
 		return nil, errors.Join(fmt.Errorf("open the guard's socket: %w", err), listener.Close())
@@ -117,7 +118,7 @@ func (p *Post) Environment(executable string) map[string]string {
 	}
 }
 
-// Close stops the Post and cancels the bookings of allowed calls that did not run.
+// Close stops the Post and cancels the bookings of calls that were allowed and did not run.
 func (p *Post) Close(ctx context.Context) error {
 	p.end()
 	err := p.listener.Close()
@@ -217,7 +218,8 @@ func (p *Post) recordUnasked(script, reason string) {
 	})
 }
 
-// decide asks the guard for its decision. It charges the ledger for the actions of an allowed call.
+// decide asks the guard for its decision. If the guard allows the call, decide books the actions of the call in the
+// ledger. If the ledger refuses the actions, decide denies the call.
 func (p *Post) decide(tool, id, dir string, input json.RawMessage) guard.Decision {
 	place := p.session.Place
 	place.Dir = dir
@@ -280,8 +282,8 @@ func (p *Post) output(decision guard.Decision) json.RawMessage {
 	return text
 }
 
-// script allows a shell script of the CLI if the script runs the command of an allowed call, and that call has not yet
-// run.
+// script decides on a shell script of the CLI. It allows the script if the script runs the command of an allowed call,
+// and that call has not yet run.
 func (p *Post) script(script string) agentshell.Answer {
 	command, err := commandOf(script)
 	if err != nil {

@@ -18,7 +18,8 @@ const (
 )
 
 var (
-	// plainWord and statusCode match all words that may be shown: plain words, and the status codes of HTTP and SMTP.
+	// plainWord and statusCode match the words that explain is permitted to show: plain words, and the status codes of
+	// HTTP and SMTP.
 	plainWord  = regexp.MustCompile(`^[A-Za-z]+(['-][A-Za-z]+)*$`)
 	statusCode = regexp.MustCompile(`^[2-5]\d{2}$`)
 	// pieces matches the parts of a URL.

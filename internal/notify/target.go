@@ -43,8 +43,8 @@ type Target struct {
 	deliver func(ctx context.Context, m Message) error
 }
 
-// Parse returns the target named by rawURL without contacting it. The error completes the phrase "it must" and
-// shows only the URL's scheme.
+// Parse returns the target that rawURL describes. It does not contact the target. The text of an error completes the
+// phrase "it must", and contains no part of rawURL except the scheme.
 func Parse(rawURL string) (Target, error) {
 	scheme, err := schemeOf(rawURL)
 	if err != nil {
@@ -85,7 +85,7 @@ func schemeOf(rawURL string) (string, error) {
 	return strings.ToLower(match[1]), nil
 }
 
-// Service returns the scheme, such as "discord". The scheme is the only part of the URL that may be shown.
+// Service returns the scheme, such as "discord". The scheme is the only part of the URL that is not secret.
 func (t Target) Service() string { return t.service }
 
 // ID returns an identifier that stays the same while the URL is unchanged. The identifier contains the scheme and a
@@ -95,8 +95,8 @@ func (t Target) ID() string {
 	return t.service + "-" + hex.EncodeToString(digest[:4])
 }
 
-// Send delivers m and returns when the service has accepted it. The error contains the service and no other part of the
-// URL. After an error the message may still have arrived, because the answer may have been lost after the delivery.
+// Send delivers m and returns when the service has accepted it. An error names the service and contains no other part
+// of the URL. The message may have arrived despite an error, because the answer may have been lost after the delivery.
 func (t Target) Send(ctx context.Context, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendLimit)
 	defer cancel()

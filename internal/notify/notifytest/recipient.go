@@ -17,8 +17,9 @@ const Secret = "hunter2"
 
 // Recipient is a notification service. It can be made unavailable.
 //
-// The recipient accepts POST requests to a path with Secret, and refuses all other requests. A Temporal server that was
-// stopped in the same process continues to call its former ports, and the recipient may have got one of these ports.
+// The recipient accepts POST requests to a path with Secret, and refuses all other requests. Other requests can come
+// from a Temporal server that was stopped in the same process. Such a server continues to call its former ports, and
+// the recipient may have got one of these ports.
 type Recipient struct {
 	host string
 
