@@ -1,4 +1,4 @@
-// Package deploy embeds the installation files that the program itself needs.
+// Package deploy embeds the installation files that this project's programs need.
 package deploy
 
 import _ "embed"

@@ -42,8 +42,8 @@ Exit codes:
   2  the command line or the configuration is wrong; nothing was done
 `
 
-// execute runs the worker until ctx ends, and returns the exit code. If the only argument asks for the help or the version,
-// execute prints the requested text and does not run the worker.
+// execute runs the worker until ctx ends, and returns the exit code. If the only argument is a flag for the help or the
+// version, execute prints that text and does not run the worker.
 func execute(ctx context.Context, p program.Process) program.ExitCode {
 	switch {
 	case len(p.Args) == 1 && (p.Args[0] == "--help" || p.Args[0] == "-h"):

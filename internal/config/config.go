@@ -31,7 +31,7 @@ type Config struct {
 	Log        Log        `group:"Log"`
 	Telemetry  Telemetry  `group:"Telemetry"`
 
-	// given is the set of variables that the environment sets to a value.
+	// given reports for each variable whether the environment sets it to a value that is not empty.
 	given map[string]bool
 }
 
@@ -110,9 +110,9 @@ const encryptionKeysFile = "ENCRYPTION_KEYS_FILE"
 type Claude struct {
 	Path      string `env:"CLAUDE" desc:"The claude executable: a path, or a name to look up on PATH."`
 	ConfigDir string `env:"CLAUDE_CONFIG_DIR" default:"STATE_DIR/claude" desc:"Directory for the CLI's login, settings and conversations. Unset: a directory of its own; credentials then come from the environment. login: the directory of the user who runs this program, with that user's login. An absolute path: that existing directory."`
-	// Login reports that ConfigDir is the directory of the user who runs this program. In this case the CLI gets HOME
-	// (and CLAUDE_CONFIG_DIR, if set) of this process. With these variables the CLI also finds a login outside of
-	// ConfigDir, for example in a keychain.
+	// Login reports whether ConfigDir is the directory of the user who runs this program. If so, the CLI gets the
+	// variables HOME and CLAUDE_CONFIG_DIR of this process, if they are set. With these variables, the CLI also finds a
+	// login outside of ConfigDir, for example in a keychain.
 	Login            bool          `env:"-"`
 	PassEnv          NameList      `env:"PASS_ENV" desc:"Names of additional environment variables for agents, comma-separated (AWS_* matches all with that beginning). Agents always get the variables that they need to run and, if a cloud serves the model, its credentials. They never get a key or token of the model's API, even if it is named here."`
 	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run. The built-in policy lets tier 2 change files in it. If set, it must be an absolute path that exists, and must not contain the state directory."`
@@ -130,7 +130,7 @@ type Claude struct {
 	APIRetries int      `env:"API_RETRIES" desc:"Number of times that the CLI repeats a failed call of the model's API; 0 to 10."`
 }
 
-// Containment selects the method that holds the processes of an agent together, so that all of them can be ended.
+// Containment selects the method with which a worker finds and ends all processes of an agent.
 type Containment string
 
 // The containments.
@@ -141,7 +141,7 @@ const (
 	ContainmentGroup     Containment = "group"
 )
 
-// Worktrees selects where an agent repairs if its working directory is in a git repository.
+// Worktrees selects where an agent makes its repairs if its working directory is in a git repository.
 type Worktrees string
 
 // The values of Worktrees.
@@ -192,8 +192,8 @@ type Services struct {
 	Catalog *escalation.Catalog `env:"-"`
 }
 
-// Prompts holds the paths of files that replace the built-in instructions of a tier. If a path is empty, the tier keeps
-// its built-in instructions.
+// Prompts holds, for each tier, the path of a file that replaces the tier's built-in instructions. If the path is
+// empty, the tier keeps its built-in instructions.
 type Prompts struct {
 	Tier1 string `env:"PROMPT" desc:"Absolute path of a file with the instructions of tier 1. It replaces the built-in ones."`
 	Tier2 string `env:"TIER2_PROMPT" desc:"Absolute path of a file with the instructions of tier 2. It replaces the built-in ones."`
@@ -235,7 +235,8 @@ type Worker struct {
 	BuildID             string        `env:"BUILD_ID" default:"the version of the program" desc:"Build ID of this worker in its deployment. Two programs with the same build ID must have the same workflows. Set it for a program that was not built from a release."`
 }
 
-// WithoutVersion returns w without a deployment. Its workers continue chains of every version.
+// WithoutVersion returns a copy of w without a deployment and a build ID. A worker with these settings continues chains
+// of every version.
 func (w Worker) WithoutVersion() Worker {
 	w.Deployment, w.BuildID = "", ""
 	return w
@@ -310,8 +311,8 @@ func (c Config) Policy() escalation.Policy {
 	return policy
 }
 
-// WithFreeHeartbeats returns c for a server on which heartbeats cost nothing. If the environment sets no interval,
-// agents send a heartbeat every second to such a server.
+// WithFreeHeartbeats returns a copy of c for a server on which heartbeats cost nothing. If the environment does not set
+// the heartbeat interval, the interval in the copy is one second.
 func (c Config) WithFreeHeartbeats() Config {
 	if !c.given[Prefix+heartbeatInterval] {
 		c.Worker.HeartbeatInterval = leastHeartbeat

@@ -13,7 +13,7 @@ import (
 
 const sqliteScheme = "sqlite"
 
-// postgresSchemes lists the schemes of URLs of PostgreSQL databases. They have the same meaning.
+// postgresSchemes lists the schemes of URLs of PostgreSQL databases. Both schemes have the same meaning.
 var postgresSchemes = []string{"postgres", "postgresql"}
 
 // fileURL formats path in the syntax of CLAUDEOPS_DATABASE_URL.
@@ -21,7 +21,8 @@ func fileURL(path string) string {
 	return (&url.URL{Scheme: sqliteScheme, Path: path}).String()
 }
 
-// DatabaseFile returns the path of the SQLite database. If DatabaseURL is not the plain URL of a file, it returns "".
+// DatabaseFile returns the path of the SQLite database. If DatabaseURL is not the URL of a file, or if the URL has more
+// parts than the path, it returns "".
 func (s State) DatabaseFile() string {
 	parsed, err := url.Parse(s.DatabaseURL)
 	if err != nil || !filepath.IsAbs(parsed.Path) || parsed.Path == "/" {
@@ -72,7 +73,8 @@ var (
 // isPostgres reports whether rawURL looks like a URL of PostgreSQL, even a misspelled one.
 func isPostgres(rawURL string) bool { return strings.HasPrefix(rawURL, "postgres") }
 
-// postgres returns the driver's configuration for DatabaseURL. Its errors complete the phrase "it must", and contain no password.
+// postgres returns the driver's configuration for DatabaseURL. The text of its error continues the phrase "it must
+// ...", and contains no password.
 func (s State) postgres() (config pq.Config, err error) {
 	if !isPostgres(s.DatabaseURL) {
 		return config, errNoPostgres
@@ -85,7 +87,7 @@ func (s State) postgres() (config pq.Config, err error) {
 	switch {
 	case err != nil || !slices.Contains(postgresSchemes, parsed.Scheme) || parsed.Opaque != "" || parsed.Fragment != "":
 		return config, errSpelling
-	case strings.ContainsAny(database, "@/"): // the URL may be misspelled, with a part of the password in the path
+	case strings.ContainsAny(database, "@/"): // the path of a misspelled URL can contain a part of the password
 		return config, errSpelling
 	case database == "":
 		return config, errDatabaseName
@@ -102,13 +104,14 @@ var errNoDatabase = errors.New("be the URL of a file with an absolute path, such
 // OwnDatabaseURL returns the URL of the database file in the state directory.
 func (s State) OwnDatabaseURL() string { return fileURL(filepath.Join(s.Dir, "claudeops.db")) }
 
-// WithDatabase returns s with another database. Its errors complete the phrase "it must", and contain no password.
+// WithDatabase returns a copy of s with another database. The text of its error continues the phrase "it must ...", and
+// contains no password.
 func (s State) WithDatabase(rawURL string) (State, error) {
 	s.DatabaseURL = rawURL
 	return s, s.checkDatabase()
 }
 
-// checkDatabase checks DatabaseURL. Its errors complete the phrase "it must", and contain no password.
+// checkDatabase checks DatabaseURL. The text of its error continues the phrase "it must ...", and contains no password.
 func (s State) checkDatabase() error {
 	if isPostgres(s.DatabaseURL) {
 		_, err := s.postgres()

@@ -6,8 +6,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// defaults returns the configuration for an empty environment. It omits the values that resolve derives from the
-// environment. Each number has its reason beside it.
+// defaults returns the configuration for an empty environment. It omits the values that the function resolve derives
+// from the environment. Each number has its reason beside it.
 func defaults() Config {
 	return Config{
 		Chain: Chain{
@@ -27,9 +27,9 @@ func defaults() Config {
 		},
 		Claude: Claude{
 			Path:             "claude",
-			FirstByteTimeout: 2 * time.Minute,  // usually a second or two; longer on a loaded host or with a large transcript
+			FirstByteTimeout: 2 * time.Minute,  // usually a second or two; more on a loaded host or with a large transcript
 			IdleTimeout:      31 * time.Minute, // the CLI is silent while a command runs, and a playbook takes up to half an hour
-			StopGrace:        3 * time.Second,  // the CLI needs one second; a cancelled agent must end within five, heartbeat included
+			StopGrace:        3 * time.Second,  // the CLI needs one second; with frequent heartbeats, a cancelled agent must end within five
 			Containment:      ContainmentAuto,
 			Sandbox:          SandboxAuto,
 			Worktrees:        WorktreesAuto,
@@ -39,8 +39,8 @@ func defaults() Config {
 		Worker: Worker{
 			TaskQueue:           "claudeops",
 			MaxConcurrentAgents: 2,                // each agent takes up to 300 MB from its start
-			HeartbeatInterval:   longestHeartbeat, // six a minute; a cancelled chain's agent ends within 15 seconds
-			DrainTimeout:        20 * time.Second, // with StopGrace it fits into the 30 seconds that Kubernetes allows
+			HeartbeatInterval:   longestHeartbeat, // six heartbeats a minute; a cancelled chain's agent ends within 15 seconds
+			DrainTimeout:        20 * time.Second, // plus StopGrace, it is less than the 30 seconds that Kubernetes allows
 		},
 		Log: Log{Level: LogInfo, Format: LogText},
 	}
@@ -53,13 +53,13 @@ func limits() Limits {
 		Restarts:          within(2, 4*time.Hour),    // a third would hide a fault that restarts do not repair
 		Redeployments:     within(1, 24*time.Hour),   // a second one on the same day would repeat a repair that did not help
 		Returns:           within(3, 7*24*time.Hour), // three repairs in a week did not remove the cause
-		MaxWait:           6 * time.Hour,             // longer than the window of Restarts; after a day an operator would be asked too late
+		MaxWait:           6 * time.Hour,             // longer than the window of Restarts; a day would be too late to ask an operator
 		MaxParallelIssues: 3,                         // few agents run at a time (MaxConcurrentAgents), and other people need the services
 	}
 }
 
 // window is the smallest context window of all models, in tokens. If the CLI reports a larger window for a model, the
-// reported size replaces this size.
+// reported size applies instead.
 const window = 200_000
 
 func tier1() Tier {

@@ -30,7 +30,7 @@ type PersonList []string
 // String formats p as text from which parsePeople returns p.
 func (p PersonList) String() string { return strings.Join(p, ",") }
 
-// parseDurations parses a DurationList. An error of parseDurations completes the phrase "it must".
+// parseDurations parses a DurationList. The text of its error continues the phrase "it must ...".
 func parseDurations(text string) (DurationList, error) {
 	if strings.TrimSpace(text) == noItems {
 		return DurationList{}, nil
@@ -46,7 +46,7 @@ func parseDurations(text string) (DurationList, error) {
 	return list, nil
 }
 
-// parsePeople parses a PersonList. An error of parsePeople completes the phrase "it must".
+// parsePeople parses a PersonList. The text of its error continues the phrase "it must ...".
 func parsePeople(text string) (PersonList, error) {
 	var list PersonList
 	for item := range strings.SplitSeq(text, ",") {

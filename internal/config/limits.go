@@ -17,8 +17,8 @@ type Limit escalation.Limit
 // String formats l as text from which parseLimit returns l.
 func (l Limit) String() string { return escalation.Limit(l).String() }
 
-// Overrides holds the limits of single services by service name. Its text form has items such as jellyfin:restart=4/4h.
-// Semicolons or line breaks separate the items.
+// Overrides maps the name of a service to the limits for this service. Its text form has items such as
+// jellyfin:restart=4/4h. Semicolons or line breaks separate the items.
 type Overrides map[string]escalation.ServiceCooldowns
 
 // String formats o as text from which parseOverrides returns o.
@@ -36,7 +36,7 @@ func (o Overrides) String() string {
 	return strings.Join(items, ";")
 }
 
-// parseOverrides parses Overrides. An error lists all problems and completes the phrase "it must".
+// parseOverrides parses Overrides. The text of its error lists all problems, and continues the phrase "it must ...".
 func parseOverrides(text string) (Overrides, error) {
 	overrides := Overrides{}
 	var found []string
@@ -55,8 +55,9 @@ func parseOverrides(text string) (Overrides, error) {
 	return overrides, nil
 }
 
-// add parses one item. The last equals sign precedes the limit, and the last colon before this sign precedes the kind.
-// The name of a service may contain both characters. An error of add completes a sentence that begins with the item.
+// add parses an item such as jellyfin:restart=4/4h: the service, the kind of action, and the limit. The name of a
+// service can contain colons and equals signs. So the limit begins after the last equals sign, and the kind after the
+// last colon before that sign. The text of its error continues a sentence that begins with the item.
 func (o Overrides) add(item string) error {
 	equals := strings.LastIndex(item, "=")
 	if equals < 0 {
@@ -114,7 +115,7 @@ func (o Overrides) spelled(service string) string {
 	return service
 }
 
-// parseLimit parses a limit. An error of parseLimit completes the phrase "it must".
+// parseLimit parses a limit. The text of its error continues the phrase "it must ...".
 func parseLimit(value string) (any, error) {
 	limit, err := escalation.ParseLimit(value)
 	if err != nil {

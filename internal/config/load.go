@@ -8,9 +8,9 @@ import (
 	"github.com/caarlos0/env/v11"
 )
 
-// Load reads the configuration from environ, which has the form of os.Environ. It also reads the prompt files, the
-// policy file, the services file and the file of keys that environ names. It changes no file. If a problem is found,
-// the error is an *Error with all problems, and the Config must not be used.
+// Load reads the configuration from environ, which has the form of os.Environ. It also reads the files that the
+// configuration names: the prompts, the policy, the services and the keys. It changes no file. If Load finds problems,
+// the error is an *Error with all of them, and the Config must not be used.
 func Load(environ []string) (Config, error) {
 	vars := env.ToMap(environ)
 	cfg := defaults()

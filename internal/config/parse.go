@@ -14,11 +14,12 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// parse stores the values of p.vars in cfg, and records a problem for each value that cannot be parsed. If a variable
-// is unset or empty, its field keeps its value.
+// parse converts the values in p.vars and stores them in the fields of cfg. It records a problem for each value that
+// cannot be parsed. If a variable is unset or empty, its field keeps its value.
 func parse(cfg *Config, p *problems) {
-	// The library's errors name the Go field, but several variables share one field of a type such as Tier. So the hook
-	// OnSet notes the name of the variable. The library calls this hook just before the parser.
+	// An error of the env library names the Go field, but not the variable. The field alone is ambiguous: each field of
+	// Tier has one variable for each of the three tiers. So the hook OnSet stores the name of the variable in current.
+	// The library calls OnSet just before it parses the value of that variable.
 	current := ""
 	err := env.ParseWithOptions(cfg, env.Options{
 		Prefix:      Prefix,
@@ -42,15 +43,16 @@ func parse(cfg *Config, p *problems) {
 	}
 }
 
-// valueError is a problem with a value. The env library passes a valueError through unchanged.
+// valueError describes a problem with the value of a variable. The env library wraps a valueError in its own error
+// type.
 type valueError struct {
 	variable, sentence string
 }
 
 func (e *valueError) Error() string { return e.sentence }
 
-// parsers returns a parser for each type of setting. The error of a parser completes the phrase "it must". The argument
-// explain converts this error to a sentence.
+// parsers returns a parser for each type of setting. Functions such as parseInt return an error whose text continues
+// the phrase "it must ...". The function explain converts this error to a full sentence.
 func parsers(explain func(value string, err error) error) map[reflect.Type]env.ParserFunc {
 	of := func(parse env.ParserFunc) env.ParserFunc {
 		return func(value string) (any, error) {

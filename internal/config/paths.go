@@ -21,9 +21,9 @@ func (s foreignVariables) stateDir() string {
 	}
 }
 
-// absolute cleans path and expands a leading ~/, because no shell expands it in an environment file. It rejects a
-// relative path, because programs that start in different directories would resolve it differently and keep separate
-// records. An error of absolute completes the phrase "it must".
+// absolute checks that path is absolute, and cleans it with filepath.Clean. It expands a leading ~/, because no shell
+// does so in an environment file. It rejects a relative path, because programs that start in different directories
+// would resolve it differently and keep separate records. The text of its error continues the phrase "it must ...".
 func (s foreignVariables) absolute(path string) (string, error) {
 	if rest, found := strings.CutPrefix(path, "~/"); found {
 		if !filepath.IsAbs(s.home) {
@@ -64,15 +64,15 @@ func (c Config) AgentsDir() string {
 	return c.State.Dir + "-agents"
 }
 
-// ScratchDir returns the default of WORK_DIR. Its content is worthless, so several agents may work there at the same
-// time.
+// ScratchDir returns the default of WORK_DIR. Several agents are permitted to work there at the same time, because
+// nobody needs the content.
 func (c Config) ScratchDir() string { return filepath.Join(c.AgentsDir(), "work") }
 
 // WorktreesDir returns the directory of the git worktrees in which agents repair.
 func (c Config) WorktreesDir() string { return filepath.Join(c.AgentsDir(), "worktrees") }
 
-// MakeDirs creates Claude Ops' own directories and checks that they are writable. Only the owner of a directory may
-// access it. The error joins one sentence for each unusable directory.
+// MakeDirs creates Claude Ops' own directories and checks that they are writable. Other users cannot list a new
+// directory. The error joins one sentence for each unusable directory.
 func (c Config) MakeDirs() error {
 	dirs := []ownDir{{c.State.Dir, "STATE_DIR", nil}}
 	if c.Claude.Account != nil {

@@ -34,8 +34,8 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
-// problems collects the problems of all variables, but for each variable only the first. If a value did not parse,
-// later checks of its variable would report misleading problems.
+// problems collects problems with variables. For each setting, it keeps only the first problem: if a value did not
+// parse, later checks of the same setting would report misleading problems.
 type problems struct {
 	vars map[string]string
 	list []Problem
@@ -55,15 +55,17 @@ func (p *problems) add(name, sentence string) {
 	p.list = append(p.list, Problem{Variable: variable, Sentence: sentence})
 }
 
-// must records a problem with Prefix+name if ok is false. The arguments format and args complete the phrase "it must".
+// must records a problem with the variable Prefix+name if ok is false. The text from format and args continues the
+// phrase "it must ...".
 func (p *problems) must(name string, ok bool, format string, args ...any) {
 	if !ok {
 		p.add(name, mustSentence(Prefix+name, p.vars[Prefix+name], fmt.Sprintf(format, args...)))
 	}
 }
 
-// given reports whether the environment sets Prefix+name. Checks that compare two settings call given to skip a setting
-// with its default value. Without given, the default of one setting could make the operator's value of another invalid.
+// given reports whether the environment sets the variable Prefix+name to a value. A check that compares two settings
+// calls given, and skips a setting that has its default value. Otherwise, the default of one setting could make the
+// operator's value of the other setting invalid.
 func (p *problems) given(name string) bool { return p.vars[Prefix+name] != "" }
 
 func (p *problems) err() error {

@@ -15,8 +15,8 @@ type RuleList []string
 // String formats r as text from which parseRules returns r.
 func (r RuleList) String() string { return strings.Join(r, ",") }
 
-// NameList is a list of environment variables. In its text form, commas separate the names. A name with "*" at its end
-// matches every name that begins with the part before "*".
+// NameList is a list of names of environment variables. In its text form, commas separate the names. A name with "*" at
+// its end matches every name that begins with the part before "*".
 type NameList []string
 
 // String formats n as text.
@@ -47,7 +47,7 @@ var (
 	nameShape = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
 )
 
-// parseRules parses a RuleList. An error of parseRules completes the phrase "it must".
+// parseRules parses a RuleList. The text of its error continues the phrase "it must ...".
 func parseRules(text string) (RuleList, error) {
 	if strings.TrimSpace(text) == noItems {
 		return nil, nil
@@ -99,7 +99,7 @@ func splitRules(text string) ([]string, error) {
 	return items, nil
 }
 
-// parseNames parses a NameList. An error of parseNames completes the phrase "it must".
+// parseNames parses a NameList. The text of its error continues the phrase "it must ...".
 func parseNames(text string) (NameList, error) {
 	var names NameList
 	for part := range strings.SplitSeq(text, ",") {
@@ -115,7 +115,7 @@ func parseNames(text string) (NameList, error) {
 	return names, nil
 }
 
-// parsePaths parses a PathList. An error of parsePaths completes the phrase "it must".
+// parsePaths parses a PathList. The text of its error continues the phrase "it must ...".
 func parsePaths(text string) (PathList, error) {
 	var paths PathList
 	for part := range strings.SplitSeq(text, ",") {
@@ -145,6 +145,6 @@ func toolOf(rule string) string {
 	return tool
 }
 
-// fromServer reports whether a tool comes from an MCP server. A rule may name such a tool even if the tool is not in
+// fromServer reports whether a tool comes from an MCP server. A rule can name such a tool even if the tool is not in
 // the setting TOOLS.
 func fromServer(tool string) bool { return strings.HasPrefix(tool, "mcp__") }

@@ -15,8 +15,8 @@ type Account struct {
 
 const agentUser = "AGENT_USER"
 
-// resolveAccount looks up the user that agents run as. It does not check whether this program may start processes as
-// that user. A starter that only reads chains needs no such right.
+// resolveAccount looks up the user that agents run as. It does not check whether this process has the right to start
+// processes as that user. A starter command that only reads chains does not need this right.
 func resolveAccount(c *Claude, p *problems) {
 	if c.AgentUser == "" {
 		return

@@ -20,7 +20,7 @@ type Setting struct {
 	Default string `json:"default"`
 	// Meaning describes the setting's effect and its allowed values.
 	Meaning string `json:"meaning"`
-	// Secret reports whether the value may contain credentials. Value is then masked, unless it is the plain URL of a
+	// Secret reports whether the value can contain credentials. If so, Value is masked, unless it is the plain URL of a
 	// database file.
 	Secret bool `json:"secret"`
 	// FromEnv reports whether the environment sets the variable.
@@ -31,8 +31,8 @@ type Setting struct {
 // secret variables are never shown.
 const databaseVariable = Prefix + "DATABASE_URL"
 
-// secretVariables lists the variables whose values may contain credentials. A test compares this list with the tag
-// secret of the fields.
+// secretVariables lists the variables whose values can contain credentials. A test compares this list with the settings
+// that have the tag secret.
 var secretVariables = []string{databaseVariable, Prefix + "NOTIFY_URLS"}
 
 // Settings returns all settings of c in the order of declaration.
@@ -69,7 +69,7 @@ type leaf struct {
 }
 
 // leaves returns the fields of cfg that hold settings, in the order of declaration. It interprets the tags in the same
-// way as the env package. A test compares the variables that both find.
+// way as the env package. A test checks that leaves and the env package find the same variables.
 func leaves(cfg Config) []leaf {
 	var found []leaf
 	var walk func(value reflect.Value, prefix, group string)
@@ -128,8 +128,8 @@ func format(value reflect.Value) string {
 	}
 }
 
-// mask returns the database URL if it is the plain URL of a file. Any other URL may contain credentials, so mask
-// replaces it.
+// mask returns the database URL if it is the plain URL of a file. Any other URL can contain credentials, so mask
+// returns a placeholder instead.
 func mask(state State) string {
 	if state.DatabaseFile() == "" {
 		return "(not shown)"

@@ -8,16 +8,18 @@ import (
 	"strings"
 )
 
-// Kubernetes sets variables in every pod, with the addresses of all Services in the pod's namespace. For a Service with
-// the name claudeops or claudeops-something, the names of these variables begin with CLAUDEOPS_. serviceLink matches
-// the rest of such a name. serviceValue matches the value of the variable NAME_PORT.
+// These patterns recognise variables that Kubernetes sets in every pod. Such variables hold the addresses of all
+// Services in the pod's namespace. For a Service called claudeops or claudeops-something, the names of these variables
+// begin with CLAUDEOPS_, like the names of settings. serviceLink matches the ends of these names. For each Service, one
+// name ends with only PORT, which does not show that Kubernetes has set the variable. So serviceValue matches the value
+// of this variable, such as tcp://10.0.0.1:80.
 var (
 	serviceLink  = regexp.MustCompile(`(^|_)(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 	serviceValue = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 )
 
 // reportUnknown records every variable in vars that looks like a setting of Claude Ops but is unknown. It never shows
-// the value of such a variable, because a misspelled name may belong to a secret.
+// the value of such a variable. Its name can be the misspelled name of a variable with a secret.
 func reportUnknown(vars map[string]string, known []string, p *problems) {
 	for _, variable := range slices.Sorted(maps.Keys(vars)) {
 		name, ours := ourName(variable)
@@ -34,8 +36,8 @@ func reportUnknown(vars map[string]string, known []string, p *problems) {
 	}
 }
 
-// ourName returns variable without our prefix; false if variable lacks the prefix. It also accepts two common
-// misspellings of the prefix: lower case, and CLAUDE_OPS_.
+// ourName returns the part of a variable's name after the prefix CLAUDEOPS_; false if the name lacks the prefix. It
+// also accepts two common misspellings of the prefix: lower case, and CLAUDE_OPS_.
 func ourName(variable string) (name string, ours bool) {
 	upper := strings.ToUpper(variable)
 	for _, prefix := range []string{Prefix, "CLAUDE_OPS_"} {
@@ -53,14 +55,14 @@ func isServiceLink(name, value string) bool {
 	return (name == "PORT" || strings.HasSuffix(name, "_PORT")) && serviceValue.MatchString(value)
 }
 
-// misnomers maps names that people expect to the real names. It contains only names for which nearest would find a
-// different setting.
+// misnomers maps the wrong names that people are likely to use for a setting to the right names. It contains only those
+// wrong names for which nearest would find a different setting.
 var misnomers = map[string]string{
 	Prefix + "TIER1_PROMPT": Prefix + "PROMPT",
 }
 
-// nearest returns the known name that is most similar to variable, which is probably a misspelling; "" if no known name is
-// similar.
+// nearest returns the name in known that is most similar to variable; "" if no name is similar. The caller passes an
+// unknown name, which is probably a misspelling.
 func nearest(variable string, known []string) string {
 	if meant, found := misnomers[variable]; found {
 		return meant

@@ -41,10 +41,11 @@ func (c Config) validate(p *problems) {
 
 const (
 	heartbeatInterval = "HEARTBEAT_INTERVAL"
-	// leastHeartbeat is the shortest interval between heartbeats. Temporal's answer to a heartbeat takes milliseconds.
+	// leastHeartbeat is the shortest permitted interval between heartbeats. Temporal needs only milliseconds to answer
+	// a heartbeat.
 	leastHeartbeat = time.Second
-	// longestHeartbeat is the longest interval between heartbeats. The answer to a heartbeat tells the agent's worker
-	// that the chain was cancelled.
+	// longestHeartbeat is the longest permitted interval between heartbeats. A worker learns only from the answer to a
+	// heartbeat that the agent's chain was cancelled.
 	longestHeartbeat = 10 * time.Second
 )
 
@@ -58,7 +59,7 @@ const (
 const maxVersionName = 200
 
 // validateVersion checks the names of the worker's deployment and build. Temporal reserves some characters for its own
-// names.
+// use.
 func (w Worker) validateVersion(p *problems) {
 	valid := func(name string) bool {
 		return isWord(name) && len(name) <= maxVersionName && !strings.HasPrefix(name, "__")
@@ -73,7 +74,8 @@ func (w Worker) validateVersion(p *problems) {
 	}
 }
 
-// shortestRetention is longer than the time for which resolved incidents are remembered.
+// shortestRetention is the minimum of RETENTION, unless RETENTION is 0. It is longer than the time for which resolved
+// incidents are remembered.
 const shortestRetention = escalation.IncidentMemory + 24*time.Hour
 
 func (c Config) validateRetention(p *problems) {
@@ -104,7 +106,7 @@ func (c Config) validateClaude(p *problems) {
 }
 
 // validatePlaces checks the directories that the operator has chosen for agents. Agents can read their working
-// directory and, from Tier 2 on, write to it. So none of Claude Ops' own files may be in these directories.
+// directory and, from Tier 2 on, write to it. So these directories must contain none of Claude Ops' own files.
 func (c Config) validatePlaces(p *problems) {
 	const exist = "be an existing directory"
 	if c.Claude.Login {
@@ -166,8 +168,9 @@ func (t Tier) validate(prefix string, firstByte time.Duration, p *problems) {
 	t.validateTools(prefix, p)
 }
 
-// refusedTools lists tools that no agent may have. Each agent must remain one process with one record and one cost.
-// With one of these tools, an agent could start another agent, or leave work that continues after the agent's end.
+// refusedTools lists tools that no agent is permitted to use. Each agent must remain one process with one record and
+// one cost. With one of these tools, an agent could start another agent, or leave work that continues after the agent's
+// end.
 var refusedTools = []string{
 	"Agent", "Task", // start other agents
 	"ListAgents", "SendMessage", // talk to other sessions, whatever their tier

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// NewConverter returns the data converter for clients and workers. If there are keys, it encrypts with the first key. The
-// inner codecs get the payloads before they are encrypted and after they are decrypted.
+// NewConverter returns the data converter for clients and workers. If keys is not nil, the converter encrypts with the first
+// key. The inner codecs process the payloads before encryption and after decryption.
 func NewConverter(keys *Keys, inner ...converter.PayloadCodec) converter.DataConverter {
 	codecs := append([]converter.PayloadCodec{NewCodec(keys)}, inner...)
 	return dataConverter{converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), codecs...)}
@@ -75,7 +75,7 @@ func (f failureConverter) ErrorToFailure(err error) *failurepb.Failure {
 	if failure == nil {
 		return nil
 	}
-	changed := proto.CloneOf(failure) // a decoded error returns the failure from which it was decoded, which must not change
+	changed := proto.CloneOf(failure) // if err was decoded, failure is the decoded one, which must not change
 	for part := changed; part != nil; part = part.GetCause() {
 		if part.GetEncodedAttributes() != nil {
 			continue

@@ -20,23 +20,24 @@ const (
 	maxBody = 8 << 20
 	// maxRequests limits the number of concurrent requests.
 	maxRequests = 16
-	// visit is the lifetime of the cookie that a browser gets from the link.
+	// visit is the lifetime of the cookie that a browser gets when it opens the link of LinkTo.
 	visit = 12 * time.Hour
 
 	loginPath  = "/login"
 	cookieName = "claudeops-codec"
 )
 
-// Endpoint is a remote codec for Temporal's Web UI and for the program temporal. It encrypts and decrypts payloads over HTTP.
+// Endpoint is a remote codec for Temporal's Web UI and for Temporal's command-line program, temporal. It encrypts and decrypts
+// payloads over HTTP.
 type Endpoint struct {
 	Keys *Keys
 	// Token is the secret that each caller must send, either in the header Authorization: Bearer TOKEN, or with the cookie
 	// from the link of LinkTo.
 	Token string
-	// Origin is the origin of the Web UI whose pages may call the endpoint, such as https://temporal.example.org. If Origin is
-	// empty, no page may call the endpoint.
+	// Origin is the origin of the Web UI whose pages are permitted to call the endpoint, such as https://temporal.example.org.
+	// If Origin is empty, no page is permitted to call the endpoint.
 	Origin string
-	// Secure reports that browsers reach the endpoint by https. The cookie then is for https only.
+	// Secure reports whether browsers reach the endpoint by https. If so, the cookie is for https only.
 	Secure bool
 }
 
@@ -72,7 +73,7 @@ func (e Endpoint) Handler() http.Handler {
 	return mux
 }
 
-// preflight answers the question of a browser whether a page may call the endpoint.
+// preflight answers the request with which a browser asks whether a page is permitted to call the endpoint.
 func (e Endpoint) preflight(w http.ResponseWriter, r *http.Request) {
 	if !e.allowOrigin(w, r) {
 		return
@@ -83,7 +84,7 @@ func (e Endpoint) preflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// admits reports whether a request may use the keys. If the request may not, admits answers it with an error.
+// admits reports whether a request is permitted to use the keys. If it is not, admits responds to the request with an error.
 func (e Endpoint) admits(w http.ResponseWriter, r *http.Request) bool {
 	if !e.allowOrigin(w, r) {
 		return false
@@ -125,7 +126,7 @@ func (e Endpoint) isToken(given string) bool {
 	return e.Token != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// login sets the cookie for a browser that has opened the link.
+// login sets the cookie for a browser that has opened the link of LinkTo.
 func (e Endpoint) login(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -159,8 +160,8 @@ func (e Endpoint) sign(until string) string {
 	return hex.EncodeToString(signer.Sum(nil))
 }
 
-// knownOnly is a codec that returns payloads with an unknown key unchanged. So a page with such a payload still shows the
-// other payloads, instead of an error.
+// knownOnly is a codec that returns payloads with an unknown key unchanged. Otherwise, one such payload would cause an error
+// for all payloads of a request, and a page of the Web UI would show none of them.
 type knownOnly struct{ Codec }
 
 // Decode implements converter.PayloadCodec.

@@ -73,7 +73,7 @@ func plainPathError(err error) error {
 	return err
 }
 
-// parseKeys parses content, the content of the file called name.
+// parseKeys parses the content of a file of keys. It stores name in the result as the name of the file.
 func parseKeys(name, content string) (*Keys, error) {
 	keys := &Keys{file: name}
 	number := 0
@@ -182,5 +182,5 @@ func (k *Keys) GoString() string { return k.String() }
 // Format implements fmt.Formatter, so that no verb shows a key.
 func (k *Keys) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, k.String()) }
 
-// MarshalText implements encoding.TextMarshaler without the keys.
+// MarshalText implements encoding.TextMarshaler. The text contains no key.
 func (k *Keys) MarshalText() ([]byte, error) { return []byte(k.String()), nil }

@@ -25,7 +25,7 @@ import (
 // Cluster is a PostgreSQL server with a directory of its own.
 type Cluster struct {
 	dir string
-	// commands is the standard input of keeper. Closing it ends the cluster.
+	// commands is the standard input of the script keeper. Closing commands ends the cluster.
 	commands io.WriteCloser
 	ended    chan struct{}
 }
@@ -48,13 +48,14 @@ end
 rm -rf "$dir"
 `
 
-// settings make a cluster fast. They turn off the syncs to disk, because nobody needs the data after a crash of the machine.
+// settings holds server options that make a cluster fast. They turn off the syncs to disk, because nobody needs the data after
+// a crash of the machine.
 var settings = []string{
 	"-c", "listen_addresses=", "-c", "fsync=off", "-c", "full_page_writes=off",
 	"-c", "max_connections=300", "-c", "shared_buffers=32MB", "-c", "autovacuum=off",
 }
 
-// Start starts a separate cluster. Use it for a test that stops the server.
+// Start starts a cluster for one test. Use it for a test that stops the server.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
 	cluster, err := start()
@@ -71,7 +72,8 @@ func (c *Cluster) end(t testing.TB) {
 	<-c.ended
 }
 
-// StartStandby starts a standby of the cluster. The SQL function pg_promote makes the standby a primary server.
+// StartStandby starts a standby server that replicates the cluster. The SQL function pg_promote makes the standby a primary
+// server.
 func (c *Cluster) StartStandby(t testing.TB) *Cluster {
 	t.Helper()
 	standby, err := startAs(func(bin, dir string) []string {
@@ -85,8 +87,8 @@ func (c *Cluster) StartStandby(t testing.TB) *Cluster {
 	return standby
 }
 
-// URL returns the URL of a database. If others are given, the driver connects to the first of these clusters that accepts
-// writes.
+// URL returns the URL of a database. If the argument others names further clusters, the URL contains all of them. The driver
+// then connects to the first cluster that accepts writes.
 func (c *Cluster) URL(database string, others ...*Cluster) string {
 	address := url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database}
 	values := url.Values{"host": {c.dir}}
@@ -156,8 +158,8 @@ func startAs(create func(bin, dir string) []string) (*Cluster, error) {
 	return c, nil
 }
 
-// begin creates the data directory with a command, and starts the keeper. PostgreSQL refuses to run as root. So if this
-// process runs as root, the command and the keeper run as account.
+// begin runs the command create, which creates the data directory, and starts the script keeper. PostgreSQL refuses to run as
+// root. So if this process runs as root, the command and the script run as account.
 func (c *Cluster) begin(bin string, create []string, account *syscall.Credential) error {
 	attributes := &syscall.SysProcAttr{Setpgid: true, Credential: account}
 	if account != nil {
@@ -183,7 +185,7 @@ func (c *Cluster) begin(bin string, create []string, account *syscall.Credential
 		return err
 	}
 	go func() {
-		_ = keep.Wait() // if the keeper fails, the tests notice that the server is gone
+		_ = keep.Wait() // if the script keeper fails, the tests notice that the server is gone
 		close(c.ended)
 	}()
 	return nil
@@ -211,8 +213,8 @@ func (c *Cluster) wait() error {
 	}
 }
 
-// binaries returns the directory with the programs of PostgreSQL. If several versions are installed and none is on PATH, it
-// returns the newest.
+// binaries returns the directory with the programs of PostgreSQL. If initdb is not on PATH, and several versions are installed,
+// it returns the directory of the newest.
 func binaries() (string, error) {
 	if found, err := exec.LookPath("initdb"); err == nil {
 		if found, err = filepath.EvalSymlinks(found); err == nil {

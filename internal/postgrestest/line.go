@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Line is a TCP proxy between a client and a database server. A test can interrupt the connections.
+// Line is a TCP proxy between a client and a database server. A test can interrupt the connections that pass through it.
 type Line struct {
 	listener net.Listener
 	// database is the URL of the database behind the line.
@@ -49,7 +49,7 @@ func (l *Line) URL() string {
 	return through.String()
 }
 
-// Cut closes all connections. Until Mend, it also closes every new connection at once.
+// Cut closes all connections. Until a call of Mend, the line also closes every new connection at once.
 func (l *Line) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,8 +60,8 @@ func (l *Line) Cut() {
 	clear(l.ends)
 }
 
-// Silence keeps all connections open, and drops their bytes until Mend. Mend closes these connections, because the dropped
-// bytes are lost.
+// Silence keeps all connections open, but drops their bytes until a call of Mend. Mend closes these connections, because the
+// dropped bytes are lost.
 func (l *Line) Silence() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +107,8 @@ func (l *Line) dial() (net.Conn, error) {
 	return new(net.Dialer).DialContext(context.Background(), "tcp", l.database.Host)
 }
 
-// add keeps both ends of a connection. If the line is closed, it closes them and returns false.
+// add records both ends of a connection, so that Cut and Mend can close them. If the line is cut, add closes both ends and
+// returns false.
 func (l *Line) add(ends ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

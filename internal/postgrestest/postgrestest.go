@@ -25,7 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// URLVariable is the name of an environment variable. Its value is the URL of a PostgreSQL server, with a user who may create
+// URLVariable is the name of an environment variable. Its value is the URL of a PostgreSQL server, with a user who can create
 // databases.
 const URLVariable = "CLAUDEOPS_TEST_POSTGRES_URL"
 
@@ -57,7 +57,7 @@ func Database(t testing.TB, encoding ...string) string {
 	name := fmt.Sprintf("claudeops_test_%d_%d", os.Getpid(), databases.Add(1))
 	text := cmp.Or(strings.Join(encoding, ""), "UTF8")
 	Exec(t, server, fmt.Sprintf("CREATE DATABASE %s ENCODING '%s' LOCALE 'C' TEMPLATE template0", name, text))
-	if os.Getenv(URLVariable) != "" { // without this variable, the database ends with the cluster of this process
+	if os.Getenv(URLVariable) != "" { // if this variable is unset, the database ends with the cluster of this process
 		t.Cleanup(func() { Exec(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
 	}
 	parsed, err := url.Parse(server)

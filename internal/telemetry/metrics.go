@@ -43,7 +43,7 @@ type Metrics struct {
 	models bounded
 }
 
-// NewMetrics returns metrics in a registry of their own. version is the version of this program.
+// NewMetrics returns metrics in a new registry. One metric shows version, the version of this program.
 func NewMetrics(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), models: bounded{limit: maxModels}}
 	m.defineSessions()
@@ -82,7 +82,7 @@ func (m *Metrics) defineWork() {
 }
 
 // defineRecords defines the metrics that a worker reads from Temporal and from the records once a minute. All workers report
-// the same values, so do not add these values up.
+// the same values, so do not add up the values of several workers.
 func (m *Metrics) defineRecords() {
 	m.openGates = gauge("open_gates", "Chains of the namespace that wait for a person.").WithLabelValues()
 	m.oldestGate = gauge("oldest_gate_age_seconds", "Age of the oldest open gate of the namespace; 0: none is open.").WithLabelValues()
@@ -103,8 +103,8 @@ func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
 }
 
-// prime sets the counters of all known label values to 0. Without the 0, the first event would create a series that begins
-// with 1, and Prometheus would see no increase.
+// prime sets the counters of all known label values to 0. Otherwise, the first event would create a series that begins with 1,
+// and Prometheus would see no increase.
 func (m *Metrics) prime() {
 	for _, outcome := range escalation.Outcomes() {
 		m.chains.WithLabelValues(string(outcome))
@@ -128,9 +128,10 @@ func (m *Metrics) prime() {
 	}
 }
 
-// Limits holds configured values. They are metrics, too, so that alerts can compare other metrics with them.
+// Limits holds configured values. SetLimits exports the limits among them as metrics, so that alerts can compare other metrics
+// with them.
 type Limits struct {
-	// Agents is the number of agents that the worker may run at the same time.
+	// Agents is the maximum number of agents that the worker runs at the same time.
 	Agents int
 	// DayBudgetUSD is the budget of all chains for one day in US dollars; 0 for no cap.
 	DayBudgetUSD float64
@@ -201,9 +202,9 @@ var resumeFailureReasons = []escalation.ContinuityReason{
 	escalation.ReasonResumeFailed, escalation.ReasonTranscriptLost, escalation.ReasonContextPressure, escalation.ReasonSessionIDMissing,
 }
 
-// resumeFailure returns the reason for which the session could not resume its conversation. If the session shows no such
-// failure, resumeFailure returns false. A failed attempt to resume has a status of its own. In the other cases, the session
-// started from a handoff.
+// resumeFailure returns the reason for which a session could not resume its conversation; false if there was no such failure.
+// If the resume failed or the transcript was lost, the status of the session gives the reason. Otherwise, only a session that
+// started from a handoff can have such a reason, in ContinuityReason.
 func resumeFailure(session escalation.Session) (escalation.ContinuityReason, bool) {
 	switch {
 	case session.Status == escalation.SessionResumeFailed:
@@ -240,7 +241,7 @@ const (
 )
 
 // refusalRules lists the values of the label "rule". The name of a rule for a single program can contain words of an agent. So
-// all these rules count as rulePolicy. The records contain their full names.
+// the label has the value rulePolicy for all these rules. The records contain their full names.
 var refusalRules = []string{
 	ruleNever, "cooldown", "default", "doors", "hosts", "private", "protected", "repository", "secrets", "unasked", "unclear", rulePolicy,
 }
@@ -262,7 +263,8 @@ const (
 	archiveRestore = "restore"
 )
 
-// ArchiveFailed counts a conversation that could not be saved to the archive (save), or restored from it.
+// ArchiveFailed counts a conversation that could not be saved to the archive or, if save is false, could not be restored from
+// it.
 func (m *Metrics) ArchiveFailed(save bool) {
 	if m == nil {
 		return
@@ -297,7 +299,7 @@ var storeOperations = []StoreOperation{
 	StoreCharge, StoreSweep, StoreObserve,
 }
 
-// StoreFailed counts an operation on the database of records, if it failed.
+// StoreFailed counts an operation on the database of records if err is not nil.
 func (m *Metrics) StoreFailed(operation StoreOperation, err error) {
 	if m != nil && err != nil {
 		m.storeErrors.WithLabelValues(string(operation)).Inc()
@@ -338,7 +340,7 @@ func (m *Metrics) Observe(o Observation) {
 	m.observed.Set(float64(o.At.UnixMilli()) / 1000)
 }
 
-// age returns the seconds from since to now; 0 if since is zero.
+// age returns the number of seconds that have passed at the time now since the time since; 0 if since is zero.
 func age(now, since time.Time) float64 {
 	if since.IsZero() {
 		return 0
@@ -348,7 +350,7 @@ func age(now, since time.Time) float64 {
 
 func tierLabel(tier escalation.Tier) string { return strconv.Itoa(int(tier)) }
 
-// maxModels limits the models in labels, because a person can name any model for a chain.
+// maxModels limits the number of different models in labels, because a person can name any model for a chain.
 const maxModels = 20
 
 // bounded limits the number of values of a label.
@@ -359,7 +361,8 @@ type bounded struct {
 	known map[string]bool
 }
 
-// label returns value. If value is new and the limit is reached, label returns "other".
+// label returns the text for value in a label. It returns "other" if value is new and the label already has its maximum number
+// of values. If not, it returns value.
 func (b *bounded) label(value string) string {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()

@@ -11,11 +11,11 @@ import (
 	"google.golang.org/grpc"
 )
 
-// pollPatience limits how long polls of a task queue may fail before the worker counts as not ready. Single failures are
+// pollPatience limits how long polls of a task queue can fail before the worker counts as not ready. Single failures are
 // normal, for example while the server restarts.
 const pollPatience = 10 * time.Second
 
-// polls records whether Temporal accepts a worker's polls for tasks. A poll without a task in the answer is a success, too.
+// polls records whether Temporal accepts a worker's polls for tasks. A poll that returns no task counts as a success, too.
 type polls struct {
 	mutex sync.Mutex
 	// failing maps a task queue to the time of the first failure since the queue's last success.

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// headerTimeout limits how long a client may take to send a request.
+	// headerTimeout limits how long a client can take to send the header of a request.
 	headerTimeout = 5 * time.Second
 	// readyTimeout limits how long the readiness check waits for Temporal and the database.
 	readyTimeout = 3 * time.Second
@@ -77,7 +77,8 @@ func pprofHandler(refuse func(net.Conn) error) http.Handler {
 // connKey is the key of a request's connection in its context.
 type connKey struct{}
 
-// serve serves handler at address until the caller calls stop. The result port is the port of the listener.
+// serve starts an HTTP server with the given address and handler. The server runs until the caller calls stop. The result port
+// is the port of the listener.
 func serve(ctx context.Context, address string, handler http.Handler, logger *slog.Logger) (port int, stop func() error, err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -17,17 +17,18 @@ import (
 
 // Options configure the telemetry of a process.
 type Options struct {
-	// MetricsAddress (host:port) serves metrics and health checks; empty for none.
+	// MetricsAddress is the address (host:port) at which the process serves metrics and health checks; empty for none.
 	MetricsAddress string
-	// PprofAddress (host:port) serves profiles; empty for none. It must be a loopback address.
+	// PprofAddress is the address (host:port) at which the process serves profiles; empty for none. It must be a loopback
+	// address.
 	PprofAddress string
-	// RefuseProfiles returns an error for a connection that may not read profiles. If RefuseProfiles is nil, every connection
-	// may read profiles.
+	// RefuseProfiles returns an error for a connection that is not permitted to read profiles. If RefuseProfiles is nil, every
+	// connection is permitted to read profiles.
 	RefuseProfiles func(net.Conn) error
-	// Environ ("NAME=value") has OpenTelemetry's own variables, which turn traces on. Environ must be the environment of this
-	// process, because OpenTelemetry reads its other settings from the environment.
+	// Environ holds environment variables of the form NAME=value. OpenTelemetry's own variables among them turn traces on.
+	// Environ must be the environment of this process, because OpenTelemetry reads its other settings directly from there.
 	Environ []string
-	// Service is the name of this program in traces, unless OTEL_SERVICE_NAME gives another.
+	// Service is the name of this program in traces. The variable OTEL_SERVICE_NAME can replace this name.
 	Service string
 	// Version is the version of this program.
 	Version string
@@ -46,7 +47,8 @@ type Telemetry struct {
 	stops   []func() error
 }
 
-// Start starts the parts that options configure, possibly none. The caller must close the result.
+// Start starts those parts of the telemetry that options configure. If options configure none, Start starts nothing. The caller
+// must close the result.
 func Start(ctx context.Context, options Options) (_ *Telemetry, err error) {
 	t := &Telemetry{logger: options.Logger}
 	defer func() {
@@ -76,7 +78,8 @@ func Start(ctx context.Context, options Options) (_ *Telemetry, err error) {
 	return t, nil
 }
 
-// listen serves handler at address. The argument name is the part of the setting CLAUDEOPS_<name>_ADDRESS, for errors.
+// listen starts an HTTP server with the given address and handler. The address comes from the setting CLAUDEOPS_<name>_ADDRESS,
+// which the error and the log mention.
 func (t *Telemetry) listen(ctx context.Context, name, address string, handler http.Handler) error {
 	port, stop, err := serve(ctx, address, handler, t.logger)
 	if err != nil {

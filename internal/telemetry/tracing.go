@@ -36,8 +36,9 @@ type tracing struct {
 // ErrTracing means that a variable of OpenTelemetry has an invalid value.
 var ErrTracing = errors.New("the tracing settings of OpenTelemetry")
 
-// wantsTraces reports whether environ ("NAME=value") asks for traces. Without an endpoint, this program sends no traces. By
-// the specification, it would send them to a receiver on localhost.
+// wantsTraces reports whether the variables in environ (NAME=value) turn traces on. Without an endpoint in environ, this
+// program sends no traces. This differs from OpenTelemetry's specification, by which it would send them to a receiver on
+// localhost.
 func wantsTraces(environ []string) bool {
 	if strings.EqualFold(variable(environ, "OTEL_SDK_DISABLED"), "true") || variable(environ, "OTEL_TRACES_EXPORTER") == "none" {
 		return false
@@ -149,7 +150,7 @@ type SessionTrace struct {
 	// ctx contains the span of the run. The spans of tool calls are children of this span.
 	ctx  context.Context
 	span trace.Span
-	// calls holds the spans of running calls, by the number of the call. ended holds the numbers of ended calls.
+	// calls maps the numbers of running tool calls to their spans. ended contains the numbers of ended tool calls.
 	calls map[int]trace.Span
 	ended map[int]bool
 }
@@ -204,7 +205,7 @@ type SessionEnd struct {
 	Err     error
 }
 
-// End ends the span of the run. It also ends the spans of calls without a result, with the status of an error.
+// End ends the span of the run. It also ends the spans of tool calls without a result, and marks these spans as errors.
 func (s *SessionTrace) End(end SessionEnd) {
 	if s == nil {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 )
 
-// checkCompose checks the file at path. It also checks the file together with each override in the same directory
-// (compose.NAME.yaml).
+// checkCompose checks a Compose file. It also checks the file together with each override (compose.NAME.yaml) in the same
+// directory.
 func checkCompose(ctx context.Context, path string) (found []string, err error) {
 	overrides, err := filepath.Glob(filepath.Join(filepath.Dir(path), "compose.*.yaml"))
 	if err != nil {
@@ -53,7 +53,7 @@ func checkProject(ctx context.Context, paths ...string) (found []string, err err
 	return found, nil
 }
 
-// loadCompose loads the files in the same way as `docker compose config`. Each file overrides the files before it. No
+// loadCompose loads Compose files in the same way as `docker compose config`. Each file overrides the files before it. No
 // environment variable is set.
 func loadCompose(ctx context.Context, paths []string) (*types.Project, error) {
 	details := types.ConfigDetails{Environment: types.Mapping{}}
@@ -133,7 +133,7 @@ func secretName(name string) bool {
 	})
 }
 
-// checkBuild reports a missing Dockerfile, and a missing target in the Dockerfile.
+// checkBuild reports whether the Dockerfile of a build is missing, or does not contain the target stage of the build.
 func checkBuild(build *types.BuildConfig) []string {
 	if build == nil {
 		return nil

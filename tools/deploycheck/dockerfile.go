@@ -14,7 +14,7 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 )
 
-// dockerfile is a parsed Dockerfile. Its build context is the parent of its directory.
+// dockerfile is a parsed Dockerfile. Its build context is the directory above the directory that contains the Dockerfile.
 type dockerfile struct {
 	context string
 	args    map[string]string
@@ -103,14 +103,15 @@ func (d *dockerfile) checkStage(stage instructions.Stage) {
 	}
 }
 
-// checkJSON reports a command that runs in a shell. The shell would receive the signals instead of the program.
+// checkJSON reports a command that runs in a shell, because the shell would receive the signals instead of the program.
 func (d *dockerfile) checkJSON(command instructions.Command, line instructions.ShellDependantCmdLine) {
 	if line.PrependShell {
 		d.report(command.Location(), "%s: write it as JSON, so that no shell takes the signals", command.Name())
 	}
 }
 
-// checkCopy reports missing sources. A source is a stage or a file in the build context.
+// checkCopy reports missing sources of a COPY command. With --from, the source must be a stage above. Without it, the sources
+// must be files in the build context.
 func (d *dockerfile) checkCopy(command *instructions.CopyCommand) {
 	if command.From != "" {
 		if _, known := d.stages[command.From]; !known {
@@ -138,7 +139,7 @@ func (d *dockerfile) checkRun(command *instructions.RunCommand) {
 	}
 }
 
-// checkResults checks the users of the resulting images. These are the stages that no other stage uses.
+// checkResults checks the users of the resulting images. A stage becomes a resulting image if no other stage uses it.
 func (d *dockerfile) checkResults(stages []instructions.Stage) {
 	var used []string
 	for _, stage := range stages {

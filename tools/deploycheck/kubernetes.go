@@ -63,7 +63,8 @@ func build(directory string) ([]map[string]any, error) {
 // (CLAUDEOPS_STOP_GRACE), and their last reports take 10 s. The remaining 10 s are a reserve.
 const drainMargin = 30 * time.Second
 
-// checkWorker returns the problems of the worker's Deployment. It also checks whether other objects match the Deployment.
+// checkWorker returns the problems of the worker's Deployment. It also checks that each PodDisruptionBudget and each
+// NetworkPolicy selects the worker's pods.
 func checkWorker(objects []map[string]any) []string {
 	deployment := find(objects, "Deployment")
 	if deployment == nil {

@@ -58,7 +58,8 @@ type grafanaDashboards struct {
 	} `json:"providers"`
 }
 
-// checkPrometheus checks a configuration of Prometheus. Unknown fields are errors. The alert rules need the name of the job.
+// checkPrometheus checks a configuration of Prometheus. Unknown fields are errors. The first job must have the name that the
+// alert rules use.
 func checkPrometheus(path string) (found []string, err error) {
 	var config prometheusConfig
 	if err := decodeStrictly(path, &config); err != nil {

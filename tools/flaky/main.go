@@ -72,8 +72,8 @@ type history struct {
 	passed       bool // after it failed
 }
 
-// read returns the flaky tests in the order of their first lines. If a flaky test has flaky subtests, only the
-// innermost subtests are listed.
+// read returns the flaky tests in the order in which their names first occur. If a flaky test has flaky subtests, read lists
+// only the innermost of these subtests.
 func read(from io.Reader) ([]flake, error) {
 	tests := map[string]*history{}
 	var order []string

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// takeGrace is the time after which an attempt whose start time has passed counts as waiting for a free worker. A free
-// worker takes an attempt much sooner.
+// takeGrace is the time after which a scheduled attempt counts as waiting for a free worker. A free worker takes an
+// attempt much sooner.
 const takeGrace = 2 * time.Second
 
 // Attempt is the current attempt at the running session, as Temporal reports it.
@@ -28,9 +28,9 @@ type Attempt struct {
 	Number int
 	// StartsAt is the time at which an attempt in the state AttemptScheduled starts.
 	StartsAt time.Time
-	// Queue is the task queue whose workers may take the attempt.
+	// Queue is the task queue whose workers can take the attempt.
 	Queue string
-	// Failure says why the previous attempt ended; empty if there was no previous attempt. It may contain an agent's
+	// Failure says why the previous attempt ended; empty if there was no previous attempt. It can contain an agent's
 	// words.
 	Failure string
 }
@@ -46,8 +46,8 @@ const (
 	AttemptPaused    AttemptState = "paused"    // somebody has paused the attempt in Temporal
 )
 
-// AttemptAt returns the current attempt at the chain's running session, and the last heartbeat of that session. Each
-// result is nil if it does not exist, or if Temporal cannot report it now.
+// AttemptAt returns the current attempt at the chain's running session, and the last heartbeat of that session. Each of
+// the two is nil if it does not exist, or if Temporal cannot report it now.
 func AttemptAt(ctx context.Context, c console.Connection, id string, chain escalation.Chain) (*Attempt, *activities.TierProgress) {
 	running := chain.Last()
 	if running == nil || running.Status != escalation.SessionRunning {

@@ -28,8 +28,8 @@ const (
 	// remoteInterval is the time between two queries to any other server. Temporal Cloud bills each query, and
 	// heartbeats come every 10 seconds there.
 	remoteInterval = 5 * time.Second
-	// notifyGrace limits the wait for the notifications of a chain whose outcome is known. A working notification
-	// service needs less. A service that is down may keep the chain open for an hour.
+	// notifyGrace limits how long Follow waits for the notifications of a chain whose outcome is known. A working
+	// notification service needs less time. A service that is down can keep the chain open for an hour.
 	notifyGrace = 5 * time.Second
 	// MaxQueries limits the number of concurrent queries, because each query occupies a worker.
 	MaxQueries = 8
@@ -51,18 +51,20 @@ type Follower struct {
 // Snapshot is a chain at one moment.
 type Snapshot struct {
 	Chain escalation.Chain
-	// Live reports that the chain's workflow has answered. A live chain without an outcome is running.
+	// Live reports whether Chain is an answer of the chain's workflow to a query. If so, and if Chain has no outcome,
+	// the chain is running.
 	Live bool
 	// Attempt is the current attempt at the running session; nil if unknown.
 	Attempt *Attempt
 	// Progress is the last heartbeat of the running session; nil if unknown.
 	Progress *activities.TierProgress
-	// Issues maps the IDs of issues' chains that have not ended to these chains.
+	// Issues holds the chains of the issues that have not ended, by the ID of the chain. It omits chains that did not
+	// answer.
 	Issues map[string]escalation.Chain
 	// Calls holds the decisions on calls of the chain's agents; nil if nobody has looked them up, or if this host
 	// cannot read the records.
 	Calls []escalation.CallDecision
-	// Notifying reports that the outcome is known, and that the chain waits only for slow notifications.
+	// Notifying reports whether the chain waits only for slow notifications. Its outcome is then known.
 	Notifying bool
 }
 
@@ -79,9 +81,9 @@ func (s Snapshot) SpentUSD() float64 {
 
 // Observer receives the snapshots of a Follower. All calls come from one goroutine.
 type Observer interface {
-	// Saw is called after every query, even if nothing has changed.
+	// Saw is called after every query that was answered, even if nothing has changed.
 	Saw(now Snapshot)
-	// SawNobody is called at a followInterval instead of Saw if no worker or no server answers.
+	// SawNobody is called instead of Saw after a query without an answer, for example because no worker runs.
 	SawNobody()
 }
 
@@ -102,7 +104,7 @@ func (f Follower) Follow(ctx context.Context, observer Observer) (escalation.Cha
 	ended := make(chan error, 1)
 	var chain escalation.Chain
 	go func() { ended <- f.Run.Get(ctx, &chain) }()
-	var concluded time.Time // the time since which the chain waits only for notifications; zero before
+	var concluded time.Time // since when the chain waits only for notifications; zero if it waits for more
 	ticker := time.NewTicker(f.interval())
 	defer ticker.Stop()
 	for {
@@ -156,8 +158,8 @@ func isRefusal(err error) bool {
 	return ok && refused.Type() == workflows.ErrorTypeInput
 }
 
-// look queries the chain, and reports and returns a snapshot. If nobody answers, look returns false. It queries the
-// latest run, because a chain with a long history continues in a new run.
+// look queries the chain, passes a snapshot of it to observer, and returns the snapshot. If nobody answers, look
+// returns false. It queries the latest run, because a chain with a long history continues in a new run.
 func (f Follower) look(ctx context.Context, observer Observer) (Snapshot, bool) {
 	ctx, cancel := context.WithTimeout(ctx, f.Patience)
 	defer cancel()

@@ -23,8 +23,8 @@ const answerTimeout = 30 * time.Second
 // ErrNoGate is the error for a chain that does not wait for a person.
 var ErrNoGate = errors.New("it does not wait at a gate; `starter gate` lists the chains that do")
 
-// QueryGate returns the open gate of a chain. It waits for the chain's reply at most for the time patience. If the ID
-// is unknown, the error is ErrNoSuchChain. If no gate is open, the error is ErrNoGate.
+// QueryGate returns the open gate of a chain. The argument patience limits how long it waits for the chain's answer. If
+// the ID is unknown, the error is ErrNoSuchChain. If no gate is open, the error is ErrNoGate.
 func QueryGate(ctx context.Context, c client.Client, patience time.Duration, id string) (*escalation.Gate, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

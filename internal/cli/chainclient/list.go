@@ -35,7 +35,8 @@ func Quote(value string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 }
 
-// RunningQuery returns a list filter for the chains and cycles that run and match filter; "" matches all.
+// RunningQuery returns a list filter for the running chains and cycles that also match filter. If filter is empty, it
+// matches all of them.
 func RunningQuery(filter string) string {
 	query := fmt.Sprintf("WorkflowType IN (%s, %s) AND ExecutionStatus = 'Running'",
 		Quote(workflows.ChainWorkflow), Quote(workflows.CycleWorkflow))
@@ -45,7 +46,7 @@ func RunningQuery(filter string) string {
 	return query
 }
 
-// List returns the chains that match query, a list filter of Temporal. It returns at most the number limit of chains.
+// List returns the chains that match query, which is a list filter of Temporal. It returns no more chains than limit.
 func List(ctx context.Context, c console.Connection, query string, limit int) ([]Row, error) {
 	rows := []Row{} // an empty list is [] in JSON
 	var page []byte

@@ -20,7 +20,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// ErrNoSuchChain is the error for an ID that is unknown both to Temporal and in the records.
+// ErrNoSuchChain is the error for an ID that exists neither in Temporal nor in the records.
 var ErrNoSuchChain = errors.New("no such chain")
 
 // Query asks the workflow of a chain for the chain's state.
@@ -57,8 +57,8 @@ func IsUnanswered(err error) bool {
 	return late || errors.Is(err, context.DeadlineExceeded)
 }
 
-// ExplainQueryError explains why a query failed. There are three explanations: there is no such chain, the chain failed
-// before it could answer, or no worker answered within the time patience.
+// ExplainQueryError explains why a query failed. It distinguishes three reasons: there is no such chain, the chain
+// failed before it could answer, or no worker answered in time. The argument patience is the time limit of the query.
 func ExplainQueryError(ctx context.Context, c client.Client, patience time.Duration, id string, err error) error {
 	_, refused := errors.AsType[*serviceerror.QueryFailed](err)
 	if !refused && !IsUnanswered(err) {
@@ -80,8 +80,8 @@ func ExplainQueryError(ctx context.Context, c client.Client, patience time.Durat
 	}
 }
 
-// undecodable is the beginning of the SDK's message for a workflow input that cannot be decoded. The rest of the
-// message is undecoded, the reason, and the name of the workflow.
+// undecodable is the beginning of the SDK's message for a workflow input that cannot be decoded. After it, the message
+// contains the text undecoded, the reason, and the name of the workflow.
 const (
 	undecodable = "unable to decode the workflow function input payload"
 	undecoded   = "unable to decode: "

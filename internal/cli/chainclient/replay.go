@@ -13,13 +13,13 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// ErrNoHistory means that Temporal has deleted the history of the run.
+// ErrNoHistory means that Temporal has deleted the history of a run.
 var ErrNoHistory = errors.New("its history is deleted")
 
-// ReadError means that the history could not be read. So it is unknown whether a replay would succeed.
+// ReadError means that the history of a run could not be read. So it is unknown whether a replay would succeed.
 type ReadError struct{ Err error }
 
-// Error returns the text of Temporal's error, with an introduction.
+// Error returns a phrase that contains the text of Temporal's error.
 func (e *ReadError) Error() string { return "its history cannot be read: " + e.Err.Error() }
 
 // Unwrap returns Err.

@@ -15,7 +15,7 @@ import (
 )
 
 // follow prints the progress of a chain until the chain has ended, and returns the chain. It does not wait for slow
-// notifications. If ctx ends first, the chain continues without follow.
+// notifications. If ctx ends first, follow says that the chain continues, and returns the error of ctx.
 func (a *app) follow(ctx context.Context, c console.Connection, run client.WorkflowRun) (escalation.Chain, error) {
 	follower := chainclient.Follower{Client: c, Converter: c.Converter, Local: c.Local, Run: run, Patience: a.Patience}
 	chain, err := follower.Follow(ctx, chainview.NewPrinter(a.Console))
@@ -31,7 +31,7 @@ func (a *app) sayGoesOn(id string) {
 		console.PrintableID(id), console.LookCommand(id), console.EndCommand(id))
 }
 
-// printEnded prints an ended chain. If err is not nil, printEnded returns err. If err is nil, it returns the error for
+// printEnded returns err if it is not nil. If it is nil, printEnded prints the ended chain, and returns the error for
 // the chain's outcome (see errorOf).
 func (a *app) printEnded(chain escalation.Chain, err error) error {
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// listFilter selects chains. An empty field selects chains with any value.
+// listFilter selects the chains that match all its fields. An empty field matches every chain.
 type listFilter struct {
 	running bool
 	outcome string

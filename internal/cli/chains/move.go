@@ -106,8 +106,8 @@ func (a *app) move(ctx context.Context, ids []string, m moving) error {
 	return nil
 }
 
-// target returns the version to which chains are moved. The result replays reports whether the target is the version of this
-// program. Only then can this program check, by a replay, that the target can continue a chain.
+// target returns the version to which chains are moved. The result replays reports whether this is the version of this program.
+// Only for its own version can this program check, by a replay, that the version can continue a chain.
 func (m moving) target(settings config.Worker) (target worker.WorkerDeploymentVersion, replays bool, err error) {
 	if settings.Deployment == "" {
 		return target, false, fmt.Errorf("without %sDEPLOYMENT workers have no versions; set it as the workers do", config.Prefix)
@@ -119,7 +119,7 @@ func (m moving) target(settings config.Worker) (target worker.WorkerDeploymentVe
 	return worker.WorkerDeploymentVersion{DeploymentName: settings.Deployment, BuildID: m.to}, false, nil
 }
 
-// chainsOf returns the IDs of running chains of a version, at most the number limit of IDs.
+// chainsOf returns the IDs of running chains of a version. It returns no more IDs than limit.
 func chainsOf(ctx context.Context, c console.Connection, version worker.WorkerDeploymentVersion, limit int) ([]string, error) {
 	rows, err := chainclient.List(ctx, c, chainclient.RunningQuery(
 		"TemporalWorkerDeploymentVersion = "+chainclient.Quote(version.DeploymentName+":"+version.BuildID)), limit)
@@ -130,7 +130,8 @@ func chainsOf(ctx context.Context, c console.Connection, version worker.WorkerDe
 	return ids, err
 }
 
-// moveChain moves one chain and returns the ID of its run. If replays is set, it first replays the history of the chain.
+// moveChain moves one chain and returns the ID of its run. If replays is true, moveChain first replays the history of the
+// chain, and moves the chain only if the replay succeeds.
 func moveChain(
 	ctx context.Context, c console.Connection, id string, target worker.WorkerDeploymentVersion, replays bool,
 ) (runID string, err error) {

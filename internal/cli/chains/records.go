@@ -44,7 +44,7 @@ func recordedCalls(ctx context.Context, cfg config.Config, namespace store.Names
 	return calls
 }
 
-// callsOf returns the decisions on the calls of the given sessions, which may belong to several chains.
+// callsOf returns the decisions on the calls of the given sessions, which can belong to several chains.
 func callsOf(ctx context.Context, records *store.Store, sessions []escalation.Session) ([]escalation.CallDecision, error) {
 	calls := []escalation.CallDecision{}
 	var chains []string
@@ -102,8 +102,9 @@ func recordedChain(ctx context.Context, cfg config.Config, namespace store.Names
 	return chain, err
 }
 
-// recordedIn returns the namespace to use for a chain that Temporal does not know. If own has no ID, or has records of
-// the chain, recordedIn returns own. If not, it returns the namespace of the latest session whose chain has this ID.
+// recordedIn returns the namespace whose records describe a chain that Temporal does not know. This is own if own has
+// no ID or has records of the chain, or if no namespace has records of the chain. Otherwise, it is the namespace of the
+// latest session whose chain has this ID.
 func recordedIn(ctx context.Context, cfg config.Config, own store.Namespace, id string) (_ store.Namespace, err error) {
 	if own.ID == "" {
 		return own, nil

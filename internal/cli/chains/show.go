@@ -77,8 +77,8 @@ func (a *app) show(ctx context.Context, id string, everyCall bool) error {
 	})
 }
 
-// recorded reads a chain that Temporal does not know from the records. It returns the chain and its namespace, which
-// may differ from own.
+// recorded reads a chain from the records. It is for chains that Temporal does not know. It returns the chain and its
+// namespace, which can differ from own.
 func (a *app) recorded(
 	ctx context.Context, cfg config.Config, own store.Namespace, id string,
 ) (namespace store.Namespace, chain escalation.Chain, err error) {

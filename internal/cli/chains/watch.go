@@ -54,7 +54,7 @@ func (a *app) watch(ctx context.Context, id, actor string) error {
 	return a.printEnded(chain, err)
 }
 
-// errLeft is the error if the person closes the screen before the chain has ended.
+// errLeft means that the person has closed the screen before the chain has ended.
 var errLeft = errors.New("left")
 
 // watchOn shows the chain on a terminal until the chain has ended or the person closes the screen.

@@ -12,7 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Messages to the screen, in addition to chainclient.Snapshot and the messages of the terminal.
+// These are the messages that the screen receives, in addition to chainclient.Snapshot and the messages of the
+// terminal.
 type (
 	// nobodyMsg says that no worker answers queries.
 	nobodyMsg struct{}
@@ -42,7 +43,8 @@ type watchModel struct {
 	away bool
 	// form asks for the answer to the open gate; nil if no gate is open, or if the person has answered the open gate.
 	form *gates.Form
-	// answered is the ID of the gate that was answered last. An older snapshot may still show this gate as open.
+	// answered is the ID of the gate that was answered last. A snapshot from before the answer can still show this gate
+	// as open.
 	answered string
 	// note describes the result of the last answer.
 	note  string
@@ -81,7 +83,7 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, cmd
 }
 
-// attend opens the form for a new gate. If a gate was closed elsewhere, attend closes the form of that gate.
+// attend opens the form for a new gate. If the form's gate was closed elsewhere, attend closes the form.
 func (m *watchModel) attend(chain escalation.Chain) tea.Cmd {
 	gate := chain.OpenGate()
 	switch {

@@ -131,7 +131,7 @@ func (m *watchModel) issue(issue escalation.IssueChain) []string {
 	return lines
 }
 
-// events returns an empty line and the latest events, in at most room lines.
+// events returns an empty line and the latest events, one on each line. It returns no more lines than room.
 func (m *watchModel) events(room int) []string {
 	events := m.now.Chain.Events
 	if room < 2 || len(events) == 0 {

@@ -41,8 +41,8 @@ var Noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 // Clock returns Noon.
 func Clock() time.Time { return Noon }
 
-// Conversation returns the conversation id for a number. The id is always the same, so that the output of tests does
-// not change.
+// Conversation returns a conversation ID for a number. The same number always gives the same ID, so that the output of
+// tests does not change.
 func Conversation(number byte) string { return uuid.UUID{15: number}.String() }
 
 // Observed returns an ended session of tier 1.

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxDenied limits how many denied calls a tree lists for one session. An agent may repeat a denied call for hours.
+	// maxDenied limits how many denied calls a tree lists for one session. An agent can repeat a denied call for hours.
 	maxDenied = 20
 	// maxSubject limits how much of a call's subject a tree shows, in characters.
 	maxSubject = 100

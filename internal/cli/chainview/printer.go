@@ -14,14 +14,13 @@ import (
 type Printer struct {
 	console *console.Console
 
-	// lastEvent is the key of the event that was printed last. An index would not do, because a chain that has run for
-	// very long drops its oldest events.
+	// lastEvent is the key of the event that was printed last. The index of this event can change, because a chain that
+	// has run for very long drops its oldest events.
 	lastEvent string
-	// session and call identify the tool call that was printed last: the conversation, and the number of the call in
-	// it.
+	// session is the ID of the conversation whose tool call was printed last. call is the number of this tool call.
 	session string
 	call    int
-	// lastStatus is the status that was printed last. lastEnded is the attempt whose end was printed last.
+	// lastStatus is the status that was printed last. lastEnded identifies the attempt whose end was printed last.
 	lastStatus, lastEnded string
 	// gates holds the open gates that were printed, by the ID of the chain and the ID of the gate.
 	gates map[string]bool
@@ -35,8 +34,8 @@ func NewPrinter(c *console.Console) *Printer {
 	return &Printer{console: c, gates: make(map[string]bool)}
 }
 
-// SawNobody implements chainclient.Observer. It prints that no worker answers, but only once until a worker answers
-// again.
+// SawNobody implements chainclient.Observer. It prints that no worker answers. It prints this again only if a worker
+// has answered in the meantime.
 func (p *Printer) SawNobody() {
 	if !p.away {
 		p.console.Say("%s  no worker answers yet", p.now())

@@ -61,8 +61,8 @@ func WriteSnapshot(w io.Writer, clock console.Clock, now chainclient.Snapshot, l
 	}
 }
 
-// writeSessions draws a line for each session, with the calls of the session below. It returns the total duration of
-// the sessions.
+// writeSessions draws a line for each session. Below this line, it draws the calls of the session. It returns the total
+// duration of the sessions.
 func writeSessions(w io.Writer, clock console.Clock, now chainclient.Snapshot, listed ListedCalls) (total time.Duration) {
 	sessions := now.Chain.Sessions
 	var drawn bytes.Buffer
@@ -105,8 +105,8 @@ func EarlierOf(chain escalation.Chain) string {
 	return fmt.Sprintf("… %d earlier %s, %s: in the records", left.Sessions, noun, console.Dollars(left.CostUSD))
 }
 
-// writeGate writes why a gate was opened. The next line says who closed the gate and when. For an open gate, it has the
-// command that answers the gate.
+// writeGate writes a line that says why a gate was opened. If the gate is closed, the next line says who closed it and
+// when. If the gate is open, the next line has the command that answers it.
 func writeGate(w io.Writer, clock console.Clock, chainID string, gate escalation.Gate) {
 	_, _ = fmt.Fprintf(w, "    Gate %s  %s  %s\n", gate.ID, gate.Tier, ReasonOf(gate))
 	if gate.Answer != nil {

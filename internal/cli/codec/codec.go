@@ -1,5 +1,5 @@
-// Package codec holds the command `codec`. Temporal's Web UI and the program temporal use this command to decrypt what
-// Temporal stores.
+// Package codec holds the command `codec`. It runs an HTTP server that decrypts what Temporal stores. Temporal's Web UI
+// and Temporal's command-line program, temporal, can use this server.
 package codec
 
 import (
@@ -158,7 +158,7 @@ type serving struct {
 	Keys      []string `json:"keys"`
 }
 
-// tell prints the address. It prints the link with the token only on a terminal, because other output may be stored.
+// tell prints the address. It prints the link with the token only on a terminal, because other output can be stored.
 func (a *app) tell(s serving, endpoint encryption.Endpoint) error {
 	link := "in a terminal, `starter codec` prints a link for the browser of the Web UI"
 	if a.OnTerminal() {

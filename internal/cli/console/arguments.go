@@ -15,8 +15,8 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// OneArgument is the argument check for commands with one required argument. The error uses the name of the argument in
-// the command's usage.
+// OneArgument is the argument check for commands with one required argument. The error names the argument in the same
+// way as the command's usage.
 func OneArgument(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		_, name, _ := strings.Cut(cmd.Use, " ")

@@ -2,7 +2,8 @@ package console
 
 import "github.com/claudeops/claudeops/workflows"
 
-// maxChainID is the maximum length of a workflow ID, so that a printed command always contains the whole ID.
+// maxChainID limits the length of a printed chain ID. It is the maximum length of a workflow ID, so that a printed
+// command always contains the whole ID.
 const maxChainID = 1_000
 
 // PrintableID returns a chain's ID in a form that is safe for a terminal.

@@ -30,7 +30,7 @@ type Console struct {
 	Patience time.Duration
 	Output   Format
 
-	// masks holds the result of the method masking; nil before the first call.
+	// masks holds the result of the method called masking; nil before the first call of this method.
 	masks *masking
 	// telemetry traces the calls to Temporal; nil before Connect.
 	telemetry *telemetry.Telemetry
@@ -41,11 +41,11 @@ type Connection struct {
 	client.Client
 
 	Namespace string
-	// Converter decodes payloads that the client returns in the form in which Temporal stores them.
+	// Converter decodes payloads that the client returns undecoded, in the form in which Temporal stores them.
 	Converter converter.DataConverter
 	// Local reports that the server runs on this host, where queries cost nothing.
 	Local bool
-	// Decoding masks no secrets in payloads. A replay must see what the workers see.
+	// Decoding holds the converters for a replay. They mask no secrets, because a replay must see what the workers see.
 	Decoding supervisor.Decoding
 }
 

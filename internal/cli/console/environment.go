@@ -16,8 +16,8 @@ func Variable(environ []string, name string) string {
 	return ""
 }
 
-// Actor returns the name of the person who starts a chain or answers a gate. This is the parameter given or, if it is
-// empty, the name of the user who runs the command.
+// Actor returns the name of the person who starts a chain or answers a gate. It returns given or, if given is empty,
+// the name of the user who runs the command.
 func (c *Console) Actor(given string) string {
 	name := cmp.Or(given, Variable(c.Environ, "USER"), Variable(c.Environ, "LOGNAME"))
 	if name != "" {

@@ -25,8 +25,8 @@ func FlagProblem(_ *cobra.Command, err error) error {
 	return fmt.Errorf("--%s is %q; it must %s", flag.Name, invalid.GetValue(), demand(flag.Value, invalid.Unwrap()))
 }
 
-// demand returns the end of an error message that begins with "it must". The errors of this project's flag types
-// already have this form.
+// demand returns the part of an error message that follows "it must". The errors of this project's flag types already
+// have this form.
 func demand(value pflag.Value, err error) string {
 	switch value.Type() {
 	case "bool":
@@ -114,11 +114,11 @@ func (f *ServicesFlag) Set(value string) error {
 	return nil
 }
 
-// idPattern matches the IDs that people may choose for a schedule or a chain. People type such an ID, and workflow IDs
+// idPattern matches the IDs that people can choose for a schedule or a chain. People type such an ID, and workflow IDs
 // contain it.
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$`)
 
-// CheckID validates an ID. The error calls the ID by the words in the parameter what.
+// CheckID validates an ID. The argument what is the name of the ID in the error, such as "schedule ID".
 func CheckID(what, id string) error {
 	if !idPattern.MatchString(id) {
 		return fmt.Errorf("%s %q must begin with a letter or digit and consist of at most 200 letters, digits and . _ : -", what, id)

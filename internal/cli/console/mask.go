@@ -16,8 +16,8 @@ import (
 const MaskedHint = "starter: what you gave holds a secret. It was masked before it was sent, because histories keep what is sent; " +
 	"agents get credentials by CLAUDEOPS_PASS_ENV\n"
 
-// masking masks secrets in payloads: in outgoing payloads, so that no history contains a secret, and in incoming
-// payloads, because another client may have sent a secret.
+// masking masks secrets in payloads. It masks outgoing payloads, so that no history contains a secret. It also masks
+// incoming payloads, because another client can have sent a secret.
 type masking struct {
 	mask *redact.Redactor
 	// masked is called when the user's own input was masked.
@@ -26,8 +26,8 @@ type masking struct {
 
 var _ converter.PayloadCodec = (*masking)(nil)
 
-// masking returns the masking of this command, and creates it on the first call. When the masking first masks the
-// person's input, it prints MaskedHint.
+// masking returns the masking of this command, and creates it on the first call. When a secret in the person's own
+// input is first masked, the returned masking prints MaskedHint.
 func (c *Console) masking() *masking {
 	tell := func() { _, _ = io.WriteString(c.Stderr, MaskedHint) }
 	if c.masks == nil {
@@ -51,7 +51,7 @@ func (m *masking) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, err
 	return shown, nil
 }
 
-// MaskText returns given with its secrets masked. Use it for text that is not sent as a payload.
+// MaskText returns a text from the person with its secrets masked. Use it for text that is not sent as a payload.
 func (c *Console) MaskText(given string) string {
 	m := c.masking()
 	clean := m.mask.Text(given)

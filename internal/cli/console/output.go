@@ -72,9 +72,9 @@ func Table(w io.Writer, rows [][]string) {
 	_ = t.Flush()
 }
 
-// Printable makes text from an agent safe for a terminal: one line, no control characters, and at most the number limit
-// of characters.
+// Printable makes text from an agent safe for a terminal. The result is one line without control characters, and has no
+// more characters than limit.
 func Printable(text string, limit int) string { return plaintext.Cut(plaintext.Line(text), limit) }
 
-// PrintableError makes an error safe for a terminal, because the error may contain agents' words.
+// PrintableError makes an error safe for a terminal, because the error can contain agents' words.
 func PrintableError(err error) error { return errors.New(Printable(err.Error(), 1_000)) }

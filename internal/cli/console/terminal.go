@@ -26,7 +26,7 @@ func (c *Console) Terminal() (Terminal, bool) {
 	return Terminal{in, out}, able
 }
 
-// OnTerminal reports whether stdout is a terminal, so that the output is not stored.
+// OnTerminal reports whether stdout is a terminal. Output to a terminal is not stored.
 func (c *Console) OnTerminal() bool {
 	out, ok := c.Stdout.(*os.File)
 	return ok && term.IsTerminal(int(out.Fd()))
@@ -57,7 +57,7 @@ func FullScreen(lines []string, height int) tea.View {
 	return view
 }
 
-// AnyWidth is the width of output that does not go to a terminal. Such output may have lines of any length.
+// AnyWidth is the width of output that does not go to a terminal. Such output can have lines of any length.
 const AnyWidth = 0
 
 // Width returns the width of the terminal in columns; AnyWidth if stdout is not a terminal.

@@ -16,9 +16,9 @@ import (
 // guidanceLines is the height of the input field for guidance.
 const guidanceLines = 3
 
-// Form asks a person for the answer to a gate. It asks for the action before anything else. If an agent continues after
-// the answer, and the answer has no guidance yet, Form asks for guidance. If the chain ends after the answer, Form asks
-// for a confirmation.
+// Form asks a person for the answer to a gate. First it asks for the action. If an agent continues after this action,
+// and the answer contains no guidance yet, Form asks for guidance. If the chain ends after this action, Form asks for a
+// confirmation.
 type Form struct {
 	Gate escalation.Gate
 
@@ -62,7 +62,7 @@ func (f *Form) begin() tea.Cmd {
 func (f *Form) Fill(msg tea.Msg) (*escalation.GateAnswer, tea.Cmd) {
 	if size, ok := msg.(tea.WindowSizeMsg); ok {
 		if size == f.size {
-			return nil, nil // the form itself requests the size; a repeated size would reset its layout during an answer
+			return nil, nil // the form itself requests the size; the same size again would reset the form's layout
 		}
 		f.size = size
 	}

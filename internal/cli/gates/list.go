@@ -44,12 +44,13 @@ func (r Row) since() time.Time {
 const (
 	// maxAsked limits how many chains are queried for their gates.
 	maxAsked = 2_000
-	// listTimeout limits the time for all queries together. If there is no worker, each query takes the whole Patience.
+	// listTimeout limits the time for all queries together. Without a worker, each query would wait for the whole time
+	// Patience.
 	listTimeout = time.Minute
 )
 
 // list lists the open gates, oldest first. Only the workflow of a chain knows when its gate was opened. So list queries
-// all chains before it cuts the list to the number limit.
+// all waiting chains, sorts their gates, and then omits the gates beyond limit.
 func (a *app) list(ctx context.Context, limit int) error {
 	c, _, err := a.Connect(ctx)
 	if err != nil {
@@ -69,7 +70,8 @@ func (a *app) list(ctx context.Context, limit int) error {
 	})
 }
 
-// writeLeftOut says how many gates beyond the limit, and how many chains beyond maxAsked, the list omits.
+// writeLeftOut says how many more gates are open than the list shows. It also warns if more chains wait at gates than
+// list has queried. Without a query, the age of a chain's gate is unknown.
 func writeLeftOut(w io.Writer, more, waiting int) {
 	if more > 0 {
 		_, _ = fmt.Fprintf(w, "%d more; see them with --limit\n", more)

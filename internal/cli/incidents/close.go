@@ -76,8 +76,8 @@ type closedView struct {
 	Told []string `json:"told,omitempty"`
 }
 
-// tell informs the chains that wait or repair because of the incident, and returns the IDs of those that were informed.
-// For the others it prints the reason.
+// tell informs chains that the incident is closed: those that wait because of the incident, and those that repair it.
+// It returns the IDs of the informed chains. For each other chain, it prints why it could not inform the chain.
 func (a *app) tell(ctx context.Context, incident escalation.Incident, closing store.IncidentClosing) (told []string) {
 	chains := slices.DeleteFunc(slices.Clone(incident.Chains), func(chain escalation.IncidentChain) bool {
 		return chain.Status != escalation.ChainWaiting && chain.Status != escalation.ChainRepairing

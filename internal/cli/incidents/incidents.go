@@ -23,7 +23,7 @@ import (
 type View struct {
 	escalation.Incident
 
-	// Handler is the ID of the chain that takes care of the incident; empty if no chain does.
+	// Handler is the ID of the chain that handles the incident; empty if no chain does.
 	Handler string `json:"handler,omitempty"`
 }
 
@@ -70,7 +70,8 @@ func (a *app) masked(incident escalation.Incident) escalation.Incident {
 	return incident
 }
 
-// records opens the records of this host. If the database is missing, records does not create one.
+// records opens the database of records that this host uses. If the database file is missing, records does not create
+// one.
 func (a *app) records(ctx context.Context) (*store.Store, config.Config, error) {
 	cfg, err := config.Load(a.Environ)
 	if err != nil {
@@ -85,7 +86,7 @@ func (a *app) records(ctx context.Context) (*store.Store, config.Config, error) 
 	return opened, cfg, err
 }
 
-// incidentID returns the ID of an incident. A person has given the incident's ID or only its number.
+// incidentID returns the ID of an incident. A person has typed this ID or only its number.
 func incidentID(given string) (string, error) {
 	id := given
 	if _, err := strconv.ParseUint(given, 10, 64); err == nil {

@@ -95,7 +95,7 @@ func (f listFilter) check() error {
 	return nil
 }
 
-// query converts those parts of the filter that the store applies. The store does not filter by state.
+// query returns the store's form of the filter, without the states. The store does not filter by state.
 func (f listFilter) query(catalog *escalation.Catalog) store.IncidentFilter {
 	var query store.IncidentFilter
 	if service := catalog.Canonical(f.service); service != "" {
@@ -107,7 +107,8 @@ func (f listFilter) query(catalog *escalation.Catalog) store.IncidentFilter {
 	return query
 }
 
-// byUrgency compares two incidents. The list begins with the more urgent incident.
+// byUrgency compares two incidents for sorting. Open incidents come before resolved ones. Among the open ones, the more
+// severe come first; among the resolved ones, those that were resolved last.
 func byUrgency(a, b escalation.Incident) int {
 	switch {
 	case a.ResolvedAt.IsZero() != b.ResolvedAt.IsZero():

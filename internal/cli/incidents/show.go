@@ -85,7 +85,7 @@ func writeIncident(w io.Writer, clock console.Clock, width int, incident *View) 
 	}
 }
 
-// handlerOf names the chain that takes care of the incident, and the chain's tier or state.
+// handlerOf names the chain that handles the incident, and the chain's tier or state.
 func handlerOf(incident *View) string {
 	does := ""
 	for _, chain := range slices.Backward(incident.Chains) {
@@ -113,7 +113,8 @@ func writeChain(w io.Writer, clock console.Clock, width int, chain *escalation.I
 	}
 }
 
-// statusOf describes the work of the chain on the incident or, if this work has ended, its end.
+// statusOf describes the work of a chain on the incident. If this work has ended, statusOf describes how and when it
+// ended.
 func statusOf(clock console.Clock, chain *escalation.IncidentChain) string {
 	switch chain.Status {
 	case escalation.ChainEnded:
@@ -133,7 +134,7 @@ func statusOf(clock console.Clock, chain *escalation.IncidentChain) string {
 	return "looks at it"
 }
 
-// returnsOf describes how often the incident came back, and when.
+// returnsOf describes how often the incident appeared again after it was resolved, and when.
 func returnsOf(clock console.Clock, incident *View) string {
 	text := fmt.Sprintf("%s, last at %s", times(incident.Returned), moment(clock, incident.ReturnedAt))
 	if len(incident.Returns) == 0 {
@@ -163,7 +164,7 @@ func resolutionOf(clock console.Clock, incident *View) string {
 	return text
 }
 
-// moment formats t, and how long before or after the current time it is.
+// moment formats the time t. It adds how long ago that was, or how far ahead it is.
 func moment(clock console.Clock, t time.Time) string {
 	return fmt.Sprintf("%s (%s)", clock.Moment(t), ago(clock, t))
 }

@@ -31,8 +31,8 @@ type AllInOne struct {
 	worked     chan error // receives the worker's error once, after the worker has ended
 }
 
-// StartAllInOne starts the server, the Web UI and the worker. If one of them fails, StartAllInOne stops those that have
-// started.
+// StartAllInOne starts the server, the Web UI and the worker. If one of these fails, StartAllInOne stops those that
+// have already started.
 func StartAllInOne(
 	ctx context.Context, cfg config.Config, options embedded.Options, environment supervisor.Environment,
 ) (_ *AllInOne, err error) {
@@ -49,8 +49,8 @@ func StartAllInOne(
 	if one.lock, err = supervisor.LockLocal(cfg.State.Dir); err != nil {
 		return nil, err
 	}
-	// Pass the token in a variable, because the values of such variables are masked wherever they occur. Agents do not
-	// get this variable.
+	// Pass the token in a variable with TOKEN in its name. The values of variables with such names are masked wherever
+	// they occur. Agents do not get this variable.
 	environment.Environ = append(slices.Clone(environment.Environ), "STARTER_UP_TOKEN="+one.lock.Token)
 	if one.worker, err = supervisor.New(ctx, cfg, environment); err != nil {
 		return nil, err

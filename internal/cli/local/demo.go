@@ -38,8 +38,8 @@ type demoResult struct {
 	Chain escalation.Chain `json:"chain"`
 	chainview.Lineage
 
-	// Temporal is the address of the server. WebUI is a link to the chain, which contains the demo's token. The token
-	// is valid until the demo ends. Without --keep, both fields are empty.
+	// Temporal is the address of the server. WebUI is a link to the chain; the link contains the demo's token. The
+	// token is valid until the demo ends. Without --keep, both fields are empty.
 	Temporal string `json:"temporal_address,omitempty"`
 	WebUI    string `json:"web_ui,omitempty"`
 }
@@ -112,8 +112,8 @@ func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (esc
 	return result.Chain, errors.Join(err, one.Stop())
 }
 
-// demoLogger returns a logger for warnings and errors. After ctx ends, the logger writes nothing, because interrupted
-// parts would log errors.
+// demoLogger returns a logger for warnings and errors. After ctx ends, the logger writes nothing, because the
+// interrupted parts of the demo would log errors.
 func (a *app) demoLogger(ctx context.Context) *slog.Logger {
 	level := levelFunc(func() slog.Level {
 		if ctx.Err() != nil {

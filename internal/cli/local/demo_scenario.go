@@ -38,8 +38,8 @@ programs:
       redeploy: {tier: 3, args: SERVICE, action: redeployment}
 `
 
-// demoThinking is the pause before each reply of the stand-in model. Heartbeats come every second, so people might not
-// see a shorter tool call.
+// demoThinking is the pause before each reply of the stand-in model. Heartbeats come every second. With a shorter
+// pause, people could miss a tool call.
 const demoThinking = 1500 * time.Millisecond
 
 // demoSite holds the paths of the demo's service: the directory of its program, the policy, and the working directory

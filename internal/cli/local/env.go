@@ -14,8 +14,8 @@ import (
 
 // ClientSettings is the result of `env`.
 type ClientSettings struct {
-	// Variables holds the variables for connecting to the server of `starter up`. The programs temporal and tctl read
-	// them, and so do programs with Temporal's SDKs.
+	// Variables holds the environment variables for connecting to the server of `starter up`. Temporal's command-line
+	// programs, temporal and tctl, read these variables. Programs that use Temporal's SDKs read them, too.
 	Variables []Variable `json:"variables"`
 	// WebUI is the link that opens the Web UI; empty if the server has no Web UI.
 	WebUI string `json:"web_ui,omitempty"`
@@ -52,8 +52,8 @@ func (a *app) env() error {
 	return a.Print(settings, func(w io.Writer) { writeClientSettings(w, settings) })
 }
 
-// settingsFor returns the settings for connecting to server. Temporal's SDKs and the program temporal read the same
-// variables.
+// settingsFor returns the settings for connecting to server. The variables with CLI in their names are for tctl. The
+// others are for the program temporal and for Temporal's SDKs.
 func settingsFor(server supervisor.LocalServer) ClientSettings {
 	settings := ClientSettings{Variables: []Variable{
 		{"TEMPORAL_ADDRESS", server.Address},

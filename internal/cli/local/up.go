@@ -97,8 +97,8 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	return one.wait(ctx)
 }
 
-// Print prints the addresses. It prints the link with the token of the Web UI only on a terminal. Output elsewhere is
-// stored, for example in the journal of a service, where agents may read the token.
+// Print prints the addresses. It prints the link with the token of the Web UI only on a terminal. Output elsewhere can
+// be stored, for example in the journal of a service, where agents could read the token.
 func (r Running) Print(c *console.Console, link string) error {
 	here := "CLAUDEOPS_STATE_DIR=" + console.ShellQuote(r.StateDir) + " starter"
 	if !c.OnTerminal() {

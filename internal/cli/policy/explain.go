@@ -85,7 +85,7 @@ func writeList(w io.Writer, title string, items []string) {
 	}
 }
 
-// writeGrants lists the programs that may run, each with the permitted uses below.
+// writeGrants lists the programs that agents are permitted to run. Below each program, it lists the permitted uses.
 func writeGrants(w io.Writer, e guard.Explanation) {
 	if len(e.Grants) == 0 {
 		return

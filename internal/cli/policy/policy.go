@@ -1,4 +1,4 @@
-// Package policy holds the commands that check and explain what agents of each tier may do.
+// Package policy holds the commands that check and explain what agents of each tier are permitted to do.
 package policy
 
 import (
@@ -42,15 +42,16 @@ var (
 	errNoTier    = errors.New("--tier is missing: say with it for which tier, 1, 2 or 3")
 )
 
-// checker decides on calls with the configured policy, as if an agent had made each call at place.
+// checker decides on tool calls with the configured policy. It assumes that the calls come from an agent that works at
+// place.
 type checker struct {
 	policy *guard.Policy
 	guard  *guard.Guard
 	place  guard.Place
 }
 
-// openGuard loads the configured policy. The argument dir is the working directory of the calls; empty for the
-// configured directory.
+// openGuard loads the configured policy. The argument dir is the directory in which the agent works; if it is empty,
+// this is the configured directory.
 func (a *app) openGuard(dir string) (checker, error) {
 	cfg, err := config.Load(a.Environ)
 	if err != nil {
@@ -115,7 +116,7 @@ func (c Call) complete() (Call, error) {
 	return c, nil
 }
 
-// decide returns the guard's decision on a call that complete has returned.
+// decide returns the guard's decision on a call. The call must be a result of the method complete.
 func (g checker) decide(c Call) (guard.Decision, error) {
 	input := c.Input
 	if len(input) == 0 {

@@ -127,7 +127,7 @@ func (a *app) readTable(file string) (_ []row, err error) {
 	return rows, nil
 }
 
-// readRow decodes one line of a table. A field with an unknown name is an error, because the name may be misspelled.
+// readRow decodes one line of a table. A field with an unknown name is an error, because the name can be a misspelling.
 func readRow(text []byte) (row, error) {
 	var r row
 	decoder := json.NewDecoder(bytes.NewReader(text))

@@ -182,9 +182,9 @@ func (o createOptions) schedule(id, queue string, input workflows.ChainInput) (c
 	}, nil
 }
 
-// commented appends to a cron expression a comment with the same expression. If the expression has a comment, commented
-// returns the expression unchanged. Temporal translates the expression but keeps the comment, so that people can still
-// read the expression.
+// commented appends to a cron expression a comment that repeats the expression. If the expression already has a
+// comment, commented returns it unchanged. Temporal converts the expression to another form but keeps the comment, so
+// that people can still read the expression.
 func commented(expression string) string {
 	if strings.Contains(expression, "#") {
 		return expression
@@ -196,7 +196,7 @@ func commented(expression string) string {
 type overlap struct {
 	name   string
 	policy enumspb.ScheduleOverlapPolicy
-	// harm says why schedules may not use the policy; empty if they may.
+	// harm says why schedules must not use the policy; empty if they can use it.
 	harm string
 }
 
@@ -225,8 +225,8 @@ func overlapNames() string {
 	return strings.Join(names, ", ")
 }
 
-// overlapPolicy returns the policy with the given name. It returns an error if the name is unknown, or if schedules may
-// not use the policy.
+// overlapPolicy returns the policy with the given name. It returns an error if the name is unknown, or if schedules
+// must not use the policy.
 func overlapPolicy(name string) (enumspb.ScheduleOverlapPolicy, error) {
 	for _, known := range overlaps() {
 		switch {
@@ -240,8 +240,8 @@ func overlapPolicy(name string) (enumspb.ScheduleOverlapPolicy, error) {
 	return 0, fmt.Errorf("--overlap %q is none of %s", name, overlapNames())
 }
 
-// overlapName returns the name of a policy. It also knows the policies that schedules may not use, because another
-// client may have created the schedule.
+// overlapName returns the name of a policy. It also knows the policies that schedules must not use, because another
+// client can have created the schedule.
 func overlapName(policy enumspb.ScheduleOverlapPolicy) string {
 	for _, known := range overlaps() {
 		if known.policy == cmp.Or(policy, enumspb.SCHEDULE_OVERLAP_POLICY_SKIP) {

@@ -45,7 +45,8 @@ type changed struct {
 	Done string `json:"done"`
 }
 
-// changeSchedule calls change with the schedule that has the given ID. Then it prints what was done.
+// changeSchedule calls the function change with the schedule that has the given ID. Then it prints done, which
+// describes the change.
 func (a *app) changeSchedule(ctx context.Context, id, done string, change func(client.ScheduleHandle) error) error {
 	c, _, err := a.Connect(ctx)
 	if err != nil {

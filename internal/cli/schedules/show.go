@@ -172,13 +172,13 @@ func inputOf(action client.ScheduleAction, data converter.DataConverter) json.Ra
 	return input
 }
 
-// actorOf returns the actor in the input of a chain; empty if the input names none.
+// actorOf returns the name of the person in the input of a chain; empty if the input names nobody.
 func actorOf(input json.RawMessage) string {
 	var said struct {
 		Actor string `json:"actor"`
 	}
 	if json.Unmarshal(input, &said) != nil {
-		return "" // a schedule of another program may have an input of another form
+		return "" // a schedule of another program can have an input of another form
 	}
 	return said.Actor
 }

@@ -43,8 +43,8 @@ func checkClock(ctx context.Context, c console.Connection) Finding {
 	return passed(check, "agrees with Temporal's")
 }
 
-// serverTime returns Temporal's time. No API call returns this time, but the server records when a task queue was last
-// polled. So serverTime polls a task queue and reads this record.
+// serverTime returns the current time of Temporal's clock. No API call returns this time, but the server records when a
+// task queue was last polled. So serverTime polls a task queue and reads the recorded time.
 func serverTime(ctx context.Context, c console.Connection) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, clockPoll)
 	defer cancel()

@@ -163,8 +163,8 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) Finding {
 	return passed(check, detail)
 }
 
-// checkCredentials reports whether agents find credentials in this environment, and whether the worker or the agents
-// have them. It does not use the credentials, because that would cost money.
+// checkCredentials reports whether agents find credentials for the model in this environment, and who holds them: the
+// worker or the agents. It does not use the credentials, because that would cost money.
 func (a *app) checkCredentials(cfg config.Config) Finding {
 	const check = "credentials"
 	options := agent.ClaudeOptions(cfg.Claude, a.Environ)
@@ -184,7 +184,7 @@ func (a *app) checkCredentials(cfg config.Config) Finding {
 	return passed(check, where+" stays with the worker: each session gets a key of its own")
 }
 
-// checkContainment reports how this host can hold an agent's processes together.
+// checkContainment reports the method with which a worker on this host finds and ends all processes of an agent.
 func checkContainment(choice config.Containment) Finding {
 	const check = "containment"
 	found, err := processes.Probe(processes.Mode(choice))
@@ -213,7 +213,8 @@ func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) Finding {
 	return passed(check, "agents run as "+cfg.Claude.AgentUser)
 }
 
-// checkTemporal checks the server, the namespace, the search attributes, the clock and, with a deployment, the version.
+// checkTemporal checks the server, the namespace, the search attributes and the clock. If a deployment is configured,
+// it also checks the version.
 func (a *app) checkTemporal(ctx context.Context, cfg config.Config) []Finding {
 	options, err := supervisor.ConnectionOptions(a.Environ, cfg, a.QuietLogger())
 	if err != nil {

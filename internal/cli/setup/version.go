@@ -10,8 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// checkVersion reports the version of a worker of this program. The check fails if the deployment has no current version,
-// because new chains then do not begin.
+// checkVersion reports the version of this program's workers. The check fails if the deployment has no current version, because
+// then no new chain begins.
 func checkVersion(ctx context.Context, c console.Connection, settings config.Worker) Finding {
 	const check = "version"
 	own, err := supervisor.WorkerVersion(settings, program.Version())

@@ -36,7 +36,7 @@ type Worker struct {
 	StartedAt time.Time `json:"started_at,omitzero"`
 	LastSeen  time.Time `json:"last_seen"`
 
-	// key distinguishes workers. Two containers may have the same host name and process ID.
+	// key distinguishes workers. Two containers can have the same host name and process ID.
 	key string
 }
 
@@ -50,7 +50,7 @@ const (
 	Silent   State = "silent"
 )
 
-// silentAfter is the time without a report after which a worker counts as silent. In this time three reports are missing.
+// silentAfter is the time without a report after which a worker counts as silent. By then, three reports are missing.
 const silentAfter = 100 * time.Second
 
 // pollersSilentAfter replaces silentAfter if the server reports only polls. An idle worker polls about once a minute.
@@ -95,7 +95,8 @@ func reported(ctx context.Context, c console.Connection, queues []string, now ti
 			if !slices.Contains(queues, listed.GetTaskQueue()) {
 				continue
 			}
-			// Get the full report of the worker, because the report in the list does not have the slots.
+			// Get the full report of the worker. The report in the list does not contain the slots, which show how many agents
+			// run.
 			described, err := c.WorkflowService().DescribeWorker(ctx, &workflowservice.DescribeWorkerRequest{
 				Namespace: c.Namespace, WorkerInstanceKey: listed.GetWorkerInstanceKey(),
 			})
@@ -113,7 +114,8 @@ func reported(ctx context.Context, c console.Connection, queues []string, now ti
 	}
 }
 
-// addReport adds a worker's report about one queue to found. The last element of queues must be the queue of the agents.
+// addReport adds a worker to found. The argument report is the worker's report about one of the queues. The last element of
+// queues must be the queue of the agents.
 func addReport(found []Worker, report *workerpb.WorkerHeartbeat, queues []string, now time.Time) []Worker {
 	if report.GetStatus() == enumspb.WORKER_STATUS_SHUTDOWN {
 		return found
@@ -138,8 +140,8 @@ func addReport(found []Worker, report *workerpb.WorkerHeartbeat, queues []string
 	return add(found, one)
 }
 
-// polling returns the workers that polled the queues in the last minutes. A stopped worker stays in the list for a few
-// minutes.
+// polling returns the workers that polled the queues in the last few minutes. So it also returns workers that have stopped only
+// recently.
 func polling(ctx context.Context, c console.Connection, queues []string, now time.Time) ([]Worker, error) {
 	var found []Worker
 	for _, queue := range queues {
@@ -166,8 +168,8 @@ func polling(ctx context.Context, c console.Connection, queues []string, now tim
 	return found, nil
 }
 
-// identified returns a worker with the host, the process ID and the version from its identity. If the identity has another
-// form, the worker has only a host, taken from the parameter host.
+// identified returns a worker with the host, the process ID and the version in text, which is the identity of the worker. If
+// text has another form, the worker has only a host: the argument host or, if this is empty, text.
 func identified(text, host string) Worker {
 	parts := identity.FindStringSubmatch(text)
 	if parts == nil {
@@ -177,7 +179,7 @@ func identified(text, host string) Worker {
 	return Worker{Host: parts[2], PID: pid, Version: parts[3]}
 }
 
-// add adds a worker of one queue to found. If found already has this worker, add completes the existing entry.
+// add adds to found a worker that was found on one queue. If found already has this worker, add completes the existing entry.
 func add(found []Worker, one Worker) []Worker {
 	at := slices.IndexFunc(found, func(known Worker) bool { return known.key == one.key })
 	if at < 0 {

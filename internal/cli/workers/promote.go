@@ -23,7 +23,7 @@ type Promoted struct {
 	BuildID    string `json:"build_id"`
 	// Percent is the percentage of new chains that begin in the version.
 	Percent int `json:"percent"`
-	// Previous is the build ID of the previous current version; empty if no version was current.
+	// Previous is the build ID of the version that was current before; empty if no version was current.
 	Previous string `json:"previous,omitempty"`
 }
 
@@ -79,7 +79,7 @@ func (a *app) promote(ctx context.Context, buildID string, percent int) error {
 }
 
 // route makes a version the current version or, for less than 100 percent, the ramping version. It returns the build ID of the
-// previous current version.
+// version that was current before.
 func route(ctx context.Context, c client.Client, to Promoted) (previous string, err error) {
 	handle := c.WorkerDeploymentClient().GetHandle(to.Deployment)
 	described, err := handle.Describe(ctx, client.WorkerDeploymentDescribeOptions{})
@@ -101,7 +101,7 @@ func route(ctx context.Context, c client.Client, to Promoted) (previous string, 
 	return previous, explained(err)
 }
 
-// explained adds advice for the operator to an error from changing versions.
+// explained adds advice for the operator to an error that occurred when the current or ramping version was changed.
 func explained(err error) error {
 	if err == nil {
 		return nil

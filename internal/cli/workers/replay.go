@@ -17,7 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 )
 
-// replaysAtOnce limits the number of histories in memory. A history can have some megabytes.
+// replaysAtOnce limits the number of histories that are in memory at the same time. A history can have some megabytes.
 const replaysAtOnce = 4
 
 // maxProblem limits the length of a printed problem, in characters.
@@ -98,7 +98,7 @@ func (a *app) replay(ctx context.Context, r replaying) error {
 	return nil
 }
 
-// replayAll replays the histories of all rows. It returns an error if one cannot be read.
+// replayAll replays the histories of all rows. It returns an error if a history cannot be read.
 func (a *app) replayAll(ctx context.Context, c console.Connection, rows []chainclient.Row) (Replayed, error) {
 	result := Replayed{Version: program.Version(), Failed: []Failed{}} // an empty list is [] in JSON
 	var mu sync.Mutex
