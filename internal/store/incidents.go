@@ -295,10 +295,19 @@ func (i *incidentRow) complete(ctx context.Context, q querier) error {
 	if err != nil {
 		return err
 	}
+	active := 0
 	for j := range chains {
 		chain := chains[j].IncidentChain
-		if chain.Status == escalation.ChainEnded && len(chains)-j > escalation.MaxIncidentChains {
-			continue
+		switch chain.Status {
+		case escalation.ChainEnded:
+			if len(chains)-j > escalation.MaxIncidentChains {
+				continue
+			}
+		case escalation.ChainLooking, escalation.ChainWaiting:
+			if active++; active > escalation.MaxActiveChains {
+				continue
+			}
+		case escalation.ChainRepairing:
 		}
 		key := chainKey{chain.ChainID, chain.NamespaceID, chain.FirstRunID}
 		if chain.CostUSD, _, err = spent(ctx, q, chainCostQuery, key.args()...); err != nil {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -132,6 +133,26 @@ func testIncident(t *testing.T, database backend) {
 	own, _, err = c.s.ChainIncidents(bounded(t), escalation.ChainRun{ChainID: "first"}, "none")
 	require.NoError(t, err)
 	require.Len(t, own, 1)
+}
+
+// testIncidentOfManyChains makes more chains wait with one incident than it lists. Then a later chain repairs.
+func testIncidentOfManyChains(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	for i := range escalation.MaxActiveChains + 1 {
+		chain := fmt.Sprintf("waiting %d", i)
+		c.ran(chain, 1, finds(escalation.VerdictNeedsHuman, "down", "web"))
+		c.progress(chain, escalation.ChainProgress{Status: escalation.ChainWaiting, At: c.at})
+	}
+	incident := c.incident("incident-1")
+	require.Len(t, incident.Chains, escalation.MaxActiveChains)
+	require.Equal(t, "waiting 0", incident.Chains[0].ChainID)
+	require.InDelta(t, 0.5*(escalation.MaxActiveChains+1), incident.CostUSD, 1e-9, "of all chains")
+
+	c.ran("repairs", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	c.ran("repairs", 2, finds(escalation.VerdictNeedsHuman, "down", "web"))
+	incident = c.incident("incident-1")
+	require.Len(t, incident.Chains, escalation.MaxActiveChains+1)
+	require.Equal(t, escalation.IncidentRepairing, incident.State)
 }
 
 // testIncidentsOfVerdicts checks which incidents a second verdict opens, finds again or resolves.

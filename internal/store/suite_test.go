@@ -81,6 +81,7 @@ func testBackend(t *testing.T, database backend) {
 		"an incident to its end":                    testIncident,
 		"verdicts and their incidents":              testIncidentsOfVerdicts,
 		"an incident of no service":                 testIncidentOfNoService,
+		"an incident of many chains":                testIncidentOfManyChains,
 		"a worse incident beside an issue":          testWorseBesideIssue,
 		"incidents that come back":                  testIncidentReturns,
 		"incidents of a repeated close":             testIncidentsTwice,
