@@ -126,8 +126,8 @@ func describeNews(news escalation.GateNews) string {
 	return text
 }
 
-// healed reports whether other chains have found all open incidents of this chain healed. If the policy requires no
-// recheck in that case, healed returns false.
+// healed reports whether this chain must look again, because other chains have reported that all its open incidents are
+// healed. If the policy does not ask for such a look, healed always returns false.
 func (n *incidents) healed() bool {
 	if n == nil || n.policy.Gate.OnHealed != escalation.HealedClose || len(n.news) == 0 {
 		return false
