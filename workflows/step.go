@@ -137,9 +137,9 @@ func (s step) lookAgain() step {
 	return step{action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck, parent: s.parent, minTier: s.tier}
 }
 
-// checkHealed returns a recheck that verifies that the problem has healed. Meanwhile s does not run. If the recheck
-// finds the problem again, a gate opens before s runs. The argument last is the latest session if it belongs to s,
-// and nil if not.
+// checkHealed returns a step that runs instead of s: a recheck that verifies that the problem has healed. If the recheck
+// finds the problem again, a gate opens, and s runs only after the gate. If the latest session belongs to s, the caller
+// passes it as last. Otherwise last is nil.
 func (s step) checkHealed(last *escalation.Session) step {
 	return step{
 		action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck,

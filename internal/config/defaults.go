@@ -29,7 +29,7 @@ func defaults() Config {
 			Path:             "claude",
 			FirstByteTimeout: 2 * time.Minute,  // usually a second or two; more on a loaded host or with a large transcript
 			IdleTimeout:      31 * time.Minute, // the CLI is silent while a command runs, and a playbook takes up to half an hour
-			StopGrace:        3 * time.Second,  // the CLI needs one second; with frequent heartbeats, a cancelled agent must end within five
+			StopGrace:        3 * time.Second,  // the CLI needs one; with frequent heartbeats, a cancelled agent must end within five
 			Containment:      ContainmentAuto,
 			Sandbox:          SandboxAuto,
 			Worktrees:        WorktreesAuto,

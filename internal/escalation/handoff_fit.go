@@ -74,11 +74,11 @@ func (h Handoff) withLists(longest int) Handoff {
 	return h
 }
 
-// cut truncates text to longest characters, and marks the place of the cut.
-func cut(text string, longest int) string {
+// cut truncates text to at most limit characters, and marks the place of the cut.
+func cut(text string, limit int) string {
 	const mark = " […]"
-	if utf8.RuneCountInString(text) <= longest {
+	if utf8.RuneCountInString(text) <= limit {
 		return text
 	}
-	return string([]rune(text)[:longest-utf8.RuneCountInString(mark)]) + mark
+	return string([]rune(text)[:limit-utf8.RuneCountInString(mark)]) + mark
 }

@@ -304,7 +304,8 @@ func (i *incidentRow) complete(ctx context.Context, q querier) error {
 				continue
 			}
 		case escalation.ChainLooking, escalation.ChainWaiting:
-			if active++; active > escalation.MaxActiveChains {
+			active++
+			if active > escalation.MaxActiveChains {
 				continue
 			}
 		case escalation.ChainRepairing:

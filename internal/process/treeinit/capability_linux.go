@@ -28,7 +28,7 @@ func dangerous() []uint {
 	}
 }
 
-// dropDangerous prevents every program that the calling thread executes or starts from having dangerous capabilities.
+// dropDangerous makes sure that no program has dangerous capabilities if the calling thread executes or starts it.
 // Without CAP_SETPCAP the thread may not remove capabilities. In that case dropDangerous does nothing, and assumes that
 // the thread has no dangerous capabilities.
 func dropDangerous() error {
