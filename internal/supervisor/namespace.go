@@ -39,9 +39,16 @@ type MissingAttributesError struct {
 func (e *MissingAttributesError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "namespace %q lacks search attributes; add them with:", e.Namespace)
-	for _, key := range e.Missing {
-		fmt.Fprintf(&b, "\n  temporal operator search-attribute create --namespace %s --name %s --type %s",
-			e.Namespace, key.GetName(), key.GetValueType())
+	if strings.Contains(e.Namespace, ".") { // only names of Temporal Cloud have an account after a dot
+		fmt.Fprintf(&b, "\n  tcld namespace search-attributes add --namespace %s", e.Namespace)
+		for _, key := range e.Missing {
+			fmt.Fprintf(&b, " --search-attribute %s=%s", key.GetName(), key.GetValueType())
+		}
+	} else {
+		for _, key := range e.Missing {
+			fmt.Fprintf(&b, "\n  temporal operator search-attribute create --namespace %s --name %s --type %s",
+				e.Namespace, key.GetName(), key.GetValueType())
+		}
 	}
 	if e.Err != nil {
 		fmt.Fprintf(&b, "\n(adding them failed: %v)", e.Err)
@@ -92,8 +99,14 @@ func SetUpNamespace(ctx context.Context, c client.Client, namespace string) erro
 
 // MissingAttributes returns the project's search attributes that the namespace lacks. If the namespace has an attribute
 // with the same name and another type, MissingAttributes returns an error.
+//
+// A server may permit the list of attributes to administrators only. MissingAttributes then searches by each attribute
+// instead, and does not learn their types.
 func MissingAttributes(ctx context.Context, c client.Client, namespace string) ([]temporal.SearchAttributeKey, error) {
 	listed, err := c.OperatorService().ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: namespace})
+	if isRefused(err) {
+		return unsearchable(ctx, c, namespace)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list the search attributes of namespace %q: %w", namespace, err)
 	}
@@ -106,6 +119,29 @@ func MissingAttributes(ctx context.Context, c client.Client, namespace string) (
 		case has != key.GetValueType():
 			return nil, fmt.Errorf("search attribute %s of namespace %q is of type %s and must be %s: remove it and add it again",
 				key.GetName(), namespace, has, key.GetValueType())
+		}
+	}
+	return missing, nil
+}
+
+// isRefused reports whether the server has no such call, or none for this client.
+func isRefused(err error) bool {
+	_, denied := errors.AsType[*serviceerror.PermissionDenied](err)
+	_, missing := errors.AsType[*serviceerror.Unimplemented](err)
+	return denied || missing
+}
+
+// unsearchable returns the project's search attributes by which nobody can search in the namespace.
+func unsearchable(ctx context.Context, c client.Client, namespace string) ([]temporal.SearchAttributeKey, error) {
+	var missing []temporal.SearchAttributeKey
+	for _, key := range workflows.SearchAttributes() {
+		_, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+			Namespace: namespace, PageSize: 1, Query: key.GetName() + " IS NOT NULL",
+		})
+		if _, unknown := errors.AsType[*serviceerror.InvalidArgument](err); unknown {
+			missing = append(missing, key)
+		} else if err != nil {
+			return nil, fmt.Errorf("search by attribute %s in namespace %q: %w", key.GetName(), namespace, err)
 		}
 	}
 	return missing, nil
