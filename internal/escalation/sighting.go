@@ -179,6 +179,15 @@ func (v *Verdict) unwell(services []string) bool {
 	})
 }
 
+// Affected returns the services of all faults in the verdict.
+func (v *Verdict) Affected() []string {
+	affected := slices.Clone(v.Services)
+	for _, issue := range v.Issues {
+		affected = append(affected, issue.Services...)
+	}
+	return affected
+}
+
 // affects reports whether the verdict names service as faulty.
 func (v *Verdict) affects(service string) bool {
 	return HasService(v.Services, service) ||

@@ -19,16 +19,17 @@ func applyVerdict(ctx context.Context, tx *sql.Tx, session escalation.Session, a
 	if err != nil {
 		return fmt.Errorf("read the incidents of the chain: %w", err)
 	}
-	var known []incidentRow
-	for _, query := range []struct {
-		text string
-		args []any
-	}{{openQuery, nil}, {resolvedQuery, []any{at.Add(-escalation.IncidentMemory).UnixMilli()}}} {
-		rows, err := completeIncidents(ctx, tx, query.text, query.args...)
-		if err != nil {
-			return fmt.Errorf("read the incidents: %w", err)
-		}
-		known = append(known, rows...)
+	known, err := plainIncidents(ctx, tx, openQuery)
+	if err == nil && session.Verdict.FindsFault() { // only a fault can make a resolved incident return
+		var resolved []incidentRow
+		affected := session.Verdict.Affected()
+		resolved, err = resolvedIncidents(ctx, tx, at.Add(-escalation.IncidentMemory), func(row incidentRow) bool {
+			return len(row.Services) == 0 || escalation.SharesService(row.Services, affected)
+		})
+		known = append(known, resolved...)
+	}
+	if err != nil {
+		return fmt.Errorf("read the incidents: %w", err)
 	}
 	session.EndedAt = at // a further report has its own time, not the recorded end of the session
 	change := incidentChange{tx: tx, session: session, at: at, known: known}
@@ -43,7 +44,8 @@ type incidentChange struct {
 	tx      *sql.Tx
 	session escalation.Session
 	at      time.Time
-	known   []incidentRow
+	// known holds the incidents without their chains and costs. Reading these for all incidents would take too long.
+	known []incidentRow
 	// own holds the IDs of the incidents that the chain works on.
 	own []string
 }
@@ -60,22 +62,30 @@ func (c *incidentChange) apply(ctx context.Context) error {
 		}
 	}
 	for _, id := range healed {
-		row := c.rowOf(id)
-		row.resolve(c.resolution(id), c.session.ChainID, c.session.SessionID, c.at)
-		if err := updateIncident(ctx, c.tx, *row); err != nil {
+		if err := c.heal(ctx, id); err != nil {
 			return fmt.Errorf("resolve %s: %w", id, err)
 		}
 	}
 	return nil
 }
 
+// heal records that the session has resolved an incident.
+func (c *incidentChange) heal(ctx context.Context, id string) error {
+	row, err := c.completed(ctx, id)
+	if err != nil {
+		return err
+	}
+	row.resolve(c.resolution(row), c.session.ChainID, c.session.SessionID, c.at)
+	return updateIncident(ctx, c.tx, *row)
+}
+
 // resolution returns how the session has resolved an incident.
-func (c *incidentChange) resolution(id string) escalation.IncidentEnd {
+func (c *incidentChange) resolution(row *incidentRow) escalation.IncidentEnd {
 	if c.session.Verdict.Status == escalation.VerdictResolved {
 		return escalation.IncidentRepaired
 	}
 	// If an earlier session of the chain has repaired the incident, the current session confirms the repair.
-	for _, chain := range c.rowOf(id).Chains {
+	for _, chain := range row.Chains {
 		if chain.ChainID == c.session.ChainID && chain.FirstRunID == c.session.FirstRunID && chain.Tier > 0 {
 			return escalation.IncidentRepaired
 		}
@@ -83,9 +93,10 @@ func (c *incidentChange) resolution(id string) escalation.IncidentEnd {
 	return escalation.IncidentHealed
 }
 
-func (c *incidentChange) rowOf(id string) *incidentRow {
+// completed returns a known incident with its chains and costs.
+func (c *incidentChange) completed(ctx context.Context, id string) (*incidentRow, error) {
 	at := slices.IndexFunc(c.known, func(row incidentRow) bool { return row.ID == id })
-	return &c.known[at]
+	return &c.known[at], c.known[at].complete(ctx, c.tx)
 }
 
 // sight records a fault. For a new fault, it opens an incident. For a known fault, it updates the incident.
@@ -103,7 +114,10 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 		}
 		return c.link(ctx, row.row)
 	}
-	row := c.rowOf(sighting.Incident.ID)
+	row, err := c.completed(ctx, sighting.Incident.ID)
+	if err != nil {
+		return err
+	}
 	if !row.ResolvedAt.IsZero() {
 		if row.ResolvedAt.After(c.at) {
 			return nil // the report is older than the resolution
@@ -329,8 +343,7 @@ func readBrief(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
 ) (brief escalation.IncidentBrief, err error) {
 	if request.Tier == escalation.TierObserve {
-		brief.Incidents, err = readIncidents(ctx, q, IncidentFilter{Services: request.Services})
-		brief.Incidents = escalation.MostImportant(brief.Incidents)
+		brief.Incidents, err = mostImportant(ctx, q, request.Services)
 		return brief, err
 	}
 	own, err := incidentsOf(ctx, q, chainKey{request.ChainID, namespaceID, request.FirstRunID})
@@ -341,4 +354,22 @@ func readBrief(
 		brief.Repairs, err = pastRepairs(ctx, q, namespaceID, request)
 	}
 	return brief, err
+}
+
+// mostImportant returns the open incidents of services that are most important to an agent; of all services if there are
+// none. It reads chains and costs of these incidents only.
+func mostImportant(ctx context.Context, q querier, services []string) ([]escalation.Incident, error) {
+	rows, err := selectedIncidents(ctx, q, IncidentFilter{Services: services})
+	if err != nil {
+		return nil, err
+	}
+	open := make([]escalation.Incident, len(rows))
+	for i := range rows {
+		open[i] = rows[i].Incident
+	}
+	var ids []int64
+	for _, incident := range escalation.MostImportant(open) {
+		ids = append(ids, incidentRowOf(incident.ID))
+	}
+	return incidentsByRow(ctx, q, ids)
 }

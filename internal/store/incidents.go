@@ -58,8 +58,9 @@ var (
 	selectIncidents = "SELECT " + columns(incidentFields(new(incidentRow))) + " FROM incidents"
 	incidentQuery   = selectIncidents + " WHERE id = $1"
 	openQuery       = selectIncidents + " WHERE resolved_at IS NULL ORDER BY id"
-	resolvedQuery   = selectIncidents + " WHERE resolved_at > $1 ORDER BY resolved_at, id"
-	healedQuery     = selectIncidents + " WHERE resolved_session = $1 ORDER BY id"
+	resolvedQuery   = "SELECT " + columns(identityFields(new(incidentRow))) +
+		" FROM incidents WHERE resolved_at > $1 ORDER BY resolved_at, id"
+	healedQuery = selectIncidents + " WHERE resolved_session = $1 ORDER BY id"
 
 	selectIncidentChains = "SELECT " + columns(incidentChainFields(new(incidentChainRow))) + " FROM incident_chains"
 	chainsOfQuery        = selectIncidentChains + " WHERE incident_id = $1 ORDER BY since, id"
@@ -229,20 +230,10 @@ func (s *Store) AbandonIncidents(ctx context.Context, chain ChainAtWork, reason 
 }
 
 func readIncidents(ctx context.Context, q querier, filter IncidentFilter) ([]escalation.Incident, error) {
-	rows, err := collect(ctx, q, incidentFields, openQuery)
-	if err == nil && !filter.Since.IsZero() {
-		var resolved []incidentRow
-		resolved, err = collect(ctx, q, incidentFields, resolvedQuery, filter.Since.UnixMilli())
-		rows = append(rows, resolved...)
-	}
+	rows, err := selectedIncidents(ctx, q, filter)
 	if err != nil {
 		return nil, err
 	}
-	rows = slices.DeleteFunc(rows, func(row incidentRow) bool {
-		named := slices.Contains(filter.IDs, incidentPrefix+strconv.FormatInt(row.row, 10))
-		return len(filter.Services) > 0 && !named && !escalation.SharesService(row.Services, filter.Services)
-	})
-	slices.SortFunc(rows, func(a, b incidentRow) int { return cmp.Compare(a.row, b.row) })
 	incidents := make([]escalation.Incident, len(rows))
 	for i := range rows {
 		if err := rows[i].complete(ctx, q); err != nil {
@@ -252,6 +243,47 @@ func readIncidents(ctx context.Context, q querier, filter IncidentFilter) ([]esc
 	}
 	return incidents, nil
 }
+
+// selectedIncidents returns the incidents that filter selects, by number, without their chains and costs.
+func selectedIncidents(ctx context.Context, q querier, filter IncidentFilter) ([]incidentRow, error) {
+	selects := func(row incidentRow) bool {
+		return len(filter.Services) == 0 || slices.Contains(filter.IDs, row.ID) || escalation.SharesService(row.Services, filter.Services)
+	}
+	rows, err := plainIncidents(ctx, q, openQuery)
+	rows = slices.DeleteFunc(rows, func(row incidentRow) bool { return !selects(row) })
+	if err == nil && !filter.Since.IsZero() {
+		var resolved []incidentRow
+		resolved, err = resolvedIncidents(ctx, q, filter.Since, selects)
+		rows = append(rows, resolved...)
+	}
+	slices.SortFunc(rows, func(a, b incidentRow) int { return cmp.Compare(a.row, b.row) })
+	return rows, err
+}
+
+// resolvedIncidents returns the selected incidents among those that were resolved after since, without their chains and
+// costs. The function selects may use the ID and the services of an incident. Most callers select few of many, so
+// resolvedIncidents first reads only IDs and services.
+func resolvedIncidents(ctx context.Context, q querier, since time.Time, selects func(row incidentRow) bool) ([]incidentRow, error) {
+	all, err := plainRows(ctx, q, identityFields, resolvedQuery, since.UnixMilli())
+	if err != nil {
+		return nil, err
+	}
+	var rows []incidentRow
+	for i := range all {
+		if !selects(all[i]) {
+			continue
+		}
+		row, err := plainIncidents(ctx, q, incidentQuery, all[i].row)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row...)
+	}
+	return rows, nil
+}
+
+// identityFields lists the columns of the table incidents that identify an incident and its services.
+func identityFields(i *incidentRow) []field { return incidentFields(i)[:2] }
 
 func oneIncident(ctx context.Context, q querier, id string) (incidentRow, error) {
 	rows, err := completeIncidents(ctx, q, incidentQuery, incidentRowOf(id))
@@ -279,7 +311,7 @@ func incidentsByRow(ctx context.Context, q querier, ids []int64) ([]escalation.I
 }
 
 func completeIncidents(ctx context.Context, q querier, query string, args ...any) ([]incidentRow, error) {
-	rows, err := collect(ctx, q, incidentFields, query, args...)
+	rows, err := plainIncidents(ctx, q, query, args...)
 	for i := range rows {
 		if err == nil {
 			err = rows[i].complete(ctx, q)
@@ -288,9 +320,25 @@ func completeIncidents(ctx context.Context, q querier, query string, args ...any
 	return rows, err
 }
 
+// plainIncidents returns incidents without their chains and costs.
+func plainIncidents(ctx context.Context, q querier, query string, args ...any) ([]incidentRow, error) {
+	return plainRows(ctx, q, incidentFields, query, args...)
+}
+
+// plainRows returns the given fields of incidents, and their IDs.
+func plainRows(
+	ctx context.Context, q querier, fields func(*incidentRow) []field, query string, args ...any,
+) ([]incidentRow, error) {
+	rows, err := collect(ctx, q, fields, query, args...)
+	for i := range rows {
+		rows[i].ID = incidentPrefix + strconv.FormatInt(rows[i].row, 10)
+	}
+	return rows, err
+}
+
 // complete fills in the fields of an incident that come from other tables.
 func (i *incidentRow) complete(ctx context.Context, q querier) error {
-	i.ID = incidentPrefix + strconv.FormatInt(i.row, 10)
+	i.Chains = nil
 	chains, err := collect(ctx, q, incidentChainFields, chainsOfQuery, i.row)
 	if err != nil {
 		return err
