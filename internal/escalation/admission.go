@@ -102,8 +102,8 @@ type AdmissionResult struct {
 	Session Session `json:"session,omitzero"`
 	// Refusal holds the refusal; nil if the session may start.
 	Refusal *Admission `json:"refusal,omitempty"`
-	// Services holds the cooldowns of the requested services, and of all other services with recent repairs, sorted by
-	// name.
+	// Services holds the cooldowns of the requested services, and of the MaxOtherStates other services with the latest
+	// repairs, sorted by name.
 	Services []ServiceState `json:"services,omitempty"`
 	IncidentBrief
 }

@@ -115,6 +115,32 @@ func (c Cooldowns) States(entries []LedgerEntry, services []string, now time.Tim
 	return states
 }
 
+// MaxOtherStates limits how many services without a request an admission lists. Histories contain the list.
+const MaxOtherStates = 50
+
+// RecentStates returns the states of the named services and, of the others, those of the MaxOtherStates services that
+// were repaired last. The order does not change.
+func RecentStates(states []ServiceState, services []string) []ServiceState {
+	others := slices.DeleteFunc(slices.Clone(states), func(s ServiceState) bool { return HasService(services, s.Service) })
+	if len(others) <= MaxOtherStates {
+		return states
+	}
+	slices.SortStableFunc(others, func(a, b ServiceState) int { return b.last().Compare(a.last()) })
+	old := make(map[string]bool, len(others))
+	for _, state := range others[MaxOtherStates:] {
+		old[state.Service] = true
+	}
+	return slices.DeleteFunc(slices.Clone(states), func(s ServiceState) bool { return old[s.Service] })
+}
+
+// last returns the time of the service's latest repair.
+func (s ServiceState) last() time.Time {
+	if s.Restarts.Last.After(s.Redeployments.Last) {
+		return s.Restarts.Last
+	}
+	return s.Redeployments.Last
+}
+
 // openFor reports whether the service's cooldowns now allow at least one action to a tier. Tier 2 can only restart
 // services. Tier 3 can also redeploy them. If no action is allowed now, at is the time of the first allowed action;
 // zero if no action will ever be allowed.

@@ -1,6 +1,9 @@
 package escalation_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +74,29 @@ func TestStates(t *testing.T) {
 	for _, state := range states[:2] {
 		require.True(t, state.Restarts.Free && state.Redeployments.Free, "another action counts against nothing")
 	}
+}
+
+// TestRecentStates checks that an admission lists the requested services and, of the others, those that were repaired last.
+func TestRecentStates(t *testing.T) {
+	t.Parallel()
+	state := func(number int) escalation.ServiceState {
+		repaired := noon.Add(-time.Duration(number) * time.Minute)
+		one := escalation.ServiceState{Service: fmt.Sprintf("service %03d", number), Restarts: escalation.Use{Last: repaired}}
+		if number%2 == 0 {
+			one.Restarts.Last, one.Redeployments.Last = repaired.Add(-time.Hour), repaired
+		}
+		return one
+	}
+	var states []escalation.ServiceState
+	for number := range escalation.MaxOtherStates + 20 {
+		states = append(states, state(number))
+	}
+	few := states[:escalation.MaxOtherStates]
+	require.Equal(t, few, escalation.RecentStates(few, nil))
+
+	old := states[escalation.MaxOtherStates+15]
+	got := escalation.RecentStates(states, []string{strings.ToUpper(old.Service), states[0].Service})
+	require.Equal(t, append(slices.Clone(states[:escalation.MaxOtherStates+1]), old), got)
 }
 
 // TestStatesCompareNames checks that entries and limits count for a service however its name is spelled.

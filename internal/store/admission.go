@@ -108,7 +108,7 @@ func openOnce(
 	if err != nil {
 		return opening, err
 	}
-	opening.Services = facts.Services
+	opening.Services = escalation.RecentStates(facts.Services, request.Services)
 	if existing != nil {
 		opening.Session = *existing
 	} else {
@@ -141,8 +141,10 @@ func openOnce(
 func readFacts(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (facts escalation.AdmissionFacts, err error) {
-	if facts.DaySpentUSD, facts.DayReservedUSD, err = daySpent(ctx, q, request.At); err != nil {
-		return facts, fmt.Errorf("add up what the day has cost: %w", err)
+	if policy.DayBudgetUSD > 0 { // this reads all sessions of the day
+		if facts.DaySpentUSD, facts.DayReservedUSD, err = daySpent(ctx, q, request.At); err != nil {
+			return facts, fmt.Errorf("add up what the day has cost: %w", err)
+		}
 	}
 	// A chain runs one session at a time. If the records have another open session of this chain, a reset has
 	// discarded that session. So the budget of that session is not counted.
