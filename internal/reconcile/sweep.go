@@ -34,11 +34,18 @@ type Records interface {
 	Running(ctx context.Context) ([]escalation.Session, error)
 	// SettleSession closes a session. If the session is already closed, it returns false.
 	SettleSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) (bool, error)
+	Workers
+	Locks
+	Incidents
+}
+
+// Workers records which workers run, and which of them sweeps.
+type Workers interface {
 	// ReportAlive records that a worker of this namespace runs now. It returns the time of the latest such report for
 	// each namespace.
 	ReportAlive(ctx context.Context, now time.Time) ([]store.SeenNamespace, error)
-	Locks
-	Incidents
+	// ClaimDuty gives a duty to holder until a time. It returns false if another holder has it.
+	ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error)
 }
 
 // Locks reads and releases the services that chains have locked.
@@ -79,6 +86,8 @@ type Sweeper struct {
 	Converter converter.DataConverter
 	// NamespaceID is the ID of the namespace in which Temporal describes chains.
 	NamespaceID string
+	// Holder identifies this worker.
+	Holder string
 	// Started is the time at which this worker started.
 	Started time.Time
 	// Interval is the time between two sweeps of Run; 0 means one minute.
@@ -86,7 +95,8 @@ type Sweeper struct {
 	Logger   *slog.Logger
 }
 
-// Run sweeps at every interval until ctx ends.
+// Run sweeps at every interval until ctx ends, unless another worker of the namespace has just done so. Each sweep asks
+// Temporal about every chain at work, so the sweeps of hundreds of workers would be too many.
 func (s Sweeper) Run(ctx context.Context) {
 	ticker := time.NewTicker(s.interval())
 	defer ticker.Stop()
@@ -95,9 +105,22 @@ func (s Sweeper) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			s.Sweep(ctx)
+			if s.isDue(ctx) {
+				s.Sweep(ctx)
+			}
 		}
 	}
+}
+
+// isDue reports whether this worker is to sweep now. It claims the sweep for half the interval only: if this worker dies,
+// another one sweeps soon.
+func (s Sweeper) isDue(ctx context.Context) bool {
+	now := time.Now()
+	due, err := s.Records.ClaimDuty(ctx, "sweep "+s.NamespaceID, s.Holder, now, now.Add(s.interval()/2))
+	if err != nil && ctx.Err() == nil {
+		s.Logger.Warn("cannot settle what ended chains have left behind; trying again", "interval", s.interval(), "error", err)
+	}
+	return due
 }
 
 // Sweep sweeps once. It logs errors and returns none, because a worker can run chains while the records are

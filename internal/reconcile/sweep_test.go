@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -39,6 +40,10 @@ func (r *openRecords) Running(context.Context) ([]escalation.Session, error) { r
 
 func (r *openRecords) ReportAlive(context.Context, time.Time) ([]store.SeenNamespace, error) {
 	return r.seen, nil
+}
+
+func (r *openRecords) ClaimDuty(context.Context, string, string, time.Time, time.Time) (bool, error) {
+	return true, nil
 }
 
 func (r *openRecords) ServiceLocks(context.Context) ([]store.ServiceLock, error) { return r.locks, nil }
@@ -181,4 +186,21 @@ func TestSweepEndsTheWorkOnIncidents(t *testing.T) {
 		"terminated": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED),
 	}}.Sweep(t.Context())
 	require.Equal(t, []string{"terminated", "unknown"}, records.abandoned)
+}
+
+// TestSweepersTakeTurns checks that of several workers of a namespace one sweeps, and that namespaces do not wait for each
+// other.
+func TestSweepersTakeTurns(t *testing.T) {
+	t.Parallel()
+	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, records.Close()) })
+	isDue := func(holder, namespace string) bool {
+		sweeper := Sweeper{Records: records, NamespaceID: namespace, Holder: holder, Interval: time.Hour, Logger: slog.New(slog.DiscardHandler)}
+		return sweeper.isDue(t.Context())
+	}
+	require.True(t, isDue("a", "own"))
+	require.False(t, isDue("b", "own"))
+	require.True(t, isDue("a", "own"))
+	require.True(t, isDue("b", "other"))
 }

@@ -53,6 +53,7 @@ var plannedQueries = map[string]string{
 	"calls":                    callsQuery,
 	"whether a chain is old":   isOldQuery,
 	"sessions of a chain":      sessionIDsQuery,
+	"whether a duty is taken":  takenQuery,
 }
 
 // TestQueriesUseIndexes checks SQLite's plans of the queries. No query may read a whole table or build a temporary index.
@@ -69,7 +70,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 			var step string
 			for rows.Next() {
 				require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
-				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications|ledger|service_locks|calls|incidents|incident_chains)|AUTOMATIC", step)
+				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications|ledger|service_locks|calls|incidents|incident_chains|duties)|AUTOMATIC", step)
 			}
 			require.NoError(t, rows.Err())
 			require.NotEmpty(t, step)

@@ -15,21 +15,31 @@ INSERT INTO duties (name, holder, until) VALUES ($1, $2, $3)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
 WHERE duties.holder = excluded.holder OR duties.until <= $4`
 
+const takenQuery = "SELECT COUNT(*) > 0 FROM duties WHERE name = $1 AND holder <> $2 AND until > $3"
+
 // ClaimDuty gives a duty to holder, until the given time, and returns true. If another holder has the duty now, ClaimDuty
-// changes nothing and returns false.
+// changes nothing and returns false. In that case it does not wait for other writers, because many workers ask often.
 func (s *Store) ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (claimed bool, err error) {
+	var taken bool
+	if err = s.db.QueryRowContext(ctx, takenQuery, name, holder, now.UnixMilli()).Scan(&taken); err == nil && !taken {
+		claimed, err = s.claimDuty(ctx, name, holder, now, until)
+	}
+	if err != nil {
+		return false, fmt.Errorf("claim the duty %q: %w", name, err)
+	}
+	return claimed, nil
+}
+
+func (s *Store) claimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error) {
 	var rows int64
-	err = s.write(ctx, func(tx *sql.Tx) error {
+	err := s.write(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, claimQuery, name, holder, until.UnixMilli(), now.UnixMilli())
 		if err == nil {
 			rows, err = result.RowsAffected()
 		}
 		return err
 	})
-	if err != nil {
-		return false, fmt.Errorf("claim the duty %q: %w", name, err)
-	}
-	return rows > 0, nil
+	return rows > 0, err
 }
 
 // oldQuery selects chains of the namespace $1 whose records may be removed. All sessions of such a chain are closed, and all

@@ -154,6 +154,13 @@ type sweptRecords struct {
 
 var _ reconcile.Records = sweptRecords{}
 
+// ClaimDuty implements reconcile.Records.
+func (r sweptRecords) ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error) {
+	claimed, err := r.Store.ClaimDuty(ctx, name, holder, now, until)
+	r.metrics.StoreFailed(telemetry.StoreSweep, err)
+	return claimed, err
+}
+
 // Running implements reconcile.Records.
 func (r sweptRecords) Running(ctx context.Context) ([]escalation.Session, error) {
 	sessions, err := r.Store.Running(ctx)
