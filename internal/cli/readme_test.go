@@ -57,16 +57,18 @@ func shellWords(t *testing.T, line string) []string {
 	return words
 }
 
-// TestReadmeStarter checks that starter accepts the starter commands of the README and of the runbooks.
+// TestReadmeStarter checks that starter accepts the starter commands of the README and of all pages below docs.
 func TestReadmeStarter(t *testing.T) {
 	t.Parallel()
 	commands := readmeCommands(t, "starter")
 	require.Greater(t, len(commands), 8)
-	runbooks, err := filepath.Glob(filepath.Join(simtest.ModuleRoot(t), "docs", "runbooks", "*.md"))
-	require.NoError(t, err)
-	require.NotEmpty(t, runbooks)
-	for _, page := range runbooks {
-		commands = append(commands, commandsOf(t, page, "starter")...)
+	for _, pattern := range []string{"*.md", filepath.Join("runbooks", "*.md")} {
+		pages, err := filepath.Glob(filepath.Join(simtest.ModuleRoot(t), "docs", pattern))
+		require.NoError(t, err)
+		require.NotEmpty(t, pages)
+		for _, page := range pages {
+			commands = append(commands, commandsOf(t, page, "starter")...)
+		}
 	}
 	for _, words := range commands {
 		root := rootCommand(&console.Console{})

@@ -171,11 +171,30 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 		}
 		used = append(used, page)
 	}
+	requireRunbooks(t, used)
+}
+
+// requireRunbooks checks that the list of runbooks has every page, and that pages to which no alert leads say when to use
+// them and how to check the result.
+func requireRunbooks(t *testing.T, withAlert []string) {
+	t.Helper()
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "runbooks", "*.md"))
 	require.NoError(t, err)
+	list, err := os.ReadFile(filepath.Join(root, "docs", "runbooks", "README.md"))
+	require.NoError(t, err)
 	for _, page := range pages {
-		if name := filepath.Base(page); name != "README.md" {
-			require.True(t, slices.Contains(used, name), "no alert leads to %s", name)
+		name := filepath.Base(page)
+		if name == "README.md" {
+			continue
+		}
+		require.Contains(t, string(list), "("+name+")")
+		if slices.Contains(withAlert, name) {
+			continue
+		}
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, section := range []string{"\n## When\n", "\n## Check\n", "\n## Do\n", "\n## Check afterwards\n"} {
+			require.Contains(t, string(text), section, "no alert leads to %s", name)
 		}
 	}
 }
