@@ -74,21 +74,16 @@ func checkWorker(objects []map[string]any) []string {
 	settings := find(objects, "ConfigMap")
 	found := append(checkSecurity(pod, at(settings, "data", "CLAUDEOPS_AGENT_USER") != nil), checkDrain(pod, settings)...)
 	for _, object := range objects {
-		selector, _ := at(object, "spec", "podSelector", "matchLabels").(map[string]any)
-		if object["kind"] == "PodDisruptionBudget" {
-			selector, _ = at(object, "spec", "selector", "matchLabels").(map[string]any)
-		} else if object["kind"] != "NetworkPolicy" {
-			continue
+		found = append(found, checkSelector(object, pod)...)
+		if at(object, "metadata", "namespace") != at(deployment, "metadata", "namespace") && object["kind"] != "Namespace" {
+			found = append(found, fmt.Sprintf("%s %s is not in the namespace of the worker", object["kind"], text(object, "metadata", "name")))
 		}
-		labels, _ := at(pod, "metadata", "labels").(map[string]any)
-		for name, value := range selector {
-			if labels[name] != value {
-				found = append(found, fmt.Sprintf("%s %s does not select the worker: %s", object["kind"], text(object, "metadata", "name"), name))
-			}
+		if target := at(object, "spec", "scaleTargetRef", "name"); target != nil && target != at(deployment, "metadata", "name") {
+			found = append(found, fmt.Sprintf("%s %s scales %v, which does not exist", object["kind"], text(object, "metadata", "name"), target))
 		}
-		if len(selector) == 0 {
-			found = append(found, fmt.Sprintf("%s %s selects every pod", object["kind"], text(object, "metadata", "name")))
-		}
+	}
+	if at(settings, "data", "CLAUDEOPS_DEPLOYMENT") != nil {
+		found = append(found, checkVersion(objects)...)
 	}
 	return found
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -55,7 +56,21 @@ func TestMistakesAreFound(t *testing.T) {
 		"a policy of something else":  {"kubernetes/overlays/production/network.yaml", "component: worker", "component: wrker", "does not select"},
 		"no archive":                  {"kubernetes/overlays/production/settings.env", "CLAUDEOPS_TRANSCRIPTS", "#", "CLAUDEOPS_TRANSCRIPTS is not set"},
 		"an unknown key of a trigger": {"kubernetes/components/autoscaling/scaledobject.yaml", "queueTypes", "queueType", "is unknown"},
-		"a missing resource":          {"kubernetes/base/kustomization.yaml", "metrics.yaml", "metric.yaml", "metric.yaml"},
+		"our labels on other pods": {
+			"kubernetes/overlays/production/network.yaml", "matchExpressions:\n              - {key: app.kubernetes.io/component, operator: In, values: [frontend]}",
+			"matchLabels: {app.kubernetes.io/component: worker}", "reaches only pods with the worker's label",
+		},
+		"a scaler of nothing":      {"kubernetes/components/autoscaling/scaledobject.yaml", "Deployment\n    name: claudeops-worker", "Deployment\n    name: worker", "scales worker, which does not exist"},
+		"no namespace":             {"kubernetes/overlays/autoscaled/kustomization.yaml", "namespace: claudeops", "", "is not in the namespace of the worker"},
+		"a version without a name": {"kubernetes/overlays/versioned/kustomization.yaml", "nameSuffix: -v0-1-0", "nameSuffix: -v0-2-0", "does not contain its version"},
+		"a version that selects others": {
+			"kubernetes/overlays/versioned/kustomization.yaml", "includeSelectors: true", "includeSelectors: false", "also selects the pods of other versions",
+		},
+		"a version without a label": {
+			"kubernetes/overlays/versioned/kustomization.yaml", "app.kubernetes.io/version: v0.1.0", "version: v0.1.0", "lacks the label",
+		},
+		"a namespace in a version": {"kubernetes/components/versions/kustomization.yaml", "$patch: delete", "", "would be deleted with one version"},
+		"a missing resource":       {"kubernetes/base/kustomization.yaml", "metrics.yaml", "metric.yaml", "metric.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,5 +113,43 @@ func TestMistakesAreFound(t *testing.T) {
 				t.Fatalf("code %d, no %q in:\n%s", code, mistake.finding, &out)
 			}
 		})
+	}
+}
+
+// TestVersionsRunSideBySide builds two copies of the overlay for versions, with autoscaling, as docs/kubernetes.md says. They must share no object.
+func TestVersionsRunSideBySide(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "kubernetes")
+	if err := os.CopyFS(root, os.DirFS(filepath.Join(deployment, "kubernetes"))); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "overlays", "versioned", "kustomization.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	owners := map[string]string{}
+	for _, version := range []string{"0.1.0", "0.2.0"} {
+		overlay := filepath.Join(root, "overlays", "versioned-"+version)
+		of := strings.NewReplacer("../production", "../autoscaled", "0.1.0", version, "v0-1-0", "v"+strings.ReplaceAll(version, ".", "-"))
+		if err := os.Mkdir(overlay, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(of.Replace(string(text))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		objects, err := build(overlay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := checkWorker(objects); len(found) > 0 || find(objects, "ScaledObject") == nil {
+			t.Fatalf("%s: %q", version, found)
+		}
+		for _, object := range objects {
+			name := fmt.Sprint(object["kind"], " ", at(object, "metadata", "name"))
+			if other := owners[name]; other != "" {
+				t.Fatalf("%s is in versions %s and %s", name, other, version)
+			}
+			owners[name] = version
+		}
 	}
 }

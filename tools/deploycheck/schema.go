@@ -143,8 +143,8 @@ type scaleRules struct {
 var triggerKeys = map[string]map[string]bool{
 	"temporal": {
 		"endpoint": true, "taskQueue": true, "namespace": false, "targetQueueSize": false, "activationTargetQueueSize": false,
-		"queueTypes": false, "workerDeploymentName": false, "workerDeploymentBuildId": false, "minConnectTimeout": false,
-		"unsafeSsl": false, "tlsServerName": false,
+		"queueTypes": false, "workerDeploymentName": false, "workerDeploymentBuildId": false, "includeRunningWorkflowCount": false,
+		"minConnectTimeout": false, "unsafeSsl": false, "tlsServerName": false,
 	},
 	"prometheus": {
 		"serverAddress": true, "query": true, "threshold": true, "activationThreshold": false, "namespace": false,
