@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -23,6 +24,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/cli/chains"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
 )
 
 // traceReceiver is an OTLP receiver. It keeps the spans by their ids, and the service of each.
@@ -68,8 +70,32 @@ func (r *traceReceiver) path(span *spans.Span) string {
 	return strings.Join(names, " > ")
 }
 
-// TestTraceOfAChain runs a chain with `starter run` and `starter up`, in two processes. An OTLP receiver gets one trace, from
-// the command to each tool call.
+// The words of people and agents in the chain of TestTraceOfAChain.
+const (
+	wordsOfAgent  = "words-of-the-agent"
+	wordsOfReport = "words-of-a-report"
+	wordsOfPrompt = "words-of-a-person"
+	wordsOfAnswer = "words-of-an-answer"
+	tracedService = "jellyfin"
+)
+
+// tracedAgents play a chain that waits at a gate after Tier 2. The answer lets Tier 2 run again.
+func tracedAgents() claudesim.Scenario {
+	verdict := func(status escalation.VerdictStatus, tier escalation.Tier) claudesim.Reply {
+		return claudesim.Conclude(escalation.Verdict{
+			Status: status, Summary: wordsOfReport, Services: []string{tracedService}, RecommendedTier: tier,
+		})
+	}
+	return claudesim.Play(
+		claudesim.On(claudesim.Match{Model: "haiku"},
+			claudesim.Bash("echo "+wordsOfAgent), claudesim.Bash("false"), verdict(escalation.VerdictEscalate, 2)),
+		claudesim.On(claudesim.Match{Model: "sonnet", Prompt: wordsOfAnswer}, verdict(escalation.VerdictResolved, 0)),
+		claudesim.On(claudesim.Match{Model: "sonnet"}, verdict(escalation.VerdictNeedsHuman, 0)))
+}
+
+// TestTraceOfAChain runs a chain with `starter run` and `starter up`, and answers its gate with `starter gate`, in three processes. What
+// Temporal stores is encrypted. An OTLP receiver gets one trace, from the command to each tool call, and another one of the answer. Neither
+// the receiver nor Temporal's database gets the words of people and agents.
 func TestTraceOfAChain(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -78,57 +104,101 @@ func TestTraceOfAChain(t *testing.T) {
 	r := &traceReceiver{spans: map[string]*spans.Span{}, services: map[string]string{}}
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
-	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(
-		claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Bash("echo words-of-the-agent"), claudesim.Bash("false"), claudesim.Conclude(escalation.Verdict{
-			Status: escalation.VerdictEscalate, Summary: "jellyfin answers 502", Services: []string{"jellyfin"}, RecommendedTier: 2,
-		})),
-		claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Conclude(escalation.Verdict{
-			Status: escalation.VerdictResolved, Summary: "all is well", Services: []string{"jellyfin"},
-		}))))
+	claude, err := claudesim.Install(t.TempDir(), tracedAgents())
 	require.NoError(t, err)
-	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
-		"OTEL_EXPORTER_OTLP_ENDPOINT="+server.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-key=key-4711-of-the-receiver", "CLAUDEOPS_PASS_ENV=OTEL_*",
-		"CLAUDEOPS_LOG_FORMAT=json")
+	keys, _ := encryptionKeys(t)
+	untraced := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
+		"CLAUDEOPS_PASS_ENV=OTEL_*", "CLAUDEOPS_LOG_FORMAT=json", "CLAUDEOPS_GATE_TIMEOUT=1h", keys)
+	traced := append(slices.Clone(untraced),
+		"OTEL_EXPORTER_OTLP_ENDPOINT="+server.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-key=key-4711-of-the-receiver")
 
-	up := startUp(t, environ)
-	self, err := os.Executable()
-	require.NoError(t, err)
-	run := exec.CommandContext(t.Context(), self, "run", "--wait", "--prompt", "words-of-a-person", "--output", "json")
-	run.Env = append(slices.Clone(environ), asStarter+"=1", "TEMPORAL_ADDRESS="+up.Temporal)
-	var failure bytes.Buffer
-	run.Stderr = &failure
-	output, err := run.Output()
-	require.NoError(t, err, failure.String())
-	require.NotContains(t, failure.String(), "traces")
+	up := startUp(t, traced)
+	untraced, traced = append(untraced, "TEMPORAL_ADDRESS="+up.Temporal), append(traced, "TEMPORAL_ADDRESS="+up.Temporal)
+	running := startProcess(t, traced, "run", "--wait", "--id", "traced-chain", "--prompt", wordsOfPrompt, "--output", "json")
+	require.Eventually(t, func() bool {
+		return starter(t, untraced, "gate", "traced-chain", "--output", "json").code == program.ExitOK
+	}, screenTimeout, screenLook, "the gate does not open")
+	startProcess(t, traced, "gate", "traced-chain", "--action", "fix", "--guidance", wordsOfAnswer).finish(t)
 	var view chains.View
-	require.NoError(t, json.Unmarshal(output, &view))
-	require.Len(t, view.Sessions, 2)
+	require.NoError(t, json.Unmarshal(running.finish(t), &view))
+	require.Equal(t, escalation.OutcomeResolved, view.Outcome, view.Reason)
+	require.Len(t, view.Sessions, 3)
 	up.interrupt(t) // sends the last spans
 
-	const session = "starter StartWorkflow:EscalationChain > worker RunWorkflow:EscalationChain > worker StartActivity:RunTier > " +
-		"worker RunActivity:RunTier > worker claude"
-	paths, traces := map[string]int{}, map[string]bool{}
-	var trace string
-	for _, span := range r.spans {
-		path := r.path(span)
-		paths[path]++
-		if strings.HasPrefix(path, "starter ") {
-			traces[string(span.GetTraceId())] = true
-		}
-		if path == session {
-			trace = string(span.GetTraceId())
-		}
+	trace := requireTraces(t, r)
+	stored := storedBy(t, up.StateDir)
+	require.True(t, bytes.Contains(stored, []byte("traced-chain")), "the chain is in the database")
+	for _, words := range []string{wordsOfAgent, wordsOfReport, wordsOfPrompt, wordsOfAnswer, tracedService} {
+		require.NotContains(t, r.text.String(), words, "traces have no text of people and agents")
+		require.False(t, bytes.Contains(stored, []byte(words)), "%s is in the database of Temporal", words)
 	}
-	require.Equal(t, 2, paths[session], paths)
-	require.GreaterOrEqual(t, paths[session+" > worker tool"], 2, paths)
-	require.Len(t, traces, 1, "all of the chain is one trace")
-	for _, secret := range []string{"words-of-the-agent", "words-of-a-person", "key-4711-of-the-receiver", "jellyfin"} {
-		require.NotContains(t, r.text.String(), secret, "traces have no text of people and agents, and no secrets")
-	}
+	require.NotContains(t, r.text.String(), "key-4711-of-the-receiver")
 	for _, launch := range simtest.Launches(t, claude) {
 		require.NotContains(t, launch.Env, "OTEL_EXPORTER_OTLP_HEADERS")
 	}
 	requireLogged(t, up.said.String(), view.Sessions[1], trace)
+}
+
+// starterProcess is a command of starter in a process of its own.
+type starterProcess struct {
+	command        *exec.Cmd
+	stdout, stderr bytes.Buffer
+}
+
+func startProcess(t *testing.T, environ []string, args ...string) *starterProcess {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p := &starterProcess{command: exec.CommandContext(t.Context(), self, args...)}
+	p.command.Env = append(slices.Clone(environ), asStarter+"=1")
+	p.command.Stdout, p.command.Stderr = &p.stdout, &p.stderr
+	require.NoError(t, p.command.Start())
+	return p
+}
+
+// finish waits for the process, which must succeed and send its traces. It returns what the process has printed.
+func (p *starterProcess) finish(t *testing.T) []byte {
+	t.Helper()
+	require.NoError(t, p.command.Wait(), p.stderr.String())
+	require.NotContains(t, p.stderr.String(), "traces")
+	return p.stdout.Bytes()
+}
+
+// requireTraces checks the spans of a chain with three sessions and two calls of tools, and of the answer at its gate. It returns the ID
+// of the chain's trace.
+func requireTraces(t *testing.T, r *traceReceiver) (trace string) {
+	t.Helper()
+	const session = "starter StartWorkflow:EscalationChain > worker RunWorkflow:EscalationChain > worker StartActivity:RunTier > " +
+		"worker RunActivity:RunTier > worker claude"
+	const answer = "starter UpdateWorkflow:resolve-gate > worker HandleUpdate:resolve-gate"
+	paths, traces := map[string]int{}, map[string]bool{}
+	for _, span := range r.spans {
+		path := r.path(span)
+		paths[path]++
+		if strings.HasPrefix(path, "starter StartWorkflow") {
+			trace = string(span.GetTraceId())
+			traces[trace] = true
+		}
+	}
+	require.Equal(t, 3, paths[session], paths)
+	require.GreaterOrEqual(t, paths[session+" > worker tool"], 2, paths)
+	require.Positive(t, paths[answer], paths)
+	require.Len(t, traces, 1, "all of the chain is one trace, also after the gate")
+	return trace
+}
+
+// storedBy returns all that a Temporal server which has ended has written to its database.
+func storedBy(t *testing.T, stateDir string) (all []byte) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(stateDir, "temporal.db*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		all = append(all, content...)
+	}
+	return all
 }
 
 // requireLogged checks that a JSON log line reports the end of an agent, with its chain, session, tier and trace.
