@@ -33,8 +33,9 @@ docs/configuration.md list, and finds Temporal by Temporal's own settings: TEMPO
 TEMPORAL_NAMESPACE, temporal.toml; without an address, the ` + "`starter up`" + ` on its state directory.
 ` + "`starter doctor`" + ` checks that all it needs is there.
 
-All workers of a task queue must share one set of records, a SQLite file: they run on one host, with one
-CLAUDEOPS_STATE_DIR.
+All workers of a task queue must share one set of records. On one host, they share a CLAUDEOPS_STATE_DIR with its
+SQLite file. On several hosts, they share a PostgreSQL database (CLAUDEOPS_DATABASE_URL) and an archive of
+conversations (CLAUDEOPS_TRANSCRIPTS): see docs/many-hosts.md.
 
 Exit codes:
   0  told to stop, it has drained
