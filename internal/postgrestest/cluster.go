@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -22,9 +24,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Options add to what every cluster has.
+type Options struct {
+	// TCP makes the cluster listen at an address of its own, too: see Cluster.Address.
+	TCP bool
+	// Files are written to the data directory. They replace those of initdb.
+	Files map[string][]byte
+	// Settings are parameters of the server in the form name=value.
+	Settings []string
+}
+
 // Cluster is a PostgreSQL server with a directory of its own.
 type Cluster struct {
-	dir string
+	dir     string
+	address netip.AddrPort
 	// commands is the standard input of the script keeper. Closing commands ends the cluster.
 	commands io.WriteCloser
 	ended    chan struct{}
@@ -58,7 +71,13 @@ var settings = []string{
 // Start starts a cluster for one test. Use it for a test that stops the server.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
-	cluster, err := start()
+	return StartWith(t, Options{})
+}
+
+// StartWith starts a cluster with options for one test.
+func StartWith(t testing.TB, options Options) *Cluster {
+	t.Helper()
+	cluster, err := start(options)
 	if err != nil {
 		missing(t, err)
 	}
@@ -76,7 +95,7 @@ func (c *Cluster) end(t testing.TB) {
 // server.
 func (c *Cluster) StartStandby(t testing.TB) *Cluster {
 	t.Helper()
-	standby, err := startAs(func(bin, dir string) []string {
+	standby, err := startAs(Options{}, func(bin, dir string) []string {
 		return []string{
 			filepath.Join(bin, "pg_basebackup"), "-D", filepath.Join(dir, "data"), "-h", c.dir, "-U", "postgres", "-R",
 			"-c", "fast", "--no-sync",
@@ -92,6 +111,9 @@ func (c *Cluster) StartStandby(t testing.TB) *Cluster {
 func (c *Cluster) URL(database string, others ...*Cluster) string {
 	address := url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database}
 	values := url.Values{"host": {c.dir}}
+	if c.address.IsValid() {
+		values.Set("port", c.port())
+	}
 	for _, other := range others {
 		values.Set("host", values.Get("host")+","+other.dir)
 		values.Set("target_session_attrs", "read-write")
@@ -100,8 +122,19 @@ func (c *Cluster) URL(database string, others ...*Cluster) string {
 	return address.String()
 }
 
+// Address returns the TCP address of a cluster that has one.
+func (c *Cluster) Address() netip.AddrPort { return c.address }
+
+// port returns the port, which is also part of the socket's name.
+func (c *Cluster) port() string {
+	if c.address.IsValid() {
+		return strconv.Itoa(int(c.address.Port()))
+	}
+	return "5432"
+}
+
 // Socket returns the path of the cluster's Unix socket.
-func (c *Cluster) Socket() string { return filepath.Join(c.dir, ".s.PGSQL.5432") }
+func (c *Cluster) Socket() string { return filepath.Join(c.dir, ".s.PGSQL."+c.port()) }
 
 // Crash kills the server without a shutdown, like a crash of the machine.
 func (c *Cluster) Crash(t testing.TB) {
@@ -124,8 +157,8 @@ func (c *Cluster) command(t testing.TB, line string) {
 }
 
 // start starts an empty cluster.
-func start() (*Cluster, error) {
-	return startAs(func(bin, dir string) []string {
+func start(options Options) (*Cluster, error) {
+	return startAs(options, func(bin, dir string) []string {
 		return []string{
 			filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres",
 			"-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions",
@@ -134,7 +167,7 @@ func start() (*Cluster, error) {
 }
 
 // startAs starts a cluster. The argument create returns the command that creates the data directory.
-func startAs(create func(bin, dir string) []string) (*Cluster, error) {
+func startAs(options Options, create func(bin, dir string) []string) (*Cluster, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
@@ -148,7 +181,10 @@ func startAs(create func(bin, dir string) []string) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{dir: dir, ended: make(chan struct{})}
-	if err := c.begin(bin, create(bin, dir), account); err != nil {
+	if err := c.prepare(create(bin, dir), account, options); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := c.begin(bin, account, options); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := c.wait(); err != nil {
@@ -158,26 +194,43 @@ func startAs(create func(bin, dir string) []string) (*Cluster, error) {
 	return c, nil
 }
 
-// begin runs the command create, which creates the data directory, and starts the script keeper. PostgreSQL refuses to run as
-// root. So if this process runs as root, the command and the script run as account.
-func (c *Cluster) begin(bin string, create []string, account *syscall.Credential) error {
-	attributes := &syscall.SysProcAttr{Setpgid: true, Credential: account}
-	if account != nil {
-		if err := os.Chown(c.dir, int(account.Uid), int(account.Gid)); err != nil {
+// prepare runs the command create, which creates the data directory, and writes the files of the options.
+func (c *Cluster) prepare(create []string, account *syscall.Credential, options Options) (err error) {
+	if options.TCP {
+		if c.address, err = freeAddress(); err != nil {
 			return err
 		}
 	}
+	if err := give(c.dir, account); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	environ := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "LC_ALL=C"}
 	initialize := exec.CommandContext(ctx, create[0], create[1:]...)
-	initialize.Dir, initialize.Env, initialize.SysProcAttr = c.dir, environ, attributes
+	c.confine(initialize, account)
 	if output, err := initialize.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", create[0], err, bytes.TrimSpace(output))
 	}
-	keep := exec.CommandContext(context.Background(), "/bin/sh", append([]string{"-c", keeper, "sh", bin, c.dir}, settings...)...)
-	keep.Dir, keep.Env, keep.SysProcAttr = c.dir, environ, attributes
-	var err error
+	for name, content := range options.Files {
+		path := filepath.Join(c.dir, "data", name)
+		if err := errors.Join(os.WriteFile(path, content, 0o600), give(path, account)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin starts the script keeper.
+func (c *Cluster) begin(bin string, account *syscall.Credential, options Options) (err error) {
+	arguments := append([]string{"-c", keeper, "sh", bin, c.dir}, settings...)
+	if c.address.IsValid() {
+		arguments = append(arguments, "-c", "listen_addresses="+c.address.Addr().String(), "-c", "port="+c.port())
+	}
+	for _, setting := range options.Settings {
+		arguments = append(arguments, "-c", setting)
+	}
+	keep := exec.CommandContext(context.Background(), "/bin/sh", arguments...)
+	c.confine(keep, account)
 	if c.commands, err = keep.StdinPipe(); err != nil {
 		return err
 	}
@@ -189,6 +242,37 @@ func (c *Cluster) begin(bin string, create []string, account *syscall.Credential
 		close(c.ended)
 	}()
 	return nil
+}
+
+// confine lets a command run in the cluster's directory. If this process is root's, the command runs as another user, because
+// PostgreSQL refuses to run as root.
+func (c *Cluster) confine(command *exec.Cmd, account *syscall.Credential) {
+	command.Dir, command.Env = c.dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.dir, "LC_ALL=C"}
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: account}
+}
+
+// give makes an account the owner of a file. nil is the account of this process.
+func give(path string, account *syscall.Credential) error {
+	if account == nil {
+		return nil
+	}
+	return os.Chown(path, int(account.Uid), int(account.Gid))
+}
+
+// freeAddress returns a free TCP address. On Linux its host is one that no other process uses, so the port stays free until the server
+// listens there.
+func freeAddress() (netip.AddrPort, error) {
+	ctx, pid := context.Background(), os.Getpid()
+	own := fmt.Sprintf("127.%d.%d.%d:0", 64+pid>>16&63, pid>>8&255, pid&255)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", own)
+	if err != nil { // other systems have 127.0.0.1 only
+		listener, err = new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
+	}
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	address, err := netip.ParseAddrPort(listener.Addr().String())
+	return address, errors.Join(err, listener.Close())
 }
 
 // wait waits until the server answers.

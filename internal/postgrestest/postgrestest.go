@@ -37,7 +37,7 @@ var (
 		if given := os.Getenv(URLVariable); given != "" {
 			return given, nil
 		}
-		cluster, err := start()
+		cluster, err := start(Options{})
 		if err != nil {
 			return "", err
 		}

@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"crypto/x509"
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -166,7 +169,8 @@ func migratePostgres(ctx context.Context, config pq.Config) error {
 func explainPostgres(err error) error {
 	switch code := postgresCode(err); {
 	case code == pqerror.InvalidPassword || code == pqerror.InvalidAuthorizationSpecification:
-		return fmt.Errorf("%w: correct user and password in its URL", err)
+		return fmt.Errorf("%w: correct user and password in its URL and, if the server wants one, the client certificate "+
+			"(sslcert, sslkey)", err)
 	case code == pqerror.InvalidCatalogName:
 		return fmt.Errorf("%w: create the database, or correct its name in the URL", err)
 	case code == pqerror.InsufficientPrivilege:
@@ -174,8 +178,25 @@ func explainPostgres(err error) error {
 	case errors.Is(err, pq.ErrSSLNotSupported):
 		return fmt.Errorf("%w: turn TLS on there or, on a network that nobody else can read, add sslmode=disable to the URL", err)
 	default:
-		return err
+		return explainCertificate(err)
 	}
+}
+
+// explainCertificate adds advice to an error from the files of certificates, or from what they say.
+func explainCertificate(err error) error {
+	if _, is := errors.AsType[x509.UnknownAuthorityError](err); is {
+		return fmt.Errorf("%w: let sslrootcert in its URL name the file of the authority that signed the server's certificate", err)
+	}
+	if _, is := errors.AsType[x509.HostnameError](err); is {
+		return fmt.Errorf("%w: use a name of the certificate as host in its URL", err)
+	}
+	if alert, is := errors.AsType[*net.OpError](err); is && alert.Op == "remote error" && strings.Contains(alert.Error(), "certificate") {
+		return fmt.Errorf("%w: let sslcert in its URL name a certificate of an authority that the server trusts (its ssl_ca_file)", err)
+	}
+	if _, is := errors.AsType[*fs.PathError](err); is {
+		return fmt.Errorf("%w: correct sslrootcert, sslcert and sslkey in its URL", err)
+	}
+	return err
 }
 
 // postgresCode returns PostgreSQL's code of an error; "" if err does not come from PostgreSQL.
