@@ -41,16 +41,21 @@ type DatabaseServer struct {
 	Port int
 }
 
-// DatabaseServers returns the addresses of the PostgreSQL servers, in the order in which the driver tries them. If the
-// database is not PostgreSQL, the list is empty.
+// DatabaseServers returns the addresses of the PostgreSQL servers, in the order in which the driver tries them. A server
+// with the parameter hostaddr has two addresses: its name and hostaddr. If the database is not PostgreSQL, the list is
+// empty.
 func (s State) DatabaseServers() []DatabaseServer {
 	config, err := s.postgres()
 	if err != nil {
 		return nil
 	}
-	servers := []DatabaseServer{{config.Host, int(config.Port)}}
-	for _, other := range config.Multi {
-		servers = append(servers, DatabaseServer{other.Host, int(other.Port)})
+	all := append([]pq.ConfigMultihost{{Host: config.Host, Hostaddr: config.Hostaddr, Port: config.Port}}, config.Multi...)
+	var servers []DatabaseServer
+	for _, one := range all {
+		servers = append(servers, DatabaseServer{one.Host, int(one.Port)})
+		if one.Hostaddr.IsValid() {
+			servers = append(servers, DatabaseServer{one.Hostaddr.String(), int(one.Port)})
+		}
 	}
 	return servers
 }

@@ -96,13 +96,18 @@ func TestGuardPlaceHasTheDoorsOfTelemetry(t *testing.T) {
 func TestDoors(t *testing.T) {
 	t.Parallel()
 	cfg := config.Config{
-		State:  config.State{DatabaseURL: "postgres://u:hunter2@db.lan,standby.lan/records?port=5432,6432"},
+		State:  config.State{DatabaseURL: "postgres://u:hunter2@db.lan,standby.lan/records?port=5432,6432&hostaddr=10.9.8.7,10.9.8.6"},
 		Notify: config.Notify{UIURL: "http://[::1]:8080/"},
 	}
 	doors, err := doorsOf(cfg, []string{"TEMPORAL_ADDRESS=temporal.example.org"})
 	require.NoError(t, err)
 	require.Subset(t, doors, []guard.Door{
-		{Host: "db.lan", Port: 5432}, {Host: "standby.lan", Port: 6432}, {Host: "::1", Port: 8080}, {Host: "temporal.example.org", Port: 443},
+		{Host: "db.lan", Port: 5432},
+		{Host: "10.9.8.7", Port: 5432},
+		{Host: "standby.lan", Port: 6432},
+		{Host: "10.9.8.6", Port: 6432},
+		{Host: "::1", Port: 8080},
+		{Host: "temporal.example.org", Port: 443},
 	})
 
 	_, err = doorsOf(cfg, []string{"TEMPORAL_ADDRESS=temporal.lan:grpc"})
