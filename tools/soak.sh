@@ -1,8 +1,8 @@
 # Usage: sh soak.sh REPORT [TEST FLAG...]
 #
 # Runs four groups of tests, one after the other: the soak tests, on every pinned CLI the tests that make test runs on the
-# newest CLI only, whole chains under the race detector, and all chains with records in PostgreSQL. It writes their output
-# to REPORT, prints their figures in one block at the end, and fails if a test has failed.
+# newest CLI only, whole chains under the race detector, and all chains and a lost host with records in PostgreSQL. It
+# writes their output to REPORT, prints their figures in one block at the end, and fails if a test has failed.
 set -u
 report=$1
 shift
@@ -22,6 +22,7 @@ run -tags soak -timeout 20m -run "$chains" -skip '^TestSoak' ./internal/supervis
 run -tags soak -timeout 20m -run '^TestRealCLICorpus$' ./internal/hook
 run -race -timeout 20m -run '^TestChains$' ./internal/supervisor
 run -timeout 40m ./internal/supervisor -postgres
+run -tags soak -timeout 20m -run '^TestSoakHostLost$' ./internal/supervisor -postgres
 
 echo "== Figures"
 sed -nE 's/^ *[a-z_]*_test\.go:[0-9]*: (soak|faults): //p' "$report"

@@ -15,15 +15,15 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// host is a machine with a home and a state directory of its own. It shares the database and the archive with other
-// hosts.
+// host is a machine with a home and a state directory of its own. It shares the database, which is a URL, and the archive with
+// other hosts.
 type host struct{ home, database, archive, claude string }
 
 func (h host) environ(t *testing.T, more ...string) []string {
 	t.Helper()
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + h.home, "CLAUDEOPS_STATE_DIR=" + filepath.Join(h.home, "state"), "CLAUDEOPS_TASK_QUEUE=" + nameOf(t), "CLAUDEOPS_SANDBOX=off", "CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),
-		"CLAUDEOPS_DATABASE_URL=sqlite://" + h.database, "CLAUDEOPS_TRANSCRIPTS=" + h.archive, "CLAUDEOPS_CLAUDE=" + h.claude,
+		"CLAUDEOPS_DATABASE_URL=" + h.database, "CLAUDEOPS_TRANSCRIPTS=" + h.archive, "CLAUDEOPS_CLAUDE=" + h.claude,
 		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_GATE_TIMEOUT=0s", "CLAUDEOPS_HEARTBEAT_INTERVAL=1s",
 	}, more...)
 }
@@ -37,7 +37,7 @@ func (h host) another(t *testing.T) host {
 
 func newHost(t *testing.T, claude, archive string) host {
 	t.Helper()
-	return host{home: t.TempDir(), database: filepath.Join(t.TempDir(), "records.db"), archive: archive, claude: claude}
+	return host{home: t.TempDir(), database: newDatabase(t), archive: archive, claude: claude}
 }
 
 func exists(path string) func() bool {

@@ -125,9 +125,18 @@ func environment(t *testing.T, claude string, more ...string) []string {
 		"CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),
 	}
 	if *onPostgres {
-		environ = append(environ, "CLAUDEOPS_DATABASE_URL="+postgrestest.Database(t))
+		environ = append(environ, "CLAUDEOPS_DATABASE_URL="+newDatabase(t))
 	}
 	return append(environ, more...)
+}
+
+// newDatabase returns the URL of an empty database.
+func newDatabase(t *testing.T) string {
+	t.Helper()
+	if *onPostgres {
+		return postgrestest.Database(t)
+	}
+	return "sqlite://" + filepath.Join(t.TempDir(), "records.db")
 }
 
 // onPostgres makes the records of all sites be in PostgreSQL.

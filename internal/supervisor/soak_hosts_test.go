@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 )
 
 // TestSoakHostLost runs chains on two hosts that share the records and the archive. One host is lost twice at a random moment
-// while it runs agents, with all that is in its state directory. The other one must continue its chains.
+// while it runs agents, with all that is in its state directory. The other one must continue its chains. With -postgres, the hosts share
+// nothing but PostgreSQL and the archive.
 func TestSoakHostLost(t *testing.T) {
 	const hostChains, losses = 40, 2
 	c, address := startTemporalAt(t)
@@ -22,7 +24,7 @@ func TestSoakHostLost(t *testing.T) {
 	archive := t.TempDir()
 	start := func(home string) *roleProcess {
 		worker := startWorker(t, append(slices.Clone(f.environ), "HOME="+home, "CLAUDEOPS_STATE_DIR="+filepath.Join(home, "state"),
-			"CLAUDEOPS_DATABASE_URL=sqlite://"+f.cfg.State.DatabaseFile(), "CLAUDEOPS_TRANSCRIPTS=file://"+archive), address)
+			"CLAUDEOPS_DATABASE_URL="+f.cfg.State.DatabaseURL, "CLAUDEOPS_TRANSCRIPTS=file://"+archive), address)
 		worker.awaitReady(t)
 		return worker
 	}
@@ -50,7 +52,8 @@ func TestSoakHostLost(t *testing.T) {
 	<-over
 	stays.drain(t)
 	figures := f.requireAllUnharmed(t, *chains)
-	t.Logf("soak: host lost: losses=%d %s took=%s seed=%d", losses, figures, time.Since(began).Round(time.Second), seed)
+	kind, _, _ := strings.Cut(f.cfg.State.DatabaseURL, ":")
+	t.Logf("soak: host lost: records=%s losses=%d %s took=%s seed=%d", kind, losses, figures, time.Since(began).Round(time.Second), seed)
 }
 
 // runsAgent reports whether a worker on a host without any other worker holds a lease.
