@@ -103,8 +103,9 @@ type scaledObject struct {
 		PollingInterval int                                     `json:"pollingInterval"`
 		Triggers        []scaleTrigger                          `json:"triggers"`
 		Fallback        struct {
-			FailureThreshold int `json:"failureThreshold"`
-			Replicas         int `json:"replicas"`
+			FailureThreshold int    `json:"failureThreshold"`
+			Replicas         int    `json:"replicas"`
+			Behavior         string `json:"behavior"`
 		} `json:"fallback"`
 		Advanced struct {
 			ScalingModifiers struct {
