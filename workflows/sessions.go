@@ -166,7 +166,7 @@ func (s *sessions) review(ctx workflow.Context, request sessionRequest) (escalat
 
 // admission returns the request for admission of a session.
 func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escalation.AdmissionRequest {
-	return escalation.AdmissionRequest{
+	admission := escalation.AdmissionRequest{
 		ChainID:       s.log.chain.ID,
 		FirstRunID:    s.log.firstRun(ctx),
 		Tier:          request.tier,
@@ -179,6 +179,16 @@ func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escal
 		Incidents:     s.log.chain.OwnIncidents(),
 		WaitingSince:  request.waitingSince,
 	}
+	if last := s.log.chain.Last(); last != nil {
+		admission.Previous = last.SessionID
+	}
+	if origin := request.origin; origin != nil && origin.ID != 0 {
+		admission.Parent = origin.SessionID
+		if origin.ChainID != admission.ChainID {
+			admission.ParentChain = origin.ChainID
+		}
+	}
+	return admission
 }
 
 // withdraw closes the record of a session that will not run. A missing record is not an error. withdraw tries only

@@ -29,6 +29,14 @@ type AdmissionRequest struct {
 	Incidents []string `json:"incidents,omitempty"`
 	// WaitingSince is the time at which the chain began to wait for admission; zero if it has not waited.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
+	// Previous is the conversation ID of the chain's previous session; empty for the first session. That session must be
+	// recorded and closed.
+	Previous string `json:"previous,omitempty"`
+	// Parent is the conversation ID of the session's parent; empty if the parent is unknown or has no record. ParentChain
+	// is the chain of the parent; empty for the chain of the request. The number of a record is not enough: after the
+	// records were restored from a backup, another record can have the same number.
+	Parent      string `json:"parent,omitempty"`
+	ParentChain string `json:"parent_chain,omitempty"`
 }
 
 // Repairs reports whether policy permits the session to change services. Dry runs, rechecks, handoffs and Tier 1 must

@@ -24,9 +24,9 @@ import (
 // again and returns the existing record with its budget unchanged. It also locks those of the session's services that
 // are free again.
 //
-// The error is ErrConflict if the existing record belongs to another chain. It is ErrNotFound if session.ParentID is
-// unknown. It is ErrInvalid if session.ChainID, session.SessionID or session.StartedAt is empty, or if policy has no
-// entry for session.Tier.
+// The error is ErrConflict if the existing record belongs to another chain. It is ErrNotFound if session.ParentID or
+// request.Parent is unknown, or if request.Previous is not recorded as ended. It is ErrInvalid if session.ChainID,
+// session.SessionID or session.StartedAt is empty, or if policy has no entry for session.Tier.
 func (s *Store) OpenSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (escalation.AdmissionResult, error) {
@@ -101,6 +101,9 @@ func openOnce(
 	ctx context.Context, tx *sql.Tx, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (opening escalation.AdmissionResult, err error) {
 	existing, err := recorded(ctx, tx, session)
+	if err == nil && existing == nil {
+		session.ParentID, err = checkEarlier(ctx, tx, session.ParentID, request)
+	}
 	if err != nil {
 		return opening, err
 	}
@@ -134,6 +137,28 @@ func openOnce(
 		return opening, fmt.Errorf("read its incidents: %w", err)
 	}
 	return opening, nil
+}
+
+// checkEarlier checks that the records have the earlier sessions of request. They lack these if they were restored from a
+// backup. It returns the number of the session's parent, which is parent unless the records were restored.
+func checkEarlier(ctx context.Context, tx *sql.Tx, parent int64, request escalation.AdmissionRequest) (int64, error) {
+	if request.Previous != "" {
+		previous, err := bySessionID(ctx, tx, request.Previous)
+		if err == nil && previous.EndedAt.IsZero() {
+			err = fmt.Errorf("%w of its end", ErrNotFound)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("the previous session %q of its chain: %w", request.Previous, err)
+		}
+	}
+	if request.Parent == "" {
+		return parent, nil
+	}
+	origin, err := bySessionID(ctx, tx, request.Parent)
+	if err != nil {
+		return 0, fmt.Errorf("its parent %q: %w", request.Parent, err)
+	}
+	return origin.ID, nil
 }
 
 // readFacts reads the facts on which the admission of request depends. The argument namespaceID is the ID of the

@@ -222,8 +222,13 @@ func keepNumbers(ctx context.Context, from, to copyEnd, table string) error {
 	if err != nil {
 		return err
 	}
-	for _, statement := range to.dialect.continueNumbers {
-		if _, err := to.tx.ExecContext(ctx, fmt.Sprintf(statement, table, latest)); err != nil {
+	return to.continueAfter(ctx, table, latest)
+}
+
+// continueAfter makes a table give numbers above latest to new rows.
+func (e copyEnd) continueAfter(ctx context.Context, table string, latest int64) error {
+	for _, statement := range e.dialect.continueNumbers {
+		if _, err := e.tx.ExecContext(ctx, fmt.Sprintf(statement, table, latest)); err != nil {
 			return err
 		}
 	}

@@ -106,6 +106,10 @@ func testBackend(t *testing.T, database backend) {
 		"chains whose records are old":              testOldChains,
 		"incidents that are old":                    testOldIncidents,
 		"one holder of a duty":                      testDuties,
+		"a chain that restored records lack":        testRecover,
+		"a session that a sweep closed too early":   testRecoverSettled,
+		"the progress of a recovered chain":         testRecoverProgress,
+		"the numbers of lost records":               testSkipNumbers,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

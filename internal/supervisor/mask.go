@@ -3,7 +3,7 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
-	"time"
+	"slices"
 
 	failurepb "go.temporal.io/api/failure/v1"
 	"go.temporal.io/sdk/converter"
@@ -52,17 +52,18 @@ func maskedEvents(mask *redact.Redactor, events []escalation.Event) []escalation
 	return masked
 }
 
-// OpenSession implements activities.Admissions.
-func (r recorder) OpenSession(
-	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
-) (escalation.AdmissionResult, error) {
-	session.Report = maskedReport(r.mask, session.Report)
-	return r.Store.OpenSession(ctx, session, request, policy)
-}
-
-// CloseSession implements activities.Recorder.
-func (r recorder) CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
-	return r.Store.CloseSession(ctx, sessionID, maskedReport(r.mask, report), endedAt)
+// MaskChain returns chain with the secrets in its reports, events and reasons masked, as records have them.
+func MaskChain(mask *redact.Redactor, chain escalation.Chain) escalation.Chain {
+	chain.Sessions = slices.Clone(chain.Sessions)
+	for i := range chain.Sessions {
+		chain.Sessions[i].Report = maskedReport(mask, chain.Sessions[i].Report)
+	}
+	chain.Gates = slices.Clone(chain.Gates)
+	for i := range chain.Gates {
+		chain.Gates[i].Reason = mask.Text(chain.Gates[i].Reason)
+	}
+	chain.Events, chain.Reason = maskedEvents(mask, chain.Events), mask.Text(chain.Reason)
+	return chain
 }
 
 // AppendEvents implements activities.Recorder.

@@ -31,7 +31,7 @@ func TestSessionsCountOnce(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, watched.Close()) })
 	metrics := watched.Metrics()
-	records := measured(recorder{opened, redact.New(nil)}, metrics)
+	records := measured(recorder{opened, redact.New(nil), nil}, metrics)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, id := range []string{"closed", "settled"} {
 		_, err := records.OpenSession(t.Context(), escalation.Session{ChainID: id, SessionID: id, Tier: 1, Model: "haiku", StartedAt: at},

@@ -6,16 +6,20 @@ import (
 	"slices"
 	"time"
 
+	"go.temporal.io/sdk/activity"
+
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// recorder adapts the store to the interfaces of the activities. It masks secrets before the store writes.
+// recorder adapts the store to the interfaces of the activities. It masks secrets before the store writes. If the records
+// lack a session that Temporal knows, it records the session again.
 type recorder struct {
 	*store.Store
-	mask *redact.Redactor
+	mask     *redact.Redactor
+	recovery *recovery
 }
 
 var _ activities.Recorder = recorder{}
@@ -48,9 +52,43 @@ func (r recorder) AppendDecisions(ctx context.Context, decisions []escalation.Ca
 
 // Charge adds the actions of a call to the ledger. It masks the names of services as CloseSession does, so that a
 // charge and a verdict have the same names.
-func (r recorder) Charge(ctx context.Context, charge escalation.Charge) (*escalation.ChargeRefusal, error) {
+func (r recorder) Charge(ctx context.Context, charge escalation.Charge) (refusal *escalation.ChargeRefusal, err error) {
 	charge.Actions = maskedActions(r.mask, charge.Actions)
-	return r.Store.Charge(ctx, charge)
+	err = r.recovery.retry(ctx, []string{charge.ChainID}, func() error {
+		refusal, err = r.Store.Charge(ctx, charge)
+		return err
+	})
+	return refusal, err
+}
+
+// CloseSession implements activities.Recorder.
+func (r recorder) CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
+	var chains []string
+	if activity.IsActivity(ctx) {
+		chains = []string{activity.GetInfo(ctx).WorkflowExecution.ID}
+	}
+	report = maskedReport(r.mask, report)
+	return r.recovery.retry(ctx, chains, func() error {
+		return r.Store.CloseSession(ctx, sessionID, report, endedAt)
+	})
+}
+
+// OpenSession implements activities.Admissions. If Temporal does not know the session's parent either, OpenSession records
+// the session without a parent, so that the chain continues.
+func (r recorder) OpenSession(
+	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
+) (result escalation.AdmissionResult, err error) {
+	session.Report = maskedReport(r.mask, session.Report)
+	open := func() error {
+		result, err = r.Store.OpenSession(ctx, session, request, policy)
+		return err
+	}
+	err = r.recovery.retry(ctx, []string{session.ChainID, request.ParentChain}, open)
+	if errors.Is(err, store.ErrNotFound) && r.recovery.ready() {
+		session.ParentID, request.Previous, request.Parent = 0, "", ""
+		err = open()
+	}
+	return result, err
 }
 
 // maskedDecisions returns decisions with the secrets in their texts masked. It masks the whole input of a call,

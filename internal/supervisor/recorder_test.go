@@ -23,7 +23,7 @@ func TestCallsAreMasked(t *testing.T) {
 	records, err := store.Open(t.Context(), database)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, records.Close()) })
-	r := recorder{records, redact.New([]string{"FLEET_TOKEN=" + secret})}
+	r := recorder{records, redact.New([]string{"FLEET_TOKEN=" + secret}), nil}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	actions := []escalation.CallAction{{Kind: escalation.ActionRestart, Service: secret}}
 	given := []escalation.CallDecision{

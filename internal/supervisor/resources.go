@@ -23,6 +23,8 @@ type resources struct {
 	agents  *agent.Runner
 	// mask masks secrets, including secrets in this process's environment.
 	mask *redact.Redactor
+	// recovery records sessions again. Run sets its client and its records.
+	recovery *recovery
 }
 
 // openResources opens all resources. If one cannot be opened, openResources closes the others.
@@ -35,6 +37,7 @@ func openResources(
 		}
 	}()
 	r.mask, r.places = redact.New(withSecrets(env.Environ, cfg)), &places{config: cfg, environ: env.Environ}
+	r.recovery = &recovery{mask: r.mask, logger: env.Logger}
 	if r.archive, err = OpenArchive(ctx, cfg); err != nil {
 		return r, err
 	}
@@ -43,8 +46,8 @@ func openResources(
 	}
 	r.agents, err = agent.New(ctx, agent.Options{
 		Config: cfg, Environ: env.Environ, CLI: cli, Policy: policy, Place: r.places.of, Archive: r.archive,
-		Records: measured(recorder{r.store, r.mask}, env.Telemetry.Metrics()), ArchiveFailed: env.Telemetry.Metrics().ArchiveFailed,
-		Executable: env.Executable, Mask: r.mask, Logger: env.Logger,
+		Records: measured(recorder{r.store, r.mask, r.recovery}, env.Telemetry.Metrics()), Executable: env.Executable,
+		ArchiveFailed: env.Telemetry.Metrics().ArchiveFailed, Mask: r.mask, Logger: env.Logger,
 	})
 	return r, err
 }

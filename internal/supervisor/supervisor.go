@@ -267,7 +267,8 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 		return sweeper, err
 	}
 	records := s.store.In(own)
-	s.records.Store, s.notifications.Deliveries = measured(recorder{records, s.mask}, s.telemetry.Metrics()), records
+	s.recovery.client, s.recovery.records = c, records
+	s.records.Store, s.notifications.Deliveries = measured(recorder{records, s.mask, s.recovery}, s.telemetry.Metrics()), records
 	s.observed = records
 	return reconcile.Sweeper{
 		Records: sweptRecords{records, s.telemetry.Metrics()}, Temporal: c, Converter: s.converter(), NamespaceID: own.ID,
