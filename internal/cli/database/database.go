@@ -1,4 +1,4 @@
-// Package database holds the commands that describe, migrate and copy the database of the records. They do not need Temporal.
+// Package database holds the commands that describe, migrate, copy and recover the records. Only recover needs Temporal.
 package database
 
 import (
@@ -21,20 +21,20 @@ import (
 // app implements the commands of this package.
 type app struct{ *console.Console }
 
-var errNoCommand = errors.New("say what to do with the database: status, migrate or copy")
+var errNoCommand = errors.New("say what to do with the database: status, migrate, copy or recover")
 
 // Command returns `db`.
 func Command(c *console.Console) *cobra.Command {
 	a := &app{c}
 	cmd := &cobra.Command{
 		Use:   "db",
-		Short: "Describe, migrate or copy the database of the records",
-		Long: "The db commands work on the database in CLAUDEOPS_DATABASE_URL. They do not need Temporal. docs/postgresql.md describes\n" +
-			"how to move from SQLite to PostgreSQL.",
+		Short: "Describe, migrate, copy or recover the records",
+		Long: "The db commands work on the database in CLAUDEOPS_DATABASE_URL. Only recover needs Temporal. docs/postgresql.md\n" +
+			"describes how to move from SQLite to PostgreSQL, and docs/backup.md how to restore a backup.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return program.Misuse(errNoCommand) },
 	}
-	cmd.AddCommand(a.statusCommand(), a.migrateCommand(), a.copyCommand())
+	cmd.AddCommand(a.statusCommand(), a.migrateCommand(), a.copyCommand(), a.recoverCommand())
 	return cmd
 }
 
