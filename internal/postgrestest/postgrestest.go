@@ -66,6 +66,17 @@ func Database(t testing.TB, encoding ...string) string {
 	return parsed.String()
 }
 
+// Tools returns the directory of PostgreSQL's programs, such as pg_dump. Without PostgreSQL on this machine it skips the test; in
+// CI it fails the test.
+func Tools(t testing.TB) string {
+	t.Helper()
+	directory, err := binaries()
+	if err != nil {
+		missing(t, err)
+	}
+	return directory
+}
+
 // Query runs a query in the database with the given URL, and returns the first value.
 func Query(t testing.TB, database, query string) (answer string) {
 	t.Helper()
