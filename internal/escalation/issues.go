@@ -13,6 +13,9 @@ func (i Issue) FirstTier(observer Tier) Tier { return max(i.RecommendedTier, obs
 // severities orders the severities, worst first.
 var severities = []Severity{SeverityCritical, SeverityWarning, SeverityInfo}
 
+// MoreSevere reports whether the severity a is worse than b.
+func MoreSevere(a, b Severity) bool { return slices.Index(severities, a) < slices.Index(severities, b) }
+
 // MostSevereFirst returns the indexes of issues, the most severe issue first. Issues of equal severity keep their
 // order.
 func MostSevereFirst(issues []Issue) []int {

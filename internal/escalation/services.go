@@ -70,3 +70,24 @@ func nameProblem(service string) string {
 		return ""
 	}
 }
+
+// containsServices reports whether services contains all of wanted. If wanted is empty, it returns false.
+func containsServices(services, wanted []string) bool {
+	return len(wanted) > 0 && !slices.ContainsFunc(wanted, func(service string) bool { return !HasService(services, service) })
+}
+
+// SharesService reports whether two lists have a service in common.
+func SharesService(a, b []string) bool {
+	return slices.ContainsFunc(a, func(service string) bool { return HasService(b, service) })
+}
+
+// MergeServices appends to services the services in more that are not in services, up to MaxServices.
+func MergeServices(services, more []string) []string {
+	merged := slices.Clone(services)
+	for _, service := range more {
+		if !HasService(merged, service) && len(merged) < MaxServices {
+			merged = append(merged, service)
+		}
+	}
+	return merged
+}
