@@ -24,9 +24,9 @@ type Admissions interface {
 // Incidents keeps the incidents of all chains. OpenSession and CloseSession of the same store open and resolve
 // incidents.
 type Incidents interface {
-	// KnownIncidents returns the incidents of the given services and the incidents with the given IDs. It returns open
-	// incidents, and incidents that were resolved at most escalation.IncidentMemory before the given time.
-	KnownIncidents(ctx context.Context, services, ids []string, at time.Time) ([]escalation.Incident, error)
+	// KnownIncidents returns the incidents that input selects. It returns open incidents, and incidents that were resolved
+	// at most escalation.IncidentMemory before the time input.At.
+	KnownIncidents(ctx context.Context, input KnownIncidentsInput) ([]escalation.Incident, error)
 	// ChainIncidents returns the incidents that a chain works on (own), and the incidents that a session of the chain
 	// has resolved (healed).
 	ChainIncidents(ctx context.Context, chain escalation.ChainRun, sessionID string) (own, healed []escalation.Incident, err error)
@@ -151,16 +151,19 @@ func (r *Records) CloseSession(ctx context.Context, input CloseSessionInput) (es
 	return brief, nil
 }
 
-// KnownIncidentsInput selects incidents by services or IDs.
+// KnownIncidentsInput selects incidents by services and kind, or by IDs.
 type KnownIncidentsInput struct {
-	Services []string  `json:"services,omitempty"`
-	IDs      []string  `json:"ids,omitempty"`
-	At       time.Time `json:"at"`
+	// Services and Kind limit the incidents; empty for no limit.
+	Services []string `json:"services,omitempty"`
+	Kind     string   `json:"kind,omitempty"`
+	// IDs adds the incidents with these IDs, whatever their services and kind.
+	IDs []string  `json:"ids,omitempty"`
+	At  time.Time `json:"at"`
 }
 
 // KnownIncidents returns the incidents with which a chain compares the faults that it has found.
 func (r *Records) KnownIncidents(ctx context.Context, input KnownIncidentsInput) ([]escalation.Incident, error) {
-	incidents, err := r.Store.KnownIncidents(ctx, input.Services, input.IDs, input.At)
+	incidents, err := r.Store.KnownIncidents(ctx, input)
 	if err != nil {
 		return nil, r.translate(fmt.Errorf("look up the known incidents: %w", err))
 	}

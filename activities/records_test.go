@@ -60,7 +60,7 @@ func (f *fakeRecorder) CloseSession(_ context.Context, sessionID string, _ escal
 	return f.err
 }
 
-func (f *fakeRecorder) KnownIncidents(context.Context, []string, []string, time.Time) ([]escalation.Incident, error) {
+func (f *fakeRecorder) KnownIncidents(context.Context, activities.KnownIncidentsInput) ([]escalation.Incident, error) {
 	return f.incidents, f.err
 }
 

@@ -200,7 +200,7 @@ func (m *memoryRecords) presume(session escalation.Session) {
 }
 
 // KnownIncidents returns none: the property test is about admission and the ledger.
-func (m *memoryRecords) KnownIncidents(context.Context, []string, []string, time.Time) ([]escalation.Incident, error) {
+func (m *memoryRecords) KnownIncidents(context.Context, activities.KnownIncidentsInput) ([]escalation.Incident, error) {
 	return nil, nil
 }
 

@@ -39,8 +39,10 @@ func (r storeRecords) FindSession(ctx context.Context, sessionID string) (escala
 	return session, err == nil, err
 }
 
-func (r storeRecords) KnownIncidents(ctx context.Context, services, ids []string, at time.Time) ([]escalation.Incident, error) {
-	return r.Incidents(ctx, store.IncidentFilter{Since: at.Add(-escalation.IncidentMemory), Services: services, IDs: ids})
+func (r storeRecords) KnownIncidents(ctx context.Context, input activities.KnownIncidentsInput) ([]escalation.Incident, error) {
+	return r.Incidents(ctx, store.IncidentFilter{
+		Since: input.At.Add(-escalation.IncidentMemory), Services: input.Services, Kind: input.Kind, IDs: input.IDs,
+	})
 }
 
 const (

@@ -57,7 +57,7 @@ func TestOverlappingLooks(t *testing.T) {
 					if compared <= 2 { // both compare before the other one has recorded anything
 						return nil, nil
 					}
-					return storeRecords{records}.KnownIncidents(ctx, input.Services, input.IDs, input.At)
+					return storeRecords{records}.KnownIncidents(ctx, input)
 				})
 			m.env.ExecuteWorkflow(overlapping)
 			require.NoError(t, m.env.GetWorkflowError())

@@ -111,7 +111,7 @@ func (k *keeper) CloseSession(_ context.Context, sessionID string, _ escalation.
 	return nil
 }
 
-func (k *keeper) KnownIncidents(context.Context, []string, []string, time.Time) ([]escalation.Incident, error) {
+func (k *keeper) KnownIncidents(context.Context, activities.KnownIncidentsInput) ([]escalation.Incident, error) {
 	return nil, nil
 }
 

@@ -80,8 +80,10 @@ type IncidentFilter struct {
 	// Services limits the list to incidents of these services. If Services is empty, the list has the incidents of all
 	// services.
 	Services []string
-	// IDs lists the IDs of incidents that are selected whatever their services are. Such an incident must be open, or
-	// resolved after Since.
+	// Kind limits the list to incidents of this kind; empty for all kinds.
+	Kind string
+	// IDs lists the IDs of incidents that are selected whatever their services and their kind are. Such an incident must
+	// be open, or resolved after Since.
 	IDs []string
 }
 
@@ -244,16 +246,22 @@ func readIncidents(ctx context.Context, q querier, filter IncidentFilter) ([]esc
 	return incidents, nil
 }
 
+// selects reports whether the filter selects the incident, whether it is resolved or not.
+func (f IncidentFilter) selects(incident incidentRow) bool {
+	if slices.Contains(f.IDs, incident.ID) {
+		return true
+	}
+	ofServices := len(f.Services) == 0 || escalation.SharesService(incident.Services, f.Services)
+	return ofServices && (f.Kind == "" || f.Kind == incident.Kind)
+}
+
 // selectedIncidents returns the incidents that filter selects, by number, without their chains and costs.
 func selectedIncidents(ctx context.Context, q querier, filter IncidentFilter) ([]incidentRow, error) {
-	selects := func(row incidentRow) bool {
-		return len(filter.Services) == 0 || slices.Contains(filter.IDs, row.ID) || escalation.SharesService(row.Services, filter.Services)
-	}
 	rows, err := plainIncidents(ctx, q, openQuery)
-	rows = slices.DeleteFunc(rows, func(row incidentRow) bool { return !selects(row) })
+	rows = slices.DeleteFunc(rows, func(row incidentRow) bool { return !filter.selects(row) })
 	if err == nil && !filter.Since.IsZero() {
 		var resolved []incidentRow
-		resolved, err = resolvedIncidents(ctx, q, filter.Since, selects)
+		resolved, err = resolvedIncidents(ctx, q, filter.Since, filter.selects)
 		rows = append(rows, resolved...)
 	}
 	slices.SortFunc(rows, func(a, b incidentRow) int { return cmp.Compare(a.row, b.row) })
@@ -261,8 +269,8 @@ func selectedIncidents(ctx context.Context, q querier, filter IncidentFilter) ([
 }
 
 // resolvedIncidents returns the selected incidents among those that were resolved after since, without their chains and
-// costs. The function selects may use the ID and the services of an incident. Most callers select few of many, so
-// resolvedIncidents first reads only IDs and services.
+// costs. The function selects may use the ID, the services and the kind of an incident. Most callers select few of many, so
+// resolvedIncidents first reads only these.
 func resolvedIncidents(ctx context.Context, q querier, since time.Time, selects func(row incidentRow) bool) ([]incidentRow, error) {
 	all, err := plainRows(ctx, q, identityFields, resolvedQuery, since.UnixMilli())
 	if err != nil {
@@ -282,8 +290,8 @@ func resolvedIncidents(ctx context.Context, q querier, since time.Time, selects 
 	return rows, nil
 }
 
-// identityFields lists the columns of the table incidents that identify an incident and its services.
-func identityFields(i *incidentRow) []field { return incidentFields(i)[:2] }
+// identityFields lists the columns of the table incidents with the ID, the services and the kind.
+func identityFields(i *incidentRow) []field { return incidentFields(i)[:3] }
 
 func oneIncident(ctx context.Context, q querier, id string) (incidentRow, error) {
 	rows, err := completeIncidents(ctx, q, incidentQuery, incidentRowOf(id))

@@ -95,8 +95,8 @@ func (r measuredRecords) ReleaseServices(ctx context.Context, chainID string) er
 }
 
 // KnownIncidents implements activities.Incidents.
-func (r measuredRecords) KnownIncidents(ctx context.Context, services, ids []string, at time.Time) ([]escalation.Incident, error) {
-	incidents, err := r.recorder.KnownIncidents(ctx, services, ids, at)
+func (r measuredRecords) KnownIncidents(ctx context.Context, input activities.KnownIncidentsInput) ([]escalation.Incident, error) {
+	incidents, err := r.recorder.KnownIncidents(ctx, input)
 	r.metrics.StoreFailed(telemetry.StoreIncidents, err)
 	return incidents, err
 }

@@ -34,8 +34,10 @@ func (r recorder) FindSession(ctx context.Context, sessionID string) (escalation
 }
 
 // KnownIncidents implements activities.Incidents.
-func (r recorder) KnownIncidents(ctx context.Context, services, ids []string, at time.Time) ([]escalation.Incident, error) {
-	return r.Incidents(ctx, store.IncidentFilter{Since: at.Add(-escalation.IncidentMemory), Services: services, IDs: ids})
+func (r recorder) KnownIncidents(ctx context.Context, input activities.KnownIncidentsInput) ([]escalation.Incident, error) {
+	return r.Incidents(ctx, store.IncidentFilter{
+		Since: input.At.Add(-escalation.IncidentMemory), Services: input.Services, Kind: input.Kind, IDs: input.IDs,
+	})
 }
 
 // RecordProgress implements activities.Incidents.
