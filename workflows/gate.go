@@ -258,11 +258,17 @@ func (g *gates) receive(ctx workflow.Context, gate *escalation.Gate, last escala
 	g.requests.receive(ctx, last)
 	request := g.requests.pending
 	switch {
-	case request == nil && g.incidents.healed():
+	case request == nil && g.healed():
 		gate.Answer = &escalation.GateClosing{Action: escalation.GateRecheck, At: workflow.Now(ctx)}
 	case request != nil:
 		gate.Answer = &escalation.GateClosing{ToTier: request.ToTier, Guidance: request.Guidance, At: workflow.Now(ctx)}
 	}
+}
+
+// healed reports whether other chains have found all incidents at the open gate healed, so that this chain looks itself.
+func (g *gates) healed() bool {
+	before := g.log.chain.Gates[:len(g.log.chain.Gates)-1]
+	return g.incidents.healed() && (!g.incidents.onlyFailedLooks() || escalation.MayLookAnew(before))
 }
 
 // receiveReplies reads the answers that arrived as signals. The sender of a signal gets no reply, so receiveReplies

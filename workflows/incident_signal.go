@@ -64,12 +64,14 @@ func (n *incidents) receive(ctx workflow.Context) []escalation.GateNews {
 
 // outdate removes the news that arrived before the end of session, if that session has looked at the incidents. A
 // recheck always counts as a look, even without a verdict. Otherwise a recheck without a verdict would keep the old
-// news, and the news would lead to another recheck.
+// news, and the news would lead to another recheck. For the same reason, a failed look removes the news of failed looks.
 func (n *incidents) outdate(ctx workflow.Context, session escalation.Session) {
-	if session.Verdict != nil || session.Purpose == escalation.PurposeRecheck {
-		n.receive(ctx)
-		n.news = nil
+	looked := session.Verdict != nil || session.Purpose == escalation.PurposeRecheck
+	if !looked && !session.LookFailed() {
+		return
 	}
+	n.receive(ctx)
+	n.news = slices.DeleteFunc(n.news, func(one escalation.GateNews) bool { return looked || n.isFailedLook(one.IncidentID) })
 }
 
 func (n *incidents) accept(ctx workflow.Context, signal IncidentSignal) {

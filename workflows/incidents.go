@@ -33,27 +33,22 @@ type incidentNews struct {
 }
 
 // recognize compares the faults that a session has found with the incidents in the records. It does so only for a
-// look: an ordinary session of Tier 1, or a recheck. A recheck counts as a look, because another chain may have begun
-// to repair the fault during the wait. A recheck of a report that the incidents have healed is no look, so this chain
-// keeps its incidents.
+// look: an ordinary session of Tier 1, or a recheck. The only fault of a failed look is its failure. A recheck counts as
+// a look, because another chain may have begun to repair the fault during the wait. A recheck of a report that the
+// incidents have healed is no look, so this chain keeps its incidents.
 //
-// recognize returns nil in three cases: the session is no look, its verdict finds no fault, or a person forces the
-// step. If the records cannot be read, it also returns nil, and every fault counts as new.
+// recognize returns nil in three cases: the session is no look, it finds no fault, or a person forces the step. If the
+// records cannot be read, it also returns nil, and every fault counts as new.
 func (n *incidents) recognize(ctx workflow.Context, s step, session escalation.Session) *escalation.Recognition {
 	n.recognition = nil
-	verdict := session.Verdict
 	recheck := session.Purpose == escalation.PurposeRecheck && !s.healed
 	look := session.Tier == escalation.TierObserve && (session.Purpose == escalation.PurposeTier || recheck)
-	if !look || s.forced() || session.Status != escalation.SessionCompleted || verdict == nil || !verdict.FindsFault() {
+	finds := session.Status == escalation.SessionCompleted && session.Verdict != nil && session.Verdict.FindsFault()
+	if !look || s.forced() || !finds && !session.LookFailed() {
 		return nil
 	}
-	input := activities.KnownIncidentsInput{Services: verdict.Services, At: workflow.Now(ctx)}
-	for _, issue := range verdict.Issues {
-		input.Services = escalation.MergeServices(input.Services, issue.Services)
-	}
-	for _, known := range verdict.Known {
-		input.IDs = append(input.IDs, known.ID)
-	}
+	input := n.candidates(session)
+	input.At = workflow.Now(ctx)
 	var records *activities.Records
 	var known []escalation.Incident
 	if err := readRecords(withRecords(ctx, "known incidents"), records.KnownIncidents, input, &known); err != nil {
@@ -67,9 +62,25 @@ func (n *incidents) recognize(ctx workflow.Context, s step, session escalation.S
 	if parent := workflow.GetInfo(ctx).ParentWorkflowExecution; parent != nil {
 		by.ParentID = parent.ID
 	}
-	recognition := escalation.Recognize(*verdict, known, by, input.At)
+	recognition := escalation.Recognize(session, known, by, input.At)
 	n.recognition = &recognition
 	return n.recognition
+}
+
+// candidates selects the incidents to which a fault of the session can belong.
+func (n *incidents) candidates(session escalation.Session) activities.KnownIncidentsInput {
+	if session.LookFailed() {
+		return activities.KnownIncidentsInput{Kind: escalation.KindLookFailed, IDs: n.log.chain.OwnIncidents()}
+	}
+	verdict := session.Verdict
+	input := activities.KnownIncidentsInput{Services: verdict.Services}
+	for _, issue := range verdict.Issues {
+		input.Services = escalation.MergeServices(input.Services, issue.Services)
+	}
+	for _, known := range verdict.Known {
+		input.IDs = append(input.IDs, known.ID)
+	}
+	return input
 }
 
 // leave records the incidents that this chain leaves to other chains, and prepares the signals to these chains. If
@@ -148,8 +159,8 @@ func (n *incidents) update(brief escalation.IncidentBrief) {
 // that takes care of the incident; "" if the chain itself does.
 func chainIncident(incident escalation.Incident, handler string) escalation.ChainIncident {
 	return escalation.ChainIncident{
-		ID: incident.ID, Services: incident.Services, Summary: clip(incident.Summary), Severity: incident.Severity,
-		Handler: handler, Resolved: !incident.ResolvedAt.IsZero(),
+		ID: incident.ID, Services: incident.Services, Kind: incident.Kind, Summary: clip(incident.Summary),
+		Severity: incident.Severity, Handler: handler, Resolved: !incident.ResolvedAt.IsZero(),
 	}
 }
 
@@ -178,6 +189,19 @@ func (n *incidents) left() []escalation.ChainIncident {
 		}
 	}
 	return left
+}
+
+// onlyFailedLooks reports whether the chain works on incidents, and each of them is a failed look.
+func (n *incidents) onlyFailedLooks() bool {
+	own := n.log.chain.OwnIncidents()
+	return len(own) > 0 && !slices.ContainsFunc(own, func(id string) bool { return !n.isFailedLook(id) })
+}
+
+// isFailedLook reports whether the incident with this ID is a failed look that the chain has met.
+func (n *incidents) isFailedLook(id string) bool {
+	return slices.ContainsFunc(n.log.chain.Incidents, func(known escalation.ChainIncident) bool {
+		return known.ID == id && known.Kind == escalation.KindLookFailed
+	})
 }
 
 // ofIssues returns, for each of the verdict's issues, the ID of the chain's own incident. The ID is "" if the chain

@@ -94,6 +94,8 @@ type month struct {
 	silent bool
 	// unrepaired is the status of Tier 3's verdict about a fault that no tier can repair.
 	unrepaired escalation.VerdictStatus
+	// fails returns how a look at this hour ends without a verdict; "" if it has one. The field can be nil.
+	fails func(hour int) escalation.SessionStatus
 	// services maps a chain to the services on which the chain works.
 	services map[string][]string
 	ran      map[escalation.Tier]int
@@ -130,9 +132,12 @@ func (m *month) runTier(_ context.Context, input activities.RunTierInput) (activ
 		Status: escalation.SessionCompleted, CostUSD: []float64{0.02, 0.40, 2.00}[input.Tier-1], ReportedSessionID: input.SessionID,
 		ContextTokens: 10_000, ContextWindow: 200_000, Turns: 3, Attempts: 1,
 	}
-	if input.Tier == escalation.TierObserve {
+	switch {
+	case input.Tier == escalation.TierObserve && m.fails != nil && m.fails(m.hour()) != "":
+		report.Status, report.Error = m.fails(m.hour()), "the provider is away"
+	case input.Tier == escalation.TierObserve:
 		report.Verdict = m.look(input)
-	} else {
+	default:
 		report.Verdict = m.repair(input)
 	}
 	return activities.RunTierResult{Report: report, EndedAt: m.env.Now()}, nil
@@ -317,44 +322,9 @@ func TestMonth(t *testing.T) {
 	}
 }
 
-// TestUnansweredDays runs hourly cycles for four days. A fault that no agent can repair begins, and no person acts on it. The
-// fault becomes worse on the third day. In each state of the fault there must be one repair and one notification, with and
-// without gates.
-func TestUnansweredDays(t *testing.T) {
-	t.Parallel()
-	skipUnderRace(t)
-	for name, tt := range map[string]struct {
-		gate time.Duration
-		says escalation.VerdictStatus
-		told map[escalation.NotificationKind]int
-	}{
-		"without gates":         {0, escalation.VerdictNeedsHuman, map[escalation.NotificationKind]int{escalation.NotifyNeedsHuman: 2}},
-		"failed, without gates": {0, escalation.VerdictFailed, map[escalation.NotificationKind]int{escalation.NotifyFailed: 2}},
-		"with a gate for a day": { // both gates expire, too
-			24 * time.Hour, escalation.VerdictNeedsHuman, map[escalation.NotificationKind]int{escalation.NotifyNeedsHuman: 4},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m, records := newMonth(t, false)
-			m.policy.Gate.Timeout, m.unrepaired = escalation.Duration(tt.gate), tt.says
-			m.faults = []*monthFault{{service: "web", begins: 2, severity: escalation.SeverityWarning, worsens: 50}}
-			const cycles = 4 * 24
-			m.env.ExecuteWorkflow(monthly, cycles)
-			require.NoError(t, m.env.GetWorkflowError())
-			require.Len(t, m.climbs["web"], 2, "one as it began, and one as it became worse")
-			require.Equal(t, map[escalation.Tier]int{1: cycles, 2: 2, 3: 2}, m.ran)
-			told := map[escalation.NotificationKind]int{}
-			for _, notification := range m.told {
-				told[notification.Kind]++
-			}
-			require.Equal(t, tt.told, told)
-			incidents, err := records.Incidents(t.Context(), store.IncidentFilter{})
-			require.NoError(t, err)
-			require.Len(t, incidents, 1)
-			require.Equal(t, escalation.IncidentWaiting, incidents[0].State)
-		})
-	}
+// outcomeOf returns the outcome in the event of a chain's end.
+func outcomeOf(event escalation.Event) escalation.Outcome {
+	return escalation.Outcome(strings.Fields(event.Message)[2])
 }
 
 func (m *month) check(t *testing.T, records *store.Store) {
@@ -372,7 +342,7 @@ func (m *month) check(t *testing.T, records *store.Store) {
 					gates[strings.Join(m.services[id], ",")]++
 				}
 				if event.Kind == escalation.EventChainEnded {
-					outcomes[escalation.Outcome(strings.Fields(event.Message)[2])]++
+					outcomes[outcomeOf(event)]++
 				}
 			}
 			sessions, err := records.Chain(ctx, id)

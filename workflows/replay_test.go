@@ -49,6 +49,8 @@ var branches = []string{
 	"incident_worse",
 	"issues",
 	"known",
+	"look_anew",
+	"look_failed",
 	"max_tier",
 	"notified",
 	"one_issue_cancelled",

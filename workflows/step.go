@@ -54,8 +54,8 @@ type step struct {
 	// continues is the interrupted session that this step continues, because a person chose so at a gate; nil if
 	// there is none.
 	continues *escalation.Session
-	// healed reports that this step is a recheck after news from other chains: they have found the incidents healed,
-	// and the recheck verifies that.
+	// healed reports that this step follows news from other chains: they have found the incidents healed. The step is a
+	// recheck, which verifies that, or the first look once more (see lookAnew).
 	healed bool
 	// refused reports that the step has not run, either because its admission was refused or because its handoff is
 	// unusable.
@@ -145,6 +145,16 @@ func (s step) checkHealed(last *escalation.Session) step {
 		action: stepSession, tier: escalation.TierObserve, purpose: escalation.PurposeRecheck,
 		parent: cmp.Or(last, s.parent), minTier: s.tier, healed: true,
 	}
+}
+
+// lookAnew returns the first look once more, in a new session. The step s is the one that waits because that look failed.
+// In the meantime a look of another chain had a result.
+func (s step) lookAnew() step {
+	anew := step{action: stepSession, tier: escalation.TierObserve, healed: true}
+	if s.tier == anew.tier && s.purpose == anew.purpose {
+		anew.parent = s.parent
+	}
+	return anew
 }
 
 // requested returns the step that follows a person's request. Normally this is s, at the requested tier if that is

@@ -300,12 +300,22 @@ func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
 			session := *c.log.chain.Last()
 			ran = &session
 		}
-		return s.checkHealed(ran), c.log.publish(ctx)
+		return c.checkHealed(s, ran), c.log.publish(ctx)
 	}
 	if decision, ends := gate.Ending(*gate.Answer); ends {
 		return step{}, c.record(ctx, decision)
 	}
 	return c.stepFrom(s, gate), c.log.publish(ctx)
+}
+
+// checkHealed returns the step that follows s after other chains have found all incidents healed. The parameter last is
+// the latest session, if that session belongs to s; nil if not. A look that failed has found nothing that a recheck
+// could check, so the chain looks anew.
+func (c *chainRun) checkHealed(s step, last *escalation.Session) step {
+	if c.incidents.onlyFailedLooks() {
+		return s.lookAnew()
+	}
+	return s.checkHealed(last)
 }
 
 // stepFrom returns the step that follows s after its gate was closed. The answer in gate selects this step.

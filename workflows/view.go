@@ -158,7 +158,7 @@ func details(chain escalation.Chain) string {
 func describeIncident(incident escalation.ChainIncident) string {
 	text := incident.ID
 	if incident.Summary != "" {
-		text += fmt.Sprintf(" (%s): %s", cmp.Or(strings.Join(incident.Services, ", "), "no service named"), incident.Summary)
+		text += fmt.Sprintf(" (%s): %s", escalation.DescribeServices(incident.Services, incident.Kind), incident.Summary)
 	}
 	if incident.Handler != "" {
 		text += " — known to chain " + incident.Handler

@@ -21,7 +21,7 @@ func (c *chainRun) wait(ctx workflow.Context, s step) (step, error) {
 	}
 	if ctx.Err() == nil && c.requests.pending == nil && c.healed(s) {
 		c.endWait(ctx)
-		return s.checkHealed(nil), nil
+		return c.checkHealed(s, nil), nil
 	}
 	decision := escalation.Cancelled()
 	if ctx.Err() == nil {

@@ -47,6 +47,7 @@ type Chain struct {
 type ChainIncident struct {
 	ID       string   `json:"id"`
 	Services []string `json:"services,omitempty"`
+	Kind     string   `json:"kind,omitempty"`
 	Summary  string   `json:"summary,omitempty"`
 	Severity Severity `json:"severity,omitempty"`
 	// Resolved reports whether the incident was resolved when the chain last read it from the records.

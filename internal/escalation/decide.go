@@ -96,7 +96,8 @@ type DecisionInput struct {
 	// Recognition compares the faults in the session's verdict with the incidents in the records; nil if the records
 	// were not read.
 	Recognition *Recognition
-	// Healed reports that the session is a recheck of incidents that another chain or a person has reported as healed.
+	// Healed reports that the session follows a report that the chain's incidents have healed, by another chain or a
+	// person. The session is a recheck or, if the incidents were failed looks, the first look once more.
 	Healed bool
 }
 
@@ -110,12 +111,15 @@ func Decide(policy Policy, session Session, input DecisionInput) Decision {
 			Reason: fmt.Sprintf("a person asks for %s", requested),
 		}
 	}
+	if session.LookFailed() && input.Recognition.AllKnown() {
+		return complete(OutcomeKnown, RuleKnown, session.lookFault().Summary+"; "+input.Recognition.describe())
+	}
 	switch session.Status {
 	case SessionCompleted:
 		if session.Verdict == nil {
 			return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s ended without a verdict", session.Tier))
 		}
-		if input.Healed {
+		if input.Healed && session.Purpose == PurposeRecheck {
 			return decideHealed(session.Tier, *session.Verdict, input.MinTier)
 		}
 		if input.Recognition.AllKnown() {
@@ -216,6 +220,9 @@ func Cancelled() Decision {
 func decideVerdict(policy Policy, tier Tier, verdict Verdict, input DecisionInput) Decision {
 	switch verdict.Status {
 	case VerdictHealthy:
+		if input.Healed { // people were told of the look that failed
+			return complete(OutcomeResolved, RuleHealed, fmt.Sprintf("%s looked again and found everything healthy", tier))
+		}
 		return complete(OutcomeHealthy, RuleVerdict, fmt.Sprintf("%s found everything healthy", tier))
 	case VerdictResolved:
 		return complete(OutcomeResolved, RuleVerdict, fmt.Sprintf("%s resolved the problem", tier))

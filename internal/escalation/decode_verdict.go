@@ -87,9 +87,14 @@ const (
 // notKind matches characters that the kind of a fault must not contain.
 var notKind = regexp.MustCompile(`[^a-z0-9]+`)
 
-// canonicalKind returns a kind in its canonical spelling. For example, "Disk full" becomes disk_full.
+// canonicalKind returns a kind in its canonical spelling. For example, "Disk full" becomes disk_full. KindLookFailed
+// becomes "", because it is not for verdicts.
 func canonicalKind(kind string) string {
-	return strings.Trim(notKind.ReplaceAllString(strings.ToLower(kind), "_"), "_")
+	kind = strings.Trim(notKind.ReplaceAllString(strings.ToLower(kind), "_"), "_")
+	if kind == KindLookFailed {
+		return ""
+	}
+	return kind
 }
 
 // spellKinds replaces the kinds of faults in v by their canonical spelling.

@@ -73,7 +73,7 @@ func NewGate(policy Policy, o GateInput) Gate {
 	}
 	if o.budgetLeft(policy) {
 		gate.Options = append(gate.Options, GateFix)
-		if policy.Gate.OnTimeout == GateFix && automaticFixes(o.Before) < maxAutomaticFixes {
+		if policy.Gate.OnTimeout == GateFix && automatic(o.Before, GateFix) < maxAutomaticFixes {
 			gate.OnTimeout = GateFix
 		}
 	}
@@ -164,12 +164,12 @@ func (s *Session) concludedForPerson() bool {
 	return s.Verdict.Status == VerdictNeedsHuman || s.Verdict.Status == VerdictEscalate && s.Tier == TierFullRepair
 }
 
-// automaticFixes counts the gates at the end of the list that have expired and started their tier again.
-func automaticFixes(gates []Gate) int {
+// automatic counts the gates at the end of the list that were closed by this action without a person.
+func automatic(gates []Gate, action GateAction) int {
 	count := 0
 	for _, gate := range slices.Backward(gates) {
 		answer := gate.Answer
-		if answer == nil || answer.Actor != "" || answer.ToTier != 0 || answer.Action != GateFix {
+		if answer == nil || answer.Actor != "" || answer.ToTier != 0 || answer.Action != action {
 			break
 		}
 		count++

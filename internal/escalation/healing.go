@@ -8,14 +8,25 @@ import (
 // Heals returns the IDs of the open incidents that the session's verdict ends. The verdict ends an incident that it
 // calls healed, and an incident whose services it finds healthy. If the status of the verdict is resolved or healthy,
 // it also ends the chain's own incidents. The parameter own holds the IDs of the own incidents. If another chain has
-// seen an incident too late for this session, Heals leaves the incident open, unless the verdict names it.
+// seen an incident too late for this session, Heals leaves the incident open, unless the verdict names it. An incident
+// of the kind KindLookFailed ends with each look that has a result and includes its services.
 func (s *Session) Heals(incidents []Incident, own []string) []string {
 	if s.Verdict == nil {
 		return nil
 	}
+	faults := withoutFailedLooks(incidents, own)
 	var healed []string
 	for i := range incidents {
-		if incident := &incidents[i]; incident.ResolvedAt.IsZero() && s.heals(incident, own) {
+		incident := &incidents[i]
+		heals := false
+		switch {
+		case !incident.ResolvedAt.IsZero():
+		case incident.IsFailedLook():
+			heals = s.healsLook(incident, own)
+		default:
+			heals = s.heals(incident, faults)
+		}
+		if heals {
 			healed = append(healed, incident.ID)
 		}
 	}

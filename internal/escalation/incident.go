@@ -16,7 +16,8 @@ type Incident struct {
 	ID string `json:"id"`
 	// Services lists the affected services; empty if no verdict has named a service.
 	Services []string `json:"services"`
-	// Kind classifies the fault, such as down, disk_full or certificate; empty if no verdict has named a kind.
+	// Kind classifies the fault, such as down, disk_full or certificate, or KindLookFailed; empty if no verdict has named
+	// a kind.
 	Kind     string   `json:"kind,omitempty"`
 	Summary  string   `json:"summary"`
 	Severity Severity `json:"severity"`
@@ -346,7 +347,7 @@ func MostImportant(incidents []Incident) []Incident {
 
 // Describe describes the incident in a few words: its ID, services and summary.
 func (i *Incident) Describe() string {
-	return fmt.Sprintf("%s (%s: %s)", i.ID, cmp.Or(strings.Join(i.Services, ", "), "no service named"), cut(i.Summary, 120))
+	return fmt.Sprintf("%s (%s: %s)", i.ID, DescribeServices(i.Services, i.Kind), cut(i.Summary, 120))
 }
 
 // PastRepair is an earlier session that may have changed a service.

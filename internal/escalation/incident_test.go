@@ -15,6 +15,11 @@ func worked(chainID string, status ChainStatus, outcome Outcome) IncidentChain {
 	return IncidentChain{ChainID: chainID, ChainProgress: ChainProgress{Status: status, Outcome: outcome, At: incidentNoon.Add(-time.Hour)}}
 }
 
+// looked returns a look with this verdict.
+func looked(verdict Verdict) Session {
+	return Session{Tier: TierObserve, Report: Report{Status: SessionCompleted, Verdict: &verdict}}
+}
+
 func TestHandlerOfAnIncident(t *testing.T) {
 	t.Parallel()
 	waits := func(until time.Duration) IncidentChain {
@@ -187,21 +192,21 @@ func TestRecognize(t *testing.T) {
 		"accepted":                    {finds("web"), accepted, 1, 0, false},
 		"accepted, and worse":         {down, accepted, 0, 1, false},
 		"nothing is wrong":            {Verdict{Status: VerdictHealthy}, web, 0, 0, false},
-		"a failure without a service": {Verdict{Status: VerdictFailed}, web, 0, 0, false},
+		"a failure without a service": {Verdict{Status: VerdictFailed}, web, 0, 1, false},
 	} {
-		recognition := Recognize(tt.verdict, []Incident{tt.incident}, Look{ChainRun: ChainRun{ChainID: "own"}}, incidentNoon)
+		recognition := Recognize(looked(tt.verdict), []Incident{tt.incident}, Look{ChainRun: ChainRun{ChainID: "own"}}, incidentNoon)
 		require.Len(t, recognition.Known, tt.known, name)
 		require.Len(t, recognition.New, tt.new, name)
 		require.Equal(t, tt.known > 0 && tt.new == 0, recognition.AllKnown(), name)
 		require.Equal(t, tt.worse, tt.known > 0 && recognition.Known[0].News == IncidentWorse, name)
 	}
-	recognition := Recognize(named, []Incident{web}, Look{ChainRun: ChainRun{ChainID: "own"}}, incidentNoon)
+	recognition := Recognize(looked(named), []Incident{web}, Look{ChainRun: ChainRun{ChainID: "own"}}, incidentNoon)
 	require.Equal(t, []string{"db"}, recognition.NewServices())
 
 	asked := web
 	asked.Chains = []IncidentChain{worked("other", ChainEnded, OutcomeNeedsHuman)}
 	for manual, known := range map[bool]int{false: 1, true: 0} {
-		recognition = Recognize(finds("web"), []Incident{asked}, Look{ChainRun: ChainRun{ChainID: "own"}, Manual: manual}, incidentNoon)
+		recognition = Recognize(looked(finds("web")), []Incident{asked}, Look{ChainRun: ChainRun{ChainID: "own"}, Manual: manual}, incidentNoon)
 		require.Len(t, recognition.Known, known, "a person acts by starting a chain")
 	}
 
@@ -210,12 +215,12 @@ func TestRecognize(t *testing.T) {
 	limited.MaxTier = TierObserve
 	asked.Chains = append(asked.Chains, limited)
 	for maxTier, known := range map[Tier]int{TierObserve: 1, TierSafeRepair: 1, TierFullRepair: 0} {
-		recognition = Recognize(finds("web"), []Incident{asked}, Look{ChainRun: ChainRun{ChainID: "own"}, MaxTier: maxTier}, incidentNoon)
+		recognition = Recognize(looked(finds("web")), []Incident{asked}, Look{ChainRun: ChainRun{ChainID: "own"}, MaxTier: maxTier}, incidentNoon)
 		require.Len(t, recognition.Known, known, "a person acts by raising the highest tier")
 	}
 
 	abandoned.Returns = []time.Time{incidentNoon.Add(-time.Minute)}
-	recognition = Recognize(beside, []Incident{abandoned}, Look{ChainRun: ChainRun{ChainID: "own"}}, incidentNoon)
+	recognition = Recognize(looked(beside), []Incident{abandoned}, Look{ChainRun: ChainRun{ChainID: "own"}}, incidentNoon)
 	require.Equal(t, []string{"db", "web"}, recognition.NewServices())
 	once := Limit{Max: 1, Window: Duration(time.Hour)}
 	require.Nil(t, recognition.Returned(once, 0), "the issue is another fault")
@@ -248,7 +253,7 @@ func TestRecheckOfTwoChains(t *testing.T) {
 		incident := Incident{ID: "incident-1", Services: []string{"web"}, Chains: []IncidentChain{first, tt.second}}
 		verdict := Verdict{Status: VerdictEscalate, Services: []string{"web"}}
 		for _, id := range []string{"first", "second"} {
-			recognition := Recognize(verdict, []Incident{incident}, Look{ChainRun: ChainRun{ChainID: id}, Own: []string{"incident-1"}}, incidentNoon)
+			recognition := Recognize(looked(verdict), []Incident{incident}, Look{ChainRun: ChainRun{ChainID: id}, Own: []string{"incident-1"}}, incidentNoon)
 			if id == "first" || tt.second.Status != ChainEnded {
 				require.Equal(t, id == tt.leaves, recognition.AllKnown(), "%s: %s", name, id)
 			}
@@ -259,10 +264,10 @@ func TestRecheckOfTwoChains(t *testing.T) {
 
 	split := Incident{ID: "incident-1", Services: []string{"web"}, Chains: []IncidentChain{worked("split", ChainRepairing, ""), first}}
 	issue := Look{ChainRun: ChainRun{ChainID: "first"}, Own: []string{"incident-1"}, ParentID: "split"}
-	recognition := Recognize(Verdict{Status: VerdictEscalate, Services: []string{"web"}}, []Incident{split}, issue, incidentNoon)
+	recognition := Recognize(looked(Verdict{Status: VerdictEscalate, Services: []string{"web"}}), []Incident{split}, issue, incidentNoon)
 	require.Empty(t, recognition.Known, "its parent waits for it")
 	sibling := Incident{ID: "incident-2", Services: []string{"web"}, Chains: []IncidentChain{worked("sibling", ChainRepairing, "")}}
-	recognition = Recognize(Verdict{Status: VerdictEscalate, Services: []string{"web"}}, []Incident{split, sibling}, issue, incidentNoon)
+	recognition = Recognize(looked(Verdict{Status: VerdictEscalate, Services: []string{"web"}}), []Incident{split, sibling}, issue, incidentNoon)
 	require.Empty(t, recognition.Known, "a recheck is about the chain's own incident first")
 }
 

@@ -39,16 +39,16 @@ type Look struct {
 	ParentID string
 }
 
-// Recognize compares the faults in the verdict of a look with incidents. A fault is known if another chain, the
+// Recognize compares the faults that a session has found with incidents. A fault is known if another chain, the
 // handler, takes care of its incident, and the incident includes all services of the fault. There are two exceptions. A
 // fault that has become worse or come back is known only if the handler still runs, because only a running chain can
 // react. If the handler has ended because a person must act, the fault is not known to a chain that a person has
 // started, or that may run a higher tier.
-func Recognize(verdict Verdict, incidents []Incident, look Look, at time.Time) Recognition {
+func Recognize(session Session, incidents []Incident, look Look, at time.Time) Recognition {
 	recognition := Recognition{At: at}
-	for _, sighting := range verdict.Sightings(incidents, look.Own) {
+	for _, sighting := range session.Sightings(incidents, look.Own) {
 		incident := sighting.Incident
-		if incident == nil || !sighting.covered() {
+		if incident == nil || !sighting.Covered() {
 			recognition.New = append(recognition.New, sighting)
 			continue
 		}

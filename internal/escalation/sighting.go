@@ -142,6 +142,9 @@ func (f *incidentFinder) find(fault Issue) *Incident {
 // rank says how well fault and incident match; 0 means that they do not match.
 func (f *incidentFinder) rank(fault Issue, incident *Incident) int {
 	common := SharesService(fault.Services, incident.Services) || len(fault.Services) == 0 && len(incident.Services) == 0
+	if fault.Kind == KindLookFailed || incident.IsFailedLook() {
+		common = incident.isFailedLookOf(fault)
+	}
 	open, sameKind := incident.ResolvedAt.IsZero(), fault.Kind == incident.Kind
 	news, _ := f.verdict.newsOf(incident.ID)
 	switch {
@@ -183,7 +186,7 @@ func (f *incidentFinder) named() []Sighting {
 	for i := range f.incidents {
 		incident := &f.incidents[i]
 		news, named := f.verdict.newsOf(incident.ID)
-		if !named || news.Status == IncidentGone || !incident.ResolvedAt.IsZero() || f.used[incident.ID] {
+		if !named || news.Status == IncidentGone || !incident.ResolvedAt.IsZero() || f.used[incident.ID] || incident.IsFailedLook() {
 			continue
 		}
 		f.used[incident.ID] = true
@@ -201,7 +204,7 @@ func (s *Sighting) Worsens(since time.Time) bool {
 	return s.News == IncidentWorse && !s.Incident.WorseAt.After(since)
 }
 
-// covered reports whether the incident of s includes all services of the fault.
-func (s *Sighting) covered() bool {
-	return len(s.Fault.Services) == 0 || containsServices(s.Incident.Services, s.Fault.Services)
+// Covered reports whether the incident of s includes all services of the fault.
+func (s *Sighting) Covered() bool {
+	return s.Incident.IsFailedLook() || len(s.Fault.Services) == 0 || containsServices(s.Incident.Services, s.Fault.Services)
 }

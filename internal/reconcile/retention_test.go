@@ -47,7 +47,10 @@ func TestRetention(t *testing.T) {
 		}
 		_, err := own.OpenSession(t.Context(), session, escalation.AdmissionRequest{}, escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)})
 		require.NoError(t, err)
-		require.NoError(t, own.CloseSession(t.Context(), session.SessionID, escalation.Report{Status: escalation.SessionCompleted}, long))
+		report := escalation.Report{
+			Status: escalation.SessionCompleted, Verdict: &escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"},
+		}
+		require.NoError(t, own.CloseSession(t.Context(), session.SessionID, report, long))
 		conversations[chain] = session.SessionID
 	}
 	archive := &fakeArchive{stuck: conversations["stuck"]}

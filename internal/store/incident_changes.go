@@ -12,20 +12,17 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// applyVerdict opens, updates and resolves incidents according to the verdict of an ended session. It also records that
-// the session's chain has met these incidents.
-func applyVerdict(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
+// applyFindings opens, updates and resolves incidents according to the verdict of an ended session, or to its failure to
+// look. It also records that the session's chain has met these incidents.
+func applyFindings(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
 	own, err := incidentsOf(ctx, tx, chainKey{session.ChainID, session.NamespaceID, session.FirstRunID})
 	if err != nil {
 		return fmt.Errorf("read the incidents of the chain: %w", err)
 	}
 	known, err := plainIncidents(ctx, tx, openQuery)
-	if err == nil && session.Verdict.FindsFault() { // only a fault can make a resolved incident return
+	if mayReturn := returning(session); err == nil && mayReturn != nil {
 		var resolved []incidentRow
-		affected := session.Verdict.Affected()
-		resolved, err = resolvedIncidents(ctx, tx, at.Add(-escalation.IncidentMemory), func(row incidentRow) bool {
-			return len(row.Services) == 0 || escalation.SharesService(row.Services, affected)
-		})
+		resolved, err = resolvedIncidents(ctx, tx, at.Add(-escalation.IncidentMemory), mayReturn)
 		known = append(known, resolved...)
 	}
 	if err != nil {
@@ -39,7 +36,23 @@ func applyVerdict(ctx context.Context, tx *sql.Tx, session escalation.Session, a
 	return change.apply(ctx)
 }
 
-// incidentChange applies one verdict to the recorded incidents.
+// returning returns a function that reports whether the session may have found a resolved incident again. It uses the
+// services and the kind of the incident. If the session has found no fault, returning returns nil.
+func returning(session escalation.Session) func(incident incidentRow) bool {
+	switch {
+	case session.LookFailed():
+		return func(incident incidentRow) bool { return incident.IsFailedLook() }
+	case session.Verdict != nil && session.Verdict.FindsFault():
+		affected := session.Verdict.Affected()
+		return func(incident incidentRow) bool {
+			return len(incident.Services) == 0 || escalation.SharesService(incident.Services, affected)
+		}
+	default:
+		return nil
+	}
+}
+
+// incidentChange applies the end of one session to the recorded incidents.
 type incidentChange struct {
 	tx      *sql.Tx
 	session escalation.Session
@@ -56,7 +69,7 @@ func (c *incidentChange) apply(ctx context.Context) error {
 		incidents[i] = c.known[i].Incident
 	}
 	healed := c.session.Heals(incidents, c.own)
-	for _, sighting := range c.session.Verdict.Sightings(incidents, c.own) {
+	for _, sighting := range c.session.Sightings(incidents, c.own) {
 		if err := c.sight(ctx, sighting); err != nil {
 			return fmt.Errorf("record what is wrong with %q: %w", sighting.Fault.Services, err)
 		}
@@ -81,6 +94,9 @@ func (c *incidentChange) heal(ctx context.Context, id string) error {
 
 // resolution returns how the session has resolved an incident.
 func (c *incidentChange) resolution(row *incidentRow) escalation.IncidentEnd {
+	if row.IsFailedLook() {
+		return escalation.IncidentHealed
+	}
 	if c.session.Verdict.Status == escalation.VerdictResolved {
 		return escalation.IncidentRepaired
 	}
@@ -126,7 +142,9 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 		row.Severity = fault.Severity
 	}
 	row.LastSeenAt = later(row.LastSeenAt, c.at)
-	row.Services = escalation.MergeServices(row.Services, fault.Services)
+	if !sighting.Covered() {
+		row.Services = escalation.MergeServices(row.Services, fault.Services)
+	}
 	if row.Kind == "" {
 		row.Kind = fault.Kind
 	}
@@ -233,6 +251,10 @@ func updateIncident(ctx context.Context, tx *sql.Tx, row incidentRow) error {
 	return err
 }
 
+// lookedQuery ends the chain's work on failed looks that are resolved.
+const lookedQuery = "UPDATE incident_chains SET status = $4, outcome = $5 WHERE " + ofChainRun + `
+AND incident_id IN (SELECT id FROM incidents WHERE kind = $6 AND resolved_at IS NOT NULL)`
+
 const leaveQuery = "DELETE FROM incident_chains WHERE " + ofChainRun + " AND incident_id = $4"
 
 func recordProgress(ctx context.Context, tx *sql.Tx, chain chainKey, progress escalation.ChainProgress) error {
@@ -259,7 +281,12 @@ func recordProgress(ctx context.Context, tx *sql.Tx, chain chainKey, progress es
 		"UPDATE incident_chains SET %s WHERE chain_id = $%d AND namespace_id = $%d AND first_run_id = $%d", set, last+1, last+2, last+3)
 	args := append(values(fields), chain.args()...)
 	if len(progress.Only) == 0 {
-		_, err := tx.ExecContext(ctx, query, args...)
+		if _, err := tx.ExecContext(ctx, query, args...); err != nil {
+			return err
+		}
+		// The chain has looked since. If it waits because of what it found, it takes care of no look that fails later.
+		_, err := tx.ExecContext(ctx, lookedQuery, append(chain.args(),
+			string(escalation.ChainEnded), string(escalation.OutcomeResolved), escalation.KindLookFailed)...)
 		return err
 	}
 	query += fmt.Sprintf(" AND incident_id = $%d", len(args)+1)
@@ -338,7 +365,8 @@ func pastRepairs(
 	return repairs, err
 }
 
-// readBrief returns the facts about incidents for the agent of the requested session.
+// readBrief returns the facts about incidents for the agent of the requested session. It omits failed looks, because no
+// agent can repair them.
 func readBrief(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
 ) (brief escalation.IncidentBrief, err error) {
@@ -349,6 +377,7 @@ func readBrief(
 	own, err := incidentsOf(ctx, q, chainKey{request.ChainID, namespaceID, request.FirstRunID})
 	if err == nil {
 		brief.Incidents, err = incidentsByRow(ctx, q, own)
+		brief.Incidents = withoutFailedLooks(brief.Incidents)
 	}
 	if err == nil {
 		brief.Repairs, err = pastRepairs(ctx, q, namespaceID, request)
@@ -368,8 +397,12 @@ func mostImportant(ctx context.Context, q querier, services []string) ([]escalat
 		open[i] = rows[i].Incident
 	}
 	var ids []int64
-	for _, incident := range escalation.MostImportant(open) {
+	for _, incident := range escalation.MostImportant(withoutFailedLooks(open)) {
 		ids = append(ids, incidentRowOf(incident.ID))
 	}
 	return incidentsByRow(ctx, q, ids)
+}
+
+func withoutFailedLooks(incidents []escalation.Incident) []escalation.Incident {
+	return slices.DeleteFunc(incidents, func(incident escalation.Incident) bool { return incident.IsFailedLook() })
 }

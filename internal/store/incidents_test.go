@@ -182,7 +182,7 @@ func testIncidentsOfVerdicts(t *testing.T, database backend) {
 		"another service":          {finds(escalation.VerdictEscalate, "", "mail"), []string{"incident-1", "incident-2", "incident-3"}},
 		"one has healed":           {healedDB, []string{"incident-1"}},
 		"named, and one more":      {named, []string{"incident-1", "incident-2", "incident-3"}},
-		"a failure names nothing":  {escalation.Verdict{Status: escalation.VerdictFailed, Summary: "no"}, []string{"incident-1", "incident-2"}},
+		"a failure names nothing":  {escalation.Verdict{Status: escalation.VerdictFailed, Summary: "no"}, []string{"incident-1", "incident-2", "incident-3"}},
 		"no service at all":        {finds(escalation.VerdictNeedsHuman, ""), []string{"incident-1", "incident-2", "incident-3"}},
 		"all is well":              {healthy(), nil},
 		"one service is well":      {escalation.Verdict{Status: escalation.VerdictNeedsHuman, Services: []string{"mail"}, Checks: healthy("db").Checks}, []string{"incident-1", "incident-3"}},

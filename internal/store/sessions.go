@@ -21,16 +21,18 @@ import (
 //
 // CloseSession adds the restarts and redeployments in the verdict to the ledger, if the ledger does not have them. It
 // opens or updates incidents for the faults in the verdict, and resolves incidents whose services the verdict finds
-// healthy or repaired. If sessionID is unknown, the error is ErrNotFound. If the report has no final status, or if
-// endedAt is zero, the error is ErrInvalid.
+// healthy or repaired. A look without a result opens or updates an incident of the kind escalation.KindLookFailed.
+//
+// If sessionID is unknown, the error is ErrNotFound. If the report has no final status, or if endedAt is zero, the error
+// is ErrInvalid.
 func (s *Store) CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
 	_, err := s.closeSession(ctx, closing{sessionID: sessionID, report: report, endedAt: endedAt})
 	return err
 }
 
-// SettleSession closes an open session in the same way as CloseSession. If the session is already closed,
-// SettleSession leaves it unchanged and returns false. Use it for a session that another process has left open, and
-// may have closed in the meantime.
+// SettleSession closes an open session in the same way as CloseSession, but opens no incident for a look without a
+// result. If the session is already closed, SettleSession leaves it unchanged and returns false. Use it for a session
+// that another process has left open, and may have closed in the meantime.
 func (s *Store) SettleSession(
 	ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time,
 ) (settled bool, err error) {
@@ -173,8 +175,9 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err e
 	case current.Verdict != nil:
 		err = recordActions(ctx, tx, current, end.endedAt)
 	}
-	if err == nil && current.Verdict != nil {
-		err = applyVerdict(ctx, tx, current, end.endedAt)
+	// A session that its chain has left open says nothing about looks: somebody has terminated the chain.
+	if err == nil && (current.Verdict != nil || current.LookFailed() && !end.onlyOpen) {
+		err = applyFindings(ctx, tx, current, end.endedAt)
 	}
 	if err == nil {
 		err = keepAttempt(ctx, tx, current)

@@ -3,6 +3,7 @@ package supervisor_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -108,13 +109,13 @@ func (w *watchedServices) look(look int) {
 }
 
 // cycleNow runs a cycle to its end.
-func (w *watchedServices) cycleNow(name string) (result workflows.CycleResult) {
-	w.t.Helper()
-	run, err := w.client.ExecuteWorkflow(w.t.Context(), client.StartWorkflowOptions{
-		ID: workflows.CycleWorkflowID(name), TaskQueue: w.cfg.Worker.TaskQueue,
+func (s *site) cycleNow(name string) (result workflows.CycleResult) {
+	s.t.Helper()
+	run, err := s.client.ExecuteWorkflow(s.t.Context(), client.StartWorkflowOptions{
+		ID: workflows.CycleWorkflowID(name), TaskQueue: s.cfg.Worker.TaskQueue,
 	}, workflows.CycleWorkflow, nil)
-	require.NoError(w.t, err)
-	require.NoError(w.t, run.Get(w.t.Context(), &result))
+	require.NoError(s.t, err)
+	require.NoError(s.t, run.Get(s.t.Context(), &result))
 	return result
 }
 
@@ -214,7 +215,7 @@ type incidentFigures struct {
 // figures reads the totals from the records and the notifications.
 func (w *watchedServices) figures() incidentFigures {
 	w.t.Helper()
-	f := incidentFigures{map[escalation.Tier]int{}, map[string]int{}, map[string]int{}, map[string]int{}, 0}
+	f := incidentFigures{map[escalation.Tier]int{}, map[string]int{}, map[string]int{}, nil, 0}
 	service := map[string]string{}
 	for _, fault := range w.faults {
 		for _, chain := range fault.chains {
@@ -241,13 +242,21 @@ func (w *watchedServices) figures() incidentFigures {
 			}
 		}
 	}
-	for _, message := range w.notified.Received() {
-		var sent struct{ Title string }
-		require.NoError(w.t, json.Unmarshal([]byte(message), &sent))
-		headline, _, _ := strings.Cut(strings.TrimPrefix(sent.Title, "Claude Ops: "), " (")
-		f.told[headline]++
-	}
+	f.told = headlines(w.t, w.notified)
 	return f
+}
+
+// headlines counts the notifications that an Apprise API has received, by headline.
+func headlines(t *testing.T, notified *notifytest.Recipient) map[string]int {
+	t.Helper()
+	told := map[string]int{}
+	for _, message := range notified.Received() {
+		var sent struct{ Title string }
+		require.NoError(t, json.Unmarshal([]byte(message), &sent))
+		headline, _, _ := strings.Cut(strings.TrimPrefix(sent.Title, "Claude Ops: "), " (")
+		told[headline]++
+	}
+	return told
 }
 
 // requireFollowed checks the totals. An unchanged fault cost at most one gate and one chain that repaired. Each look
@@ -325,4 +334,47 @@ func TestIncidentsOfTwoHours(t *testing.T) {
 	} {
 		recordHistory(t, w.site, w.client.GetWorkflow(t.Context(), chainID, ""), branch)
 	}
+}
+
+// TestFailedLooks runs cycles whose first looks fail, because the API refuses the key. The first one opens a gate, and the
+// next one is known. When the key is valid again, the next look has a result, and the chain at the gate ends without a person.
+func TestFailedLooks(t *testing.T) {
+	t.Parallel()
+	notified := notifytest.Start(t)
+	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Fail(http.StatusUnauthorized, "the key has expired"))))
+	s := startSite(t, startTemporal(t), environment(t, claude, "CLAUDEOPS_GATE_TIMEOUT=72h", "CLAUDEOPS_NOTIFY_URLS="+notified.Apprise()))
+	first := s.cycleNow(nameOf(t) + "-1")
+	require.True(t, first.Waiting)
+	gate := s.awaitGate(first.ChainID, "gate-1")
+	require.Equal(t, escalation.GateFailed, gate.Source)
+	require.Equal(t, escalation.OutcomeKnown, s.cycleNow(nameOf(t)+"-2").Outcome)
+	open, err := s.records().Incidents(t.Context(), store.IncidentFilter{})
+	require.NoError(t, err)
+	require.Len(t, open, 1)
+	require.Equal(t, escalation.KindLookFailed, open[0].Kind)
+	require.Equal(t, escalation.IncidentWaiting, open[0].State)
+	require.Contains(t, open[0].Summary, "the key has expired")
+	require.Len(t, open[0].Chains, 1, "the second chain leaves it to the first")
+
+	_, err = claudesim.Install(filepath.Dir(claude), claudesim.Play(claudesim.Always(claudesim.Conclude(allWell()))))
+	require.NoError(t, err)
+	third := s.cycleNow(nameOf(t) + "-3")
+	require.Equal(t, escalation.OutcomeHealthy, third.Outcome)
+	run := s.client.GetWorkflow(t.Context(), first.ChainID, "")
+	chain, err := s.finish(run)
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
+	require.Len(t, chain.Sessions, 2)
+	require.Equal(t, escalation.PurposeTier, chain.Sessions[1].Purpose)
+	requireRecorded(t, s, chain)
+	requireExplained(t, s, run, chain)
+	healed, err := s.records().Incident(t.Context(), open[0].ID)
+	require.NoError(t, err)
+	require.Equal(t, escalation.IncidentHealed, healed.Resolution)
+	require.Equal(t, third.ChainID, healed.ResolvedBy)
+	require.Equal(t, map[string]int{
+		escalation.NotifyNeedsHuman.Headline(): 1, escalation.NotifyResolved.Headline(): 1,
+	}, headlines(t, notified))
+	recordHistory(t, s, s.client.GetWorkflow(t.Context(), "chain-"+nameOf(t)+"-2", ""), "look_failed")
+	recordHistory(t, s, run, "look_anew")
 }
