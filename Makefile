@@ -55,10 +55,8 @@ build: ## Build bin/worker and bin/starter, or one of them: COMMANDS=./worker
 	$(GO) build $(BUILD) -o $(BIN)/ $(COMMANDS)
 
 # If a test failed and then passed, the target prints it at the end as FLAKY, and writes its first failure to bin/report/flaky.txt.
-# `race` and `real` run at the same time: the tests of `real` wait more than they compute.
 .PHONY: test
-test: clis check ## Everything that must hold before a change is merged
-	@$(MAKE) --no-print-directory -j 2 race real
+test: clis check race real ## Everything that must hold before a change is merged
 	@$(TOOLS)/flaky $(REPORT)/flaky.txt $(REPORT)/race.json $(REPORT)/real.json
 
 .PHONY: short
@@ -125,24 +123,28 @@ lean: | $(REPORT) ## Check that the worker is small and links no Temporal server
 ##@ Tests
 
 # Packages whose tests link the Temporal server, and the commands. Compiling them again, for the race detector, would take minutes.
-# Packages start in this order, the longest first, so that no long package runs alone at the end. A package that is named twice runs once.
-SERVED := ./internal/supervisor ./internal/cli ./internal/cli/... ./internal/embedded ./worker ./starter
-# The other packages with the longest tests. Most of them run the real CLI.
-LONG := ./internal/claudesim ./internal/store ./workflows ./internal/claude ./internal/hook ./internal/process
+SERVED := ./internal/supervisor ./internal/cli/... ./internal/embedded ./worker ./starter
+# Packages whose tests start agents or the real CLI.
+AGENTS := ./internal/claudesim ./internal/claude ./internal/hook ./internal/process ./internal/guard ./internal/transcripts
+# The packages with the longest short tests. They start first, at the same time as others.
+WAITING := ./workflows ./internal/store ./internal/process ./internal/claude ./internal/claudesim
 
 .PHONY: race
-race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests that need no server under the race detector, and those of the tools
+race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector; those that need a server or a real CLI are in `real`
 	$(GO) -C tools test ./...
 	$(GO) test $(CLOUDS) -run '^TestClouds' ./internal/transcripts
 	$(GO) test -run "$$(sh tools/tests.sh skipUnderRace workflows)" ./workflows
-	unserved=$$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED) $(LONG))" | tr '\n' ' ') && \
-	$(GOTESTSUM) $(RERUN) --jsonfile $(REPORT)/race.json --packages "$(LONG) $$unserved" -- \
-		-race -p 4 -parallel 8 -timeout $(TEST_TIMEOUT)
+	unserved=$$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED) $(WAITING))" | tr '\n' ' ') && \
+	$(GOTESTSUM) $(RERUN) --hide-summary skipped --jsonfile $(REPORT)/race.json --packages "$(WAITING) $$unserved" -- \
+		-race -short -p 4 -parallel 8 -timeout $(TEST_TIMEOUT)
+
+# Packages start in this order, the longest first, so that no long package runs alone at the end. A package that is named twice runs once.
+REAL := ./internal/supervisor ./internal/claudesim ./internal/claude ./internal/cli $(AGENTS) $(SERVED)
 
 .PHONY: real
-real: $(TOOLS_BUILT) | $(REPORT) ## Run the tests on real Temporal servers, and those of the commands
-	$(GOTESTSUM) $(RERUN) --jsonfile $(REPORT)/real.json --packages '$(SERVED)' -- \
-		-p 2 -parallel 8 -timeout $(TEST_TIMEOUT)
+real: $(TOOLS_BUILT) | $(REPORT) ## Run the tests on real Temporal servers, processes and CLIs
+	$(GOTESTSUM) $(RERUN) --jsonfile $(REPORT)/real.json --packages '$(REAL)' -- \
+		-p 3 -parallel 8 -timeout $(TEST_TIMEOUT)
 
 .PHONY: contract
 contract: $(if $(VERSION)$(CLAUDE),,clis) ## List in what the pinned CLIs differ from the contract, or the one of VERSION=x or CLAUDE=path
