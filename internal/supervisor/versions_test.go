@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/workflow"
@@ -139,7 +140,8 @@ func (d *deployed) turns() []claudesim.Turn {
 	return turns
 }
 
-// promote makes a version current as soon as Temporal knows its worker.
+// promote makes a version current as soon as Temporal knows its worker, and waits until all task queues know that version.
+// A chain at a gate moves only if its task queue knows it.
 func (d *deployed) promote(buildID string) {
 	d.t.Helper()
 	handle := d.old.client.WorkerDeploymentClient().GetHandle(d.deployment)
@@ -148,6 +150,12 @@ func (d *deployed) promote(buildID string) {
 		_, err = handle.SetCurrentVersion(d.t.Context(), client.WorkerDeploymentSetCurrentVersionOptions{BuildID: buildID})
 		return err == nil
 	}, testTimeout, 100*time.Millisecond, "%v", err)
+	require.Eventually(d.t, func() bool {
+		described, err := d.old.client.WorkflowService().DescribeWorkerDeployment(d.t.Context(),
+			&workflowservice.DescribeWorkerDeploymentRequest{Namespace: client.DefaultNamespace, DeploymentName: d.deployment})
+		return err == nil && described.GetWorkerDeploymentInfo().GetRoutingConfigUpdateState() ==
+			enumspb.ROUTING_CONFIG_UPDATE_STATE_COMPLETED
+	}, testTimeout, 20*time.Millisecond, "the task queues do not learn that %s is current", buildID)
 }
 
 // begin starts the chains. It waits until each chain has an agent at work, waits, or is at its gate.
