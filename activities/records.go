@@ -27,8 +27,8 @@ type Incidents interface {
 	// KnownIncidents returns the incidents that input selects. It returns open incidents, and incidents that were resolved
 	// at most escalation.IncidentMemory before the time input.At.
 	KnownIncidents(ctx context.Context, input KnownIncidentsInput) ([]escalation.Incident, error)
-	// ChainIncidents returns the incidents that a chain works on (own), and the incidents that a session of the chain
-	// has resolved (healed).
+	// ChainIncidents returns the incidents that a chain works on (own), and those on which other chains still work
+	// although a session of the chain has resolved them (healed). Each incident lists the work of other chains only.
 	ChainIncidents(ctx context.Context, chain escalation.ChainRun, sessionID string) (own, healed []escalation.Incident, err error)
 	// RecordProgress stores the progress of a chain with its incidents.
 	RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error
@@ -132,7 +132,7 @@ type CloseSessionInput struct {
 }
 
 // CloseSession stores the result of a session. It returns the chain's incidents, and the incidents that the session has
-// resolved.
+// resolved and on which other chains still work.
 func (r *Records) CloseSession(ctx context.Context, input CloseSessionInput) (escalation.IncidentBrief, error) {
 	var brief escalation.IncidentBrief
 	if err := r.Store.CloseSession(ctx, input.SessionID, input.Report, input.EndedAt); err != nil {

@@ -47,7 +47,7 @@ func lastChain(incident *escalation.Incident) *escalation.IncidentChain {
 	var last *escalation.IncidentChain
 	for i := range incident.Chains {
 		chain := &incident.Chains[i]
-		if chain.Status == escalation.ChainWaiting || chain.Status == escalation.ChainRepairing {
+		if chain.AtWork() {
 			return chain
 		}
 		if chain.Tier > 0 {

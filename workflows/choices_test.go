@@ -18,9 +18,9 @@ func TestChosenModels(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "haiku", result.Sessions[0].Model)
 	require.Equal(t, "claude-special", result.Sessions[1].Model)
-	require.Equal(t, 200_000, w.ran[1].Policy.Tiers[0].ContextWindow)
-	require.Zero(t, w.ran[1].Policy.Tiers[1].ContextWindow)
-	require.Equal(t, "opus", w.ran[1].Policy.Tiers[2].Model)
+	require.Equal(t, 200_000, w.ran[0].Policy.For(escalation.TierObserve).ContextWindow)
+	require.Zero(t, w.ran[1].Policy.For(escalation.TierSafeRepair).ContextWindow)
+	require.Equal(t, escalation.TierPolicy{}, w.ran[1].Policy.Tiers[2], "Temporal stores nothing that the session does not need")
 }
 
 func TestChosenRepository(t *testing.T) {

@@ -148,7 +148,7 @@ func (n *incidents) update(brief escalation.IncidentBrief) {
 	}
 	for i := range brief.Healed {
 		for _, chain := range brief.Healed[i].Chains {
-			if chain.Status == escalation.ChainWaiting || chain.Status == escalation.ChainRepairing {
+			if chain.AtWork() {
 				n.tell(chain.ChainID, brief.Healed[i].ID, escalation.IncidentGone, "")
 			}
 		}

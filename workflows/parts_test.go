@@ -64,7 +64,7 @@ func relayTo(
 	}
 	session := opening.Session
 	input := activities.RunTierInput{
-		ChainID: session.ChainID, SessionID: session.SessionID, Tier: tier, Policy: *agents.policy, Request: request,
+		ChainID: session.ChainID, SessionID: session.SessionID, Tier: tier, Policy: agents.policy.OfSession(tier), Request: request,
 		Continuity: session.Continuity, Cooldowns: opening.Services,
 	}
 	if before != nil {

@@ -62,7 +62,7 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 	recording := withOpening(ctx, "open record: "+summarize(session))
 	events := s.log.take()
 	opening, err := s.record(recording, activities.OpenSessionInput{
-		Session: session, Request: s.admission(ctx, request), Policy: *s.policy, Events: events, Closing: s.closing,
+		Session: session, Request: s.admission(ctx, request), Policy: s.policy.OfSession(request.tier), Events: events, Closing: s.closing,
 	})
 	if err != nil && ctx.Err() != nil {
 		s.log.unrecorded = events // some may be recorded; their keys prevent duplicates
@@ -159,7 +159,7 @@ func (s *sessions) review(ctx workflow.Context, request sessionRequest) (escalat
 	var records *activities.Records
 	var admission escalation.Admission
 	err := readRecords(withRecords(ctx, "may "+request.tier.String()+" start now?"), records.Review, activities.ReviewInput{
-		Request: s.admission(ctx, request), Policy: *s.policy,
+		Request: s.admission(ctx, request), Policy: s.policy.OfSession(request.tier),
 	}, &admission)
 	return admission, err
 }

@@ -135,7 +135,7 @@ func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Admi
 		FirstRunID: session.FirstRunID,
 		SessionID:  session.SessionID,
 		Tier:       s.tier,
-		Policy:     *c.policy,
+		Policy:     c.policy.OfSession(s.tier),
 		Services:   c.input.Services, // the operator's limit, which verdicts do not change
 		Affected:   c.log.chain.Services,
 		Request:    c.input.Prompt,

@@ -118,13 +118,14 @@ type AdmissionResult struct {
 
 // IncidentBrief informs an agent and its chain about incidents in the records.
 type IncidentBrief struct {
-	// Incidents holds the incidents that the chain works on. An admitted session of TierObserve is an exception: for
-	// it, Incidents holds the most important open incidents of the requested services, or of all services if the
-	// request names none.
+	// Incidents holds the incidents that the chain works on, each with the work of other chains only. An admitted
+	// session of TierObserve is an exception: for it, Incidents holds the most important open incidents of the
+	// requested services, or of all services if the request names none.
 	Incidents []Incident `json:"incidents,omitempty"`
 	// Repairs holds the latest repairs of the requested services by other chains, oldest first; empty for TierObserve.
 	Repairs []PastRepair `json:"repairs,omitempty"`
-	// Healed holds the incidents that the chain's latest ended session has resolved.
+	// Healed holds the incidents that the chain's latest ended session has resolved, and on which other chains still
+	// work.
 	Healed []Incident `json:"healed,omitempty"`
 }
 

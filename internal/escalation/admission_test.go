@@ -196,7 +196,9 @@ func TestAdmissionKeepsEveryLimit(t *testing.T) {
 		if rapid.Bool().Draw(t, "busy") {
 			facts.Busy = []escalation.BusyService{{Service: "nginx", ChainID: "other"}}
 		}
-		requireLawful(t, policy, request, facts, escalation.Admit(policy, request, facts))
+		admission := escalation.Admit(policy, request, facts)
+		requireLawful(t, policy, request, facts, admission)
+		require.Equal(t, admission, escalation.Admit(policy.OfSession(request.Tier), request, facts))
 	})
 }
 

@@ -95,6 +95,9 @@ type IncidentChain struct {
 	CostUSD float64   `json:"cost_usd"`
 }
 
+// AtWork reports whether the chain repairs the incident, or waits before it repairs.
+func (c *IncidentChain) AtWork() bool { return c.Status == ChainRepairing || c.Status == ChainWaiting }
+
 // ChainRun identifies a chain. Several chains, one after the other or in several namespaces, can have the same workflow
 // ID. They differ in FirstRunID.
 type ChainRun struct {

@@ -22,14 +22,14 @@ type Policy struct {
 	// Tiers holds one entry per tier, in the order of the function Tiers.
 	Tiers []TierPolicy `json:"tiers"`
 	// MaxTier is the highest tier that may run.
-	MaxTier Tier `json:"max_tier"`
+	MaxTier Tier `json:"max_tier,omitzero"`
 	// DryRun suppresses escalation. In a dry run every tier has only the permissions of TierObserve.
 	DryRun bool `json:"dry_run"`
 	// Continuity selects how context passes from tier to tier.
-	Continuity ContinuityMode `json:"continuity"`
+	Continuity ContinuityMode `json:"continuity,omitempty"`
 	// ResumeThreshold is the largest part of the next model's context window that a resumed conversation is permitted
 	// to fill, from 0 to 1.
-	ResumeThreshold float64 `json:"resume_threshold"`
+	ResumeThreshold float64 `json:"resume_threshold,omitempty"`
 	// Notify reports whether a notification target is configured.
 	Notify bool `json:"notify,omitempty"`
 	// Repositories lists directories in which agents are permitted to run, in addition to the default directory.
@@ -42,9 +42,9 @@ type Policy struct {
 	// DayBudgetUSD caps the spending of all chains together on one day (UTC), in US dollars; 0 sets no cap.
 	DayBudgetUSD float64 `json:"day_budget_usd,omitempty"`
 	// Cooldowns limits how often agents can repair a service.
-	Cooldowns Cooldowns `json:"cooldowns"`
+	Cooldowns Cooldowns `json:"cooldowns,omitzero"`
 	// EscalationLimit limits how many chains can escalate within the window of the limit.
-	EscalationLimit Limit `json:"escalation_limit"`
+	EscalationLimit Limit `json:"escalation_limit,omitzero"`
 	// Returns limits how often chains repair a fault that has come back. If a fault has come back Max times within
 	// Window, chains do not repair it in the same way again. If Returns is not set, there is no such limit.
 	Returns Limit `json:"returns,omitzero"`
@@ -62,12 +62,12 @@ type Policy struct {
 // TierPolicy holds the limits and permissions of one tier.
 type TierPolicy struct {
 	// Model is the model's name for the CLI: an alias such as "haiku" or a full name.
-	Model string `json:"model"`
+	Model string `json:"model,omitempty"`
 	// ContextWindow is the size of the model's context window in tokens. A size that the CLI has reported replaces the
 	// configured size.
-	ContextWindow int `json:"context_window"`
+	ContextWindow int `json:"context_window,omitempty"`
 	// Tools lists the tools that the agent has.
-	Tools []string `json:"tools"`
+	Tools []string `json:"tools,omitempty"`
 	// AllowedTools lists permission rules of the CLI. If the list is not empty, every call must match one of these
 	// rules. The tier's other rules apply as well.
 	AllowedTools []string `json:"allowed_tools,omitempty"`
@@ -75,7 +75,7 @@ type TierPolicy struct {
 	// rule.
 	DisallowedTools []string `json:"disallowed_tools,omitempty"`
 	// Timeout is the wall-clock limit of one attempt.
-	Timeout Duration `json:"timeout"`
+	Timeout Duration `json:"timeout,omitempty"`
 	// MaxTurns caps the agent's turns; 0 sets no cap.
 	MaxTurns int `json:"max_turns,omitempty"`
 	// BudgetUSD caps the spending of one session over all its attempts, in US dollars; 0 sets no cap.
@@ -92,6 +92,20 @@ func (p Policy) For(tier Tier) TierPolicy {
 		own.Tools, own.AllowedTools, own.DisallowedTools = observe.Tools, observe.AllowedTools, observe.DisallowedTools
 	}
 	return own
+}
+
+// OfSession returns the part of the policy that admits and runs a session of tier. The inputs of activities hold only
+// this part, because Temporal stores every input in the chain's history.
+func (p Policy) OfSession(tier Tier) Policy {
+	tiers := make([]TierPolicy, len(p.Tiers))
+	tiers[tier-1] = p.For(tier)
+	if p.DryRun { // For takes the tools from TierObserve
+		tiers[TierObserve-1] = p.For(TierObserve)
+	}
+	return Policy{
+		Tiers: tiers, DryRun: p.DryRun, ChainBudgetUSD: p.ChainBudgetUSD, DayBudgetUSD: p.DayBudgetUSD,
+		Cooldowns: p.Cooldowns, EscalationLimit: p.EscalationLimit, Heartbeat: p.Heartbeat,
+	}
 }
 
 // HeartbeatInterval returns the time between two heartbeats of an agent.

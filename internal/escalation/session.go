@@ -44,7 +44,7 @@ const (
 // Session records one run of an agent in one tier with one model.
 type Session struct {
 	// ID numbers the record. The store assigns the ID and never uses it twice.
-	ID int64 `json:"id"`
+	ID int64 `json:"id,omitempty"`
 	// ParentID is the ID of the session whose context this session continues; 0 if there is no such session.
 	ParentID int64 `json:"parent_session_id,omitempty"`
 	// ChainID is the Temporal workflow ID of the chain.
@@ -58,7 +58,7 @@ type Session struct {
 	Namespace   string `json:"namespace,omitempty"`
 	NamespaceID string `json:"namespace_id,omitempty"`
 	// Sequence is the number of the session in its chain, from 1. The store assigns this number.
-	Sequence int `json:"sequence"`
+	Sequence int `json:"sequence,omitempty"`
 	// SessionID is the CLI's ID of the conversation, a UUID. The workflow chooses it, and it is unique.
 	SessionID string `json:"session_id"`
 
@@ -131,7 +131,8 @@ func (s *Session) unknownUSD() float64 {
 	return max(0, s.BudgetUSD-s.CostUSD)
 }
 
-// Report is the result of running a session.
+// Report is the result of running a session. While the session runs, only Status is set. In JSON, fields that are not set
+// are left out.
 type Report struct {
 	Status SessionStatus `json:"status"`
 	// CostUSD is the cost of this session's invocations in US dollars. It excludes the cost of a conversation that the
@@ -142,15 +143,15 @@ type Report struct {
 	CostEstimated bool `json:"cost_estimated,omitempty"`
 	// ReportedTotalUSD is the total that the CLI printed, in US dollars. In newer versions of the CLI, this total
 	// includes the cost of the conversation that the session resumed.
-	ReportedTotalUSD float64    `json:"reported_total_usd"`
-	Tokens           TokenUsage `json:"tokens"`
+	ReportedTotalUSD float64    `json:"reported_total_usd,omitempty"`
+	Tokens           TokenUsage `json:"tokens,omitzero"`
 	// ContextTokens is the number of tokens in the context window after the last message of the main thread.
-	ContextTokens int `json:"context_tokens"`
+	ContextTokens int `json:"context_tokens,omitempty"`
 	// ContextWindow is the size of the model's context window in tokens, as reported by the CLI; 0 if the CLI did not
 	// report it.
-	ContextWindow int   `json:"context_window"`
-	Turns         int   `json:"turns"`
-	DurationMS    int64 `json:"duration_ms"`
+	ContextWindow int   `json:"context_window,omitempty"`
+	Turns         int   `json:"turns,omitempty"`
+	DurationMS    int64 `json:"duration_ms,omitempty"`
 	// ReportedSessionID is the conversation ID that the CLI printed; empty if the CLI printed none.
 	ReportedSessionID string `json:"reported_session_id,omitempty"`
 	CLIVersion        string `json:"cli_version,omitempty"`
@@ -168,7 +169,7 @@ type Report struct {
 	// conversation.
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Attempts counts the processes started for this session.
-	Attempts int    `json:"attempts"`
+	Attempts int    `json:"attempts,omitempty"`
 	Host     string `json:"host,omitempty"`
 	// WorkerVersion is the program version of the worker that ran the last attempt.
 	WorkerVersion string   `json:"worker_version,omitempty"`

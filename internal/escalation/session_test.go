@@ -41,10 +41,12 @@ func TestPolicyForDryRun(t *testing.T) {
 		{Model: "opus", Tools: []string{"Bash"}, AllowedTools: []string{"Bash(helm:*)"}},
 	}}
 	require.Equal(t, []string{"Bash(docker restart:*)"}, policy.For(2).AllowedTools)
+	require.Equal(t, policy.For(2), policy.OfSession(2).For(2))
 
 	policy.DryRun = true
 	for _, tier := range escalation.Tiers() {
 		got := policy.For(tier)
+		require.Equal(t, got, policy.OfSession(tier).For(tier))
 		require.Equal(t, policy.Tiers[tier-1].Model, got.Model)
 		require.Equal(t, []string{"Read"}, got.Tools)
 		require.Equal(t, []string{"Read(./**)"}, got.AllowedTools)

@@ -169,7 +169,7 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 // if there is no such chain.
 func (i *incidentRow) workedSince() (since time.Time) {
 	for _, chain := range i.Chains {
-		if chain.Status == escalation.ChainRepairing || chain.Status == escalation.ChainWaiting {
+		if chain.AtWork() {
 			since = later(since, chain.Since)
 		}
 	}
@@ -332,77 +332,4 @@ func endEarlier(ctx context.Context, tx *sql.Tx, chain chainKey, at time.Time) e
 	_, err := tx.ExecContext(ctx, endEarlierQuery, string(escalation.ChainEnded), string(escalation.OutcomeFailed),
 		chain.chainID, chain.namespaceID, chain.firstRunID, at.UnixMilli())
 	return err
-}
-
-// repairsQuery selects sessions of other chains that could have changed services, the latest first. The conditions on
-// tier and purpose match escalation.Session.Repairs.
-var repairsQuery = selectSessions + ` WHERE started_at > $1 AND (chain_id <> $2 OR namespace_id <> $3 OR first_run_id <> $4)
-AND ended_at IS NOT NULL AND tier >= $5 AND purpose IN ($6, $7) AND NOT dry_run ORDER BY started_at DESC LIMIT 200`
-
-// pastRepairs returns the latest repairs by other chains that concern a service of request, oldest first. It returns at
-// most MaxPastRepairs.
-func pastRepairs(
-	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
-) ([]escalation.PastRepair, error) {
-	if request.Tier < escalation.TierSafeRepair || len(request.Services) == 0 {
-		return nil, nil
-	}
-	since := request.At.Add(-escalation.IncidentMemory).UnixMilli()
-	sessions, err := collect(ctx, q, sessionFields, repairsQuery, since, request.ChainID, namespaceID, request.FirstRunID,
-		int(escalation.TierSafeRepair), string(escalation.PurposeTier), string(escalation.PurposeContinuation))
-	var repairs []escalation.PastRepair
-	for i := range sessions {
-		session := &sessions[i]
-		services := session.Scope
-		if session.Verdict != nil {
-			services = escalation.MergeServices(session.Verdict.Services, services)
-		}
-		if len(repairs) < escalation.MaxPastRepairs && escalation.SharesService(services, request.Services) {
-			repairs = append(repairs, escalation.NewPastRepair(*session))
-		}
-	}
-	slices.Reverse(repairs)
-	return repairs, err
-}
-
-// readBrief returns the facts about incidents for the agent of the requested session. It omits failed looks, because no
-// agent can repair them.
-func readBrief(
-	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
-) (brief escalation.IncidentBrief, err error) {
-	if request.Tier == escalation.TierObserve {
-		brief.Incidents, err = mostImportant(ctx, q, request.Services)
-		return brief, err
-	}
-	own, err := incidentsOf(ctx, q, chainKey{request.ChainID, namespaceID, request.FirstRunID})
-	if err == nil {
-		brief.Incidents, err = incidentsByRow(ctx, q, own)
-		brief.Incidents = withoutFailedLooks(brief.Incidents)
-	}
-	if err == nil {
-		brief.Repairs, err = pastRepairs(ctx, q, namespaceID, request)
-	}
-	return brief, err
-}
-
-// mostImportant returns the open incidents of services that are most important to an agent; of all services if there are
-// none. It reads chains and costs of these incidents only.
-func mostImportant(ctx context.Context, q querier, services []string) ([]escalation.Incident, error) {
-	rows, err := selectedIncidents(ctx, q, IncidentFilter{Services: services})
-	if err != nil {
-		return nil, err
-	}
-	open := make([]escalation.Incident, len(rows))
-	for i := range rows {
-		open[i] = rows[i].Incident
-	}
-	var ids []int64
-	for _, incident := range escalation.MostImportant(withoutFailedLooks(open)) {
-		ids = append(ids, incidentRowOf(incident.ID))
-	}
-	return incidentsByRow(ctx, q, ids)
-}
-
-func withoutFailedLooks(incidents []escalation.Incident) []escalation.Incident {
-	return slices.DeleteFunc(incidents, func(incident escalation.Incident) bool { return incident.IsFailedLook() })
 }

@@ -146,31 +146,6 @@ func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentCl
 	return incident, nil
 }
 
-// ChainIncidents returns the incidents that a chain works on (own), and the incidents that the session has ended
-// (healed). One incident can be in both lists.
-func (s *Store) ChainIncidents(
-	ctx context.Context, chain escalation.ChainRun, sessionID string,
-) (own, healed []escalation.Incident, err error) {
-	err = s.read(ctx, func(tx *sql.Tx) error {
-		ids, err := incidentsOf(ctx, tx, s.keyOf(chain))
-		if err != nil {
-			return err
-		}
-		if own, err = incidentsByRow(ctx, tx, ids); err != nil {
-			return err
-		}
-		rows, err := completeIncidents(ctx, tx, healedQuery, sessionID)
-		for i := range rows {
-			healed = append(healed, rows[i].Incident)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the incidents of chain %q: %w", chain.ChainID, err)
-	}
-	return own, healed, nil
-}
-
 // RecordProgress records the progress of a chain with its incidents. If progress.Only is set, RecordProgress changes
 // only the incidents in that list. It adds the chain to the incidents in progress.Owns, and removes the chain from the
 // incidents in progress.Leaves.

@@ -129,10 +129,20 @@ func testIncident(t *testing.T, database backend) {
 	_, healed, err = c.s.ChainIncidents(bounded(t), escalation.ChainRun{ChainID: "fourth"}, "fourth/"+c.at.String())
 	require.NoError(t, err)
 	require.Len(t, healed, 1)
+	require.Len(t, healed[0].Chains, 1, "the chain knows its own work")
 	require.Equal(t, escalation.ChainWaiting, healed[0].Chains[0].Status)
 	own, _, err = c.s.ChainIncidents(bounded(t), escalation.ChainRun{ChainID: "first"}, "none")
 	require.NoError(t, err)
 	require.Len(t, own, 1)
+
+	c.ran("fifth", 1, finds(escalation.VerdictEscalate, "down", "db"))
+	c.ran("fifth", 2, finds(escalation.VerdictResolved, "", "db"))
+	own, healed, err = c.s.ChainIncidents(bounded(t), escalation.ChainRun{ChainID: "fifth"}, "fifth/"+c.at.String())
+	require.NoError(t, err)
+	require.Len(t, own, 1)
+	require.Equal(t, escalation.IncidentResolved, own[0].State)
+	require.Empty(t, own[0].Chains)
+	require.Empty(t, healed, "no other chain waits with it")
 }
 
 // testIncidentOfManyChains makes more chains wait with one incident than it lists. Then a later chain repairs.
@@ -513,6 +523,9 @@ func testIncidentBrief(t *testing.T, database backend) {
 
 	brief = open("repair", 2, escalation.AdmissionRequest{Services: []string{"web"}, Incidents: []string{"incident-1", "incident-77"}})
 	require.Len(t, brief.Incidents, 1)
+	require.Equal(t, escalation.IncidentRepairing, brief.Incidents[0].State)
+	require.Len(t, brief.Incidents[0].Chains, 1, "the chain knows its own work")
+	require.Equal(t, "old", brief.Incidents[0].Chains[0].ChainID)
 	require.Equal(t, escalation.IncidentRepairing, c.incident("incident-1").State)
 	require.Len(t, brief.Repairs, 1)
 	require.Equal(t, "old", brief.Repairs[0].ChainID)

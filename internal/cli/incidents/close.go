@@ -80,7 +80,7 @@ type closedView struct {
 // It returns the IDs of the informed chains. For each other chain, it prints why it could not inform the chain.
 func (a *app) tell(ctx context.Context, incident escalation.Incident, closing store.IncidentClosing) (told []string) {
 	chains := slices.DeleteFunc(slices.Clone(incident.Chains), func(chain escalation.IncidentChain) bool {
-		return chain.Status != escalation.ChainWaiting && chain.Status != escalation.ChainRepairing
+		return !chain.AtWork()
 	})
 	if len(chains) == 0 {
 		return nil
