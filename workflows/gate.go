@@ -140,9 +140,7 @@ func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 			return false, nil
 		}
 		if gate.Answer != nil {
-			g.log.add(ctx, escalation.Event{
-				Kind: escalation.EventGateClosed, SessionID: gate.SessionID, Message: describeClosing(*gate),
-			})
+			g.logClosing(ctx, gate)
 			return true, nil
 		}
 		err := workflow.Await(ctx, func() bool {
@@ -158,6 +156,11 @@ func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 			due = g.startTimer(ctx, gate)
 		}
 	}
+}
+
+// logClosing adds the event that the gate is closed.
+func (g *gates) logClosing(ctx workflow.Context, gate *escalation.Gate) {
+	g.log.add(ctx, escalation.Event{Kind: escalation.EventGateClosed, SessionID: gate.SessionID, Message: describeClosing(*gate)})
 }
 
 // gateTimer fires at the next reminder of a gate, or at its expiry.

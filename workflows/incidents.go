@@ -143,8 +143,9 @@ func (n *incidents) update(brief escalation.IncidentBrief) {
 		return
 	}
 	n.own = brief.Incidents
-	for _, incident := range brief.Incidents {
+	for i, incident := range brief.Incidents {
 		n.add(chainIncident(incident, ""))
+		n.own[i].Chains = nil // nobody needs them while this chain waits, which can take days
 	}
 	for i := range brief.Healed {
 		for _, chain := range brief.Healed[i].Chains {

@@ -292,6 +292,11 @@ func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
 	if !closed {
 		return step{}, c.continueAsNew(ctx, s)
 	}
+	return c.afterGate(ctx, s)
+}
+
+// afterGate returns the step that follows s. The answer at its gate chooses this step.
+func (c *chainRun) afterGate(ctx workflow.Context, s step) (step, error) {
 	c.waitingSince = time.Time{} // the maximum wait starts again after a person's decision
 	gate := c.gates.latest()
 	if gate.Answer.Action == escalation.GateRecheck {

@@ -95,7 +95,7 @@ func checkGuidance(guidance string) error {
 }
 
 // Check returns nil if answer is permitted to close g. Otherwise the error gives the reason in one sentence.
-func (g Gate) Check(answer GateAnswer) error {
+func (g *Gate) Check(answer GateAnswer) error {
 	if err := answer.Validate(); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (g Gate) Check(answer GateAnswer) error {
 }
 
 // offers returns nil if g offers action. If not, the error gives the reason.
-func (g Gate) offers(action GateAction) error {
+func (g *Gate) offers(action GateAction) error {
 	switch {
 	case action == GateContinue && g.Continuation == nil && g.NoContinuation != "":
 		return fmt.Errorf("%s offers no %s: %s", g.ID, action, g.NoContinuation)
@@ -120,7 +120,7 @@ func (g Gate) offers(action GateAction) error {
 }
 
 // spellOptions lists the letters of the actions that g offers, with their meaning.
-func (g Gate) spellOptions() string {
+func (g *Gate) spellOptions() string {
 	spelled := make([]string, 0, len(g.Options))
 	for _, option := range g.Options {
 		spelled = append(spelled, fmt.Sprintf("%s (%s)", option.Letter(), option))

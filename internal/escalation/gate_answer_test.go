@@ -69,7 +69,8 @@ func TestParseGateReplyRefuses(t *testing.T) {
 func TestGateCheck(t *testing.T) {
 	t.Parallel()
 	good := escalation.GateAnswer{GateID: "gate-1", Action: escalation.GateFix, Actor: "anna", Guidance: strings.Repeat("ä", 10_000)}
-	require.NoError(t, openGate(everyAction...).Check(good))
+	asked := openGate(everyAction...)
+	require.NoError(t, asked.Check(good))
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	for name, test := range map[string]struct {
 		change func(*escalation.Gate, *escalation.GateAnswer)

@@ -178,7 +178,7 @@ func automatic(gates []Gate, action GateAction) int {
 }
 
 // Next describes in a sentence what the chain does after the gate is closed in the given way.
-func (g Gate) Next(closing GateClosing) string {
+func (g *Gate) Next(closing GateClosing) string {
 	told := ""
 	if !blank(closing.Guidance) {
 		told = ", with the guidance"
@@ -203,7 +203,7 @@ func (g Gate) Next(closing GateClosing) string {
 }
 
 // Ends reports whether the chain ends because of how g was closed. For an open gate it returns false.
-func (g Gate) Ends() bool {
+func (g *Gate) Ends() bool {
 	if g.Answer == nil {
 		return false
 	}
@@ -213,7 +213,7 @@ func (g Gate) Ends() bool {
 
 // Ending returns the decision that ends the chain after the gate was closed in the given way. If the chain continues
 // instead, Ending returns false.
-func (g Gate) Ending(closing GateClosing) (Decision, bool) {
+func (g *Gate) Ending(closing GateClosing) (Decision, bool) {
 	switch {
 	case closing.Cancelled:
 		return Cancelled(), true
@@ -232,7 +232,7 @@ func (g Gate) Ending(closing GateClosing) (Decision, bool) {
 
 // expiredRule returns the rule of the decision that ends the chain when nobody has answered at the gate. If a temporary
 // limit opened the gate, this is the rule of that limit. The next chain can then repair, because no person has to act.
-func (g Gate) expiredRule() Rule {
+func (g *Gate) expiredRule() Rule {
 	if g.Rule.passes() {
 		return g.Rule
 	}
