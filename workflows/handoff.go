@@ -81,7 +81,7 @@ func (c *chainRun) writeHandoff(
 		ParentSessionID: s.parent.SessionID,
 		Tier:            session.Tier,
 		Next:            s.tier,
-		Policy:          c.policy.OfSession(s.parent.Tier),
+		Policy:          c.policy.OfSession(session.Tier),
 		Directory:       c.sessions.directory,
 		Missing:         missing,
 		Cooldowns:       opening.Services,
