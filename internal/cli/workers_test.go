@@ -100,13 +100,20 @@ func TestWorkersAndVersions(t *testing.T) {
 	require.Contains(t, replayed.stdout, " can continue all 1.\n")
 	require.Equal(t, "No chains run.\n", starter(t, second, "replay", "--query", "TemporalWorkflowVersioningBehavior IS NULL").stdout)
 
+	early := starter(t, first, "chains", "move", "parked", "--to", "v9")
+	require.Equal(t, program.ExitFailure, early.code)
+	require.Contains(t, early.stdout, "start a worker of that version, see it in `starter workers`, and try again after a few seconds")
+
 	startAnother(t, second)
 	require.Eventually(t, func() bool {
 		found := fleet(t, first)
 		return len(found.Workers) == 2 && found.Workers[1].Host == "host-2" && found.Workers[1].MaxAgents != nil && len(found.Versions) == 2
 	}, screenTimeout, screenLook)
-	moved := starter(t, second, "chains", "move", "--from", "v1")
-	require.Equal(t, program.ExitOK, moved.code, moved.stderr)
+	var moved result
+	require.Eventually(t, func() bool { // the chain's task queue learns of a version a moment after the list of versions does
+		moved = starter(t, second, "chains", "move", "--from", "v1")
+		return moved.code == program.ExitOK
+	}, screenTimeout, screenLook, "%+v", &moved)
 	require.Equal(t, "Chain parked continues in version v2 with its next step.\n", moved.stdout)
 	require.Equal(t, program.ExitOK, starter(t, first, "gate", "parked", "--action", "continue_session", "--actor", "ada").code)
 	followed := starter(t, first, "watch", "parked")

@@ -163,6 +163,9 @@ func moveChain(
 			Value: &client.OneTimeVersioningOverride{TargetVersion: target},
 		}},
 	})
+	if _, unready := errors.AsType[*serviceerror.FailedPrecondition](err); unready {
+		err = fmt.Errorf("%w; start a worker of that version, see it in `starter workers`, and try again after a few seconds", err)
+	}
 	return runID, err
 }
 
