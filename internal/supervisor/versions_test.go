@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
@@ -140,8 +141,8 @@ func (d *deployed) turns() []claudesim.Turn {
 	return turns
 }
 
-// promote makes a version current as soon as Temporal knows its worker, and waits until all task queues know that version.
-// A chain at a gate moves only if its task queue knows it.
+// promote makes a version current as soon as Temporal knows its worker, and waits until the task queue of the chains knows that
+// version. A chain at a gate does not move before that.
 func (d *deployed) promote(buildID string) {
 	d.t.Helper()
 	handle := d.old.client.WorkerDeploymentClient().GetHandle(d.deployment)
@@ -151,11 +152,12 @@ func (d *deployed) promote(buildID string) {
 		return err == nil
 	}, testTimeout, 100*time.Millisecond, "%v", err)
 	require.Eventually(d.t, func() bool {
-		described, err := d.old.client.WorkflowService().DescribeWorkerDeployment(d.t.Context(),
-			&workflowservice.DescribeWorkerDeploymentRequest{Namespace: client.DefaultNamespace, DeploymentName: d.deployment})
-		return err == nil && described.GetWorkerDeploymentInfo().GetRoutingConfigUpdateState() ==
-			enumspb.ROUTING_CONFIG_UPDATE_STATE_COMPLETED
-	}, testTimeout, 20*time.Millisecond, "the task queues do not learn that %s is current", buildID)
+		queue, err := d.old.client.WorkflowService().DescribeTaskQueue(d.t.Context(), &workflowservice.DescribeTaskQueueRequest{
+			Namespace: client.DefaultNamespace, TaskQueue: &taskqueuepb.TaskQueue{Name: d.old.cfg.Worker.TaskQueue},
+			TaskQueueType: enumspb.TASK_QUEUE_TYPE_WORKFLOW,
+		})
+		return err == nil && queue.GetVersioningInfo().GetCurrentDeploymentVersion().GetBuildId() == buildID
+	}, testTimeout, 20*time.Millisecond, "the task queue does not learn that %s is current", buildID)
 }
 
 // begin starts the chains. It waits until each chain has an agent at work, waits, or is at its gate.
