@@ -26,10 +26,10 @@ type guards struct {
 	executable string
 	// catalog holds the canonical names of services; nil if the operator has described none.
 	catalog *escalation.Catalog
-	// sockets is the directory with the sockets of all sessions.
-	sockets string
-	records Records
-	logger  *slog.Logger
+	// sockets is the directory with the sockets of all sessions. shell is a link in it to the executable.
+	sockets, shell string
+	records        Records
+	logger         *slog.Logger
 }
 
 // Records stores the decisions on calls, and counts repairs in the ledger.
@@ -63,11 +63,12 @@ func newGuards(options Options) (*guards, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the directory of the guard's sockets: %w", err)
 	}
-	if err := passThrough(sockets); err != nil {
-		return nil, errors.Join(err, os.Remove(sockets))
+	shell, err := hook.InstallShell(sockets, executable)
+	if err := errors.Join(err, passThrough(sockets)); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(sockets))
 	}
 	return &guards{
-		policy: options.Policy, place: options.Place, executable: executable, sockets: sockets, records: options.Records,
+		policy: options.Policy, place: options.Place, executable: executable, sockets: sockets, shell: shell, records: options.Records,
 		logger: options.Logger, catalog: options.Config.Services.Catalog,
 	}, nil
 }
@@ -109,7 +110,7 @@ func (g *guards) open(
 	if err != nil {
 		return nil, err
 	}
-	invocation.Guard = &claude.Guard{Settings: hook.Settings(), Env: post.Environment(g.executable)}
+	invocation.Guard = &claude.Guard{Settings: hook.Settings(), Env: post.Environment(g.executable, g.shell)}
 	return &watch{post, audit, g.logger}, nil
 }
 
@@ -124,17 +125,16 @@ func tierOf(run activities.AgentRun) escalation.Tier {
 // settleLimit limits the time that watch.close takes after the end of a session.
 const settleLimit = 10 * time.Second
 
-// close stops answering the CLI's questions, returns the charges of calls that were not made, and writes the pending
-// decisions. Then it checks the calls that the CLI reports (made). If the CLI was not stopped, byItself is true. The
-// error comes from callAudit.check.
+// close stops answering the CLI's questions, and writes the pending decisions. Then it checks the calls that the CLI
+// reports (made). If the CLI was not stopped, byItself is true. The error comes from callAudit.check.
 func (w *watch) close(ctx context.Context, made []claude.MadeCall, byItself bool) error {
 	if w == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit)
 	defer cancel()
-	if err := w.post.Close(ctx); err != nil {
-		w.logger.WarnContext(ctx, "what an agent was booked for and did not do may still count as done", "error", err)
+	if err := w.post.Close(); err != nil {
+		w.logger.WarnContext(ctx, "the guard's socket was not closed", "error", err)
 	}
 	w.audit.flush(ctx)
 	return w.audit.check(made, byItself)
@@ -150,9 +150,9 @@ type charges struct {
 var _ hook.Ledger = charges{}
 
 // Charge implements hook.Ledger.
-func (c charges) Charge(ctx context.Context, call string, actions []guard.Action) (refusal string, err error) {
+func (c charges) Charge(ctx context.Context, act string, actions []guard.Action) (refusal string, err error) {
 	refused, err := c.records.Charge(ctx, escalation.Charge{
-		ChainID: c.run.ChainID, SessionID: c.run.SessionID, Call: call, At: time.Now(),
+		ChainID: c.run.ChainID, SessionID: c.run.SessionID, Call: act, At: time.Now(),
 		Actions: actionsOf(c.catalog, actions), Cooldowns: c.run.Limits,
 	})
 	if err != nil || refused == nil {
@@ -173,6 +173,6 @@ func actionsOf(catalog *escalation.Catalog, found []guard.Action) []escalation.C
 }
 
 // Return implements hook.Ledger.
-func (c charges) Return(ctx context.Context, call string) error {
-	return c.records.ReturnCharge(ctx, c.run.SessionID, call)
+func (c charges) Return(ctx context.Context, act string) error {
+	return c.records.ReturnCharge(ctx, c.run.SessionID, act)
 }

@@ -1,163 +1,195 @@
-// Package agentshell makes this executable the shell that the CLI starts. The executable asks the worker for permission
-// before it runs a script. The script that the CLI passes selects one of two roles. For HookScript, the command of the
-// PreToolUse hook, the executable forwards the CLI's question to the worker and prints the answer. For any other
-// script, the executable asks the worker for permission to run the script. If the worker permits the script, the
-// executable runs the script with bash.
+// Package agentshell makes this executable the shell of the agents. The shell interprets scripts. Before it starts a
+// program or opens a file, it asks the worker (package agentdoor) with the real words, directory, environment and path.
+// No other shell is involved, so what runs is what was judged.
 //
-// Every error in this package denies the call.
+// The executable has one of three roles, all before main begins:
 //
-// The package imports only the standard library, without package net. Go initializes packages in the order of their
-// paths, each as soon as its imports are initialized. Package net is initialized after most others. Without package
-// net, agentshell is initialized before the Temporal SDK and the database, which halves the time of a call.
+//   - The CLI starts it in place of bash, with a script of its own in which the agent's command is quoted. The worker
+//     returns the command if the CLI's hook has asked for it before.
+//   - A program that runs a command (xargs, timeout, find -exec) starts it in front of that command.
+//   - In a script with background jobs, it starts itself, so that the CLI does not wait for the jobs.
+//
+// Every error in this package denies what was asked.
 package agentshell
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
-	"time"
+
+	"github.com/claudeops/claudeops/internal/agentdoor"
 )
 
 const (
-	// SocketVariable is the environment variable with the path of the worker's socket. The CLI has this variable in its
-	// environment. The agent's commands do not have it.
-	SocketVariable = "CLAUDEOPS_GUARD"
-	// HookScript is the command of the PreToolUse hook. If the CLI uses a real shell instead of this package, that
-	// shell does not find the command, and "exit 2" denies the call.
-	HookScript = "claudeops-guard-hook || exit 2"
-	// Shell is the shell that runs allowed scripts.
-	Shell = "/bin/bash"
+	// runRole and jobsRole are the first arguments in two of the roles.
+	runRole  = "claudeops-run"
+	jobsRole = "claudeops-jobs"
+	// ticketVariable is the environment variable with the ticket of a call, for programs that start other programs.
+	ticketVariable = "CLAUDEOPS_TICKET"
 
-	// patience limits the wait for an answer of the worker. patience is shorter than the CLI's time limit for a hook.
-	patience = 50 * time.Second
-	// maxQuestion limits a question of the CLI and an answer of the worker, in bytes. A question can contain a whole
-	// file that the agent writes.
-	maxQuestion = 64 << 20
-	// exitDenied is the exit code that makes the CLI deny a call, and show the agent the text on the standard error.
-	exitDenied = 2
+	// exitDenied is the exit code of a command that the worker denies, exitMissing that of a command that does not exist.
+	exitDenied  = 126
+	exitMissing = 127
 	// denial is the beginning of the text on the standard error.
-	denial = "The supervisor denies this call:"
+	denial = "The supervisor denies this command:"
 )
-
-// Question is a question to the worker, sent as one line of JSON.
-type Question struct {
-	// Hook is the CLI's input to its hook: the tool and the tool's input.
-	Hook json.RawMessage `json:"hook,omitempty"`
-	// Script is the script that the CLI wants its shell to run.
-	Script string `json:"script,omitempty"`
-}
-
-// Answer is the worker's answer, sent as one line of JSON.
-type Answer struct {
-	// Output is the output of the hook for the CLI, if the question has a Hook.
-	Output json.RawMessage `json:"output,omitempty"`
-	// Run reports that the worker permits the script to run.
-	Run bool `json:"run,omitempty"`
-	// Reason says why the call is denied.
-	Reason string `json:"reason,omitempty"`
-}
 
 func init() { //nolint:gochecknoinits // before the packages that take long
 	environ := os.Environ() //nolint:forbidigo // this is a main of its own
-	if socket := valueOf(environ, SocketVariable); socket != "" && len(os.Args) == 2 {
-		syscall.Exit(run(socket, os.Args[1], environ))
+	socket := agentdoor.ValueOf(environ, agentdoor.SocketVariable)
+	if socket == "" || len(os.Args) < 2 {
+		return
+	}
+	door := &agentdoor.Door{Socket: socket}
+	switch script, is := scriptOf(os.Args); {
+	case os.Args[1] == runRole && len(os.Args) > 2:
+		syscall.Exit(runCommand(door, environ, os.Args[2:]))
+	case os.Args[1] == jobsRole:
+		syscall.Exit(runWithJobs(door, environ))
+	case is:
+		syscall.Exit(runForCLI(door, environ, script))
 	}
 }
 
-// valueOf returns the value of a variable, or "".
-func valueOf(environ []string, name string) string {
-	for _, variable := range environ {
-		if value, is := strings.CutPrefix(variable, name+"="); is {
-			return value
+// scriptOf returns the script in the arguments of a shell: PROGRAM SCRIPT, or bash -c [-l] SCRIPT.
+func scriptOf(args []string) (script string, is bool) {
+	if len(args) == 2 && !strings.HasPrefix(args[1], "-") {
+		return args[1], filepath.Base(args[0]) != agentdoor.ShellName
+	}
+	last := len(args) - 1
+	options := slices.DeleteFunc(slices.Clone(args[1:last]), func(arg string) bool { return arg == "-l" })
+	return args[last], slices.Equal(options, []string{"-c"})
+}
+
+// runForCLI runs a script of the CLI, and returns the exit code.
+func runForCLI(door *agentdoor.Door, environ []string, script string) int {
+	switch {
+	case script == "env": // the CLI looks at the variables of its shell
+		for _, variable := range environ {
+			_, _ = fmt.Fprintln(os.Stdout, variable)
+		}
+		return 0
+	case strings.HasPrefix(script, "SNAPSHOT_FILE="): // the CLI wants the functions and aliases of a person's shell
+		return 1
+	}
+	answer, err := door.Ask(agentdoor.Question{Script: script, Environ: environ})
+	if err == nil && !answer.Allowed {
+		err = errors.New(answer.Reason)
+	}
+	if err != nil {
+		return agentdoor.Deny(err)
+	}
+	if hasJobs(answer.Command) {
+		return startWithJobs(answer)
+	}
+	return newSession(door, environ, answer).command(answer)
+}
+
+// command runs the agent's command, and returns the exit code. It writes the last directory for the CLI.
+func (s *session) command(answer agentdoor.Answer) int {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return agentdoor.Deny(err)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return agentdoor.Deny(fmt.Errorf("the working directory is gone: %w", err))
+	}
+	p := process{environ: s.environ, dir: dir, in: null, out: os.Stdout, err: os.Stderr}
+	code, last := s.interpret(agentdoor.Script{Text: answer.Command}, p)
+	if code == 0 && answer.Kept != "" {
+		if resolved, err := filepath.EvalSymlinks(last); err == nil {
+			_ = os.WriteFile(answer.Kept, []byte(resolved+"\n"), 0o600) // without it, the CLI stays in its directory
 		}
 	}
-	return ""
+	return code
 }
 
-// run performs the role that the script selects, and returns the exit code.
-func run(socket, script string, environ []string) int {
-	role := answerHook
-	if script != HookScript {
-		role = func(socket string) error { return runScript(socket, script, environ) }
-	}
-	if err := role(socket); err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, denial, err)
-		return exitDenied
-	}
-	return 0
-}
-
-// answerHook forwards the CLI's question to the worker, and prints the answer.
-func answerHook(socket string) error {
-	question, err := io.ReadAll(io.LimitReader(os.Stdin, maxQuestion))
+// runCommand asks for a command that another program starts, and becomes that command.
+func runCommand(door *agentdoor.Door, environ, words []string) int {
+	s := newSession(door, environ, agentdoor.Answer{Ticket: agentdoor.ValueOf(environ, ticketVariable)})
+	dir, err := os.Getwd()
 	if err != nil {
-		return fmt.Errorf("the call could not be read: %w", err)
+		return agentdoor.Deny(fmt.Errorf("the working directory is gone: %w", err))
 	}
-	answer, err := ask(socket, Question{Hook: question})
+	p := process{environ: s.environ, dir: dir, in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	answer, code := s.ask(words, p)
+	switch {
+	case code != 0:
+		return code
+	case answer.Interpret != nil:
+		s = newSession(door, environ, agentdoor.Answer{Ticket: s.ticket, Hidden: answer.Hidden})
+		p.environ = s.environ
+		code, _ = s.interpret(*answer.Interpret, p)
+		return code
+	}
+	if answer.EmptyInput {
+		if null, err := os.Open(os.DevNull); err != nil || dup(null, os.Stdin) != nil {
+			return agentdoor.Deny(errors.New("the standard input cannot be emptied"))
+		}
+	}
+	path, args, given := s.program(answer, p)
+	err = syscall.Exec(path, args, given) //nolint:gosec // the worker has allowed it
+	fmt.Fprintf(os.Stderr, "%s: %v\n", words[0], err)
+	return exitDenied
+}
+
+// startWithJobs runs a script in a process of its own, and returns when the script has ended. Its background jobs go on
+// in that process.
+func startWithJobs(answer agentdoor.Answer) int {
+	given, err := json.Marshal(answer)
 	if err != nil {
-		return err
+		return agentdoor.Deny(err)
 	}
-	if len(answer.Output) == 0 {
-		return errors.New(answer.Reason)
-	}
-	_, err = os.Stdout.Write(append(answer.Output, '\n'))
-	return err
-}
-
-// runScript asks the worker for permission to run the script. If the worker permits it, runScript replaces this process
-// with the shell that runs the script.
-func runScript(socket, script string, environ []string) error {
-	answer, err := ask(socket, Question{Script: script})
+	ended, end, err := os.Pipe()
 	if err != nil {
-		return err
+		return agentdoor.Deny(err)
 	}
-	if !answer.Run {
-		return errors.New(answer.Reason)
+	self, err := os.Executable()
+	if err != nil {
+		return agentdoor.Deny(err)
 	}
-	environ = slices.DeleteFunc(environ, isForTheCLI)
-	return syscall.Exec(Shell, []string{Shell, "-c", script}, environ) //nolint:gosec // the worker has allowed it
-}
-
-// isForTheCLI reports whether a variable must be removed from the environment of the agent's commands. It matches the
-// variables for the guard's socket and for the CLI's messaging.
-func isForTheCLI(variable string) bool {
-	return strings.HasPrefix(variable, SocketVariable+"=") || strings.HasPrefix(variable, "CLAUDE_CODE_MESSAGING_")
-}
-
-// ask sends a question to the worker and returns the answer. If the worker does not answer within the limit patience,
-// ask ends this process, and the CLI denies the call.
-func ask(socket string, question Question) (Answer, error) {
-	time.AfterFunc(patience, func() {
-		_, _ = fmt.Fprintln(os.Stderr, denial, "the worker gives no answer in", patience)
-		syscall.Exit(exitDenied)
+	question, ask, err := os.Pipe()
+	if err != nil {
+		return agentdoor.Deny(err)
+	}
+	child, err := os.StartProcess(self, []string{self, jobsRole}, &os.ProcAttr{
+		Files: []*os.File{question, os.Stdout, os.Stderr, end},
 	})
-	connection, err := connect(socket)
 	if err != nil {
-		return Answer{}, fmt.Errorf("the worker does not answer: %w", err)
+		return agentdoor.Deny(err)
 	}
-	defer func() { _ = connection.Close() }()
-	if err := json.NewEncoder(connection).Encode(question); err != nil {
-		return Answer{}, fmt.Errorf("the worker does not listen: %w", err)
+	_ = question.Close()
+	_ = end.Close()
+	if _, err := ask.Write(given); err != nil {
+		return agentdoor.Deny(err)
 	}
-	var answer Answer
-	if err := json.NewDecoder(io.LimitReader(connection, maxQuestion)).Decode(&answer); err != nil {
-		return Answer{}, fmt.Errorf("the worker gives no answer: %w", err)
+	_ = ask.Close()
+	code := []byte{0}
+	if _, err := ended.Read(code); err != nil { // it died
+		state, _ := child.Wait()
+		return max(1, state.ExitCode())
 	}
-	return answer, nil
+	return int(code[0])
 }
 
-// connect returns a connection to the Unix socket at path.
-func connect(path string) (*os.File, error) {
-	descriptor, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		return nil, err
+// runWithJobs is the process of startWithJobs. It ends when the last background job has ended.
+func runWithJobs(door *agentdoor.Door, environ []string) int {
+	var answer agentdoor.Answer
+	if err := json.NewDecoder(os.Stdin).Decode(&answer); err != nil {
+		return agentdoor.Deny(err)
 	}
-	syscall.CloseOnExec(descriptor) // no other goroutine starts a program in the meantime
-	connection := os.NewFile(uintptr(descriptor), path)
-	return connection, syscall.Connect(descriptor, &syscall.SockaddrUnix{Name: path})
+	end := os.NewFile(3, "end")
+	syscall.CloseOnExec(int(end.Fd()))
+	s := newSession(door, environ, answer)
+	code := s.command(answer)
+	_, _ = end.Write([]byte{byte(code)}) //nolint:gosec // an exit code
+	_ = end.Close()
+	s.waitForJobs()
+	return code
 }

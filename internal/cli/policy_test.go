@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +46,7 @@ func TestPolicyCheckAsJSON(t *testing.T) {
 		return printed
 	}
 	require.Equal(t, map[string]any{
-		"tier": 2.0, "tool": "Bash", "command": "systemctl restart nginx", "allowed": true, "rule": "systemctl restart", "reason": "",
+		"tier": 2.0, "tool": "Bash", "command": "systemctl restart nginx", "verdict": "allowed", "allowed": true, "rule": "systemctl restart", "reason": "",
 		"actions": []any{map[string]any{"kind": "restart", "service": "nginx"}},
 	}, check(program.ExitOK, "--tier", "2", "systemctl restart nginx"))
 	read := check(console.ExitDenied, "--tier", "1", "--tool", "Read", "--input", `{"file_path":"/etc/shadow"}`)
@@ -52,6 +54,33 @@ func TestPolicyCheckAsJSON(t *testing.T) {
 	require.Equal(t, false, read["allowed"])
 	require.Equal(t, "/etc/shadow may hold secrets, which agents do not read", read["reason"])
 	require.Equal(t, []any{}, read["actions"])
+}
+
+// TestPolicyRun checks that a script runs as an agent's: its acts are judged one by one, and nothing else of it is lost.
+func TestPolicyRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	environ := bareEnvironment(t, "TMPDIR="+t.TempDir(), "CLAUDEOPS_WORK_DIR="+dir)
+	for script, want := range map[string]struct {
+		code           program.ExitCode
+		stdout, stderr string
+	}{
+		`n=shadow; cat /etc/$n; echo "then $?"`:           {0, "then 126\n", "The supervisor denies this command: /etc/shadow may hold secrets"},
+		`set -e; n=shadow; cat < /etc/$n; echo then`:      {1, "", "/etc/shadow may hold secrets"},
+		`for i in 3 1 2; do echo $i; done | sort | xargs`: {0, "1 2 3\n", ""},
+		`echo $((6 * 7)); exit 5`:                         {5, "42\n", "the script ended with 5"},
+		`echo > new`:                                      {126, "", "new is outside of what Tier 1 may reach"},
+		`echo > $TMPDIR/new && cat $TMPDIR/new | wc -l`:   {0, "1\n", ""},
+		`diff <(echo a) <(echo b) | tail -1`:              {0, "> b\n", ""},
+		`docker ps; docker rm -f web`:                     {126, "", "The supervisor denies this call: docker: rm is not granted"},
+		`x=$(echo kill); $x 1`:                            {126, "", "kill is not granted at any tier"},
+		`timeout 5 bash -c 'x=/etc; cat $x/shadow'`:       {126, "", "/etc/shadow may hold secrets"},
+	} {
+		got := starter(t, environ, "policy", "run", "--tier", "1", script)
+		require.Equal(t, want.code, got.code, "%s: %s", script, got.stderr)
+		require.Equal(t, want.stdout, got.stdout, script)
+		require.Contains(t, got.stderr, want.stderr, script)
+	}
 }
 
 // TestPolicyCheckInADirectory checks that --dir replaces the configured working directory.
@@ -119,6 +148,12 @@ func corpus(t *testing.T, name string) (file string, environ []string) {
 	}
 	text, err := os.ReadFile(filepath.Join(simtest.ModuleRoot(t), "internal/guard/testdata", name))
 	require.NoError(t, err)
+	harmless, err := os.ReadFile(filepath.Join(simtest.ModuleRoot(t), "internal/guard/testdata/harmless.jsonl"))
+	require.NoError(t, err)
+	text = bytes.Join(slices.DeleteFunc(bytes.SplitAfter(text, []byte("\n")), func(line []byte) bool {
+		call, _, is := bytes.Cut(line, []byte(`, "allowed"`))
+		return is && bytes.Contains(harmless, append(call, ","...))
+	}), nil)
 	file = root + "/" + name
 	here := strings.NewReplacer("/srv/repo", repository, "/home/agent", home, "/tmp/session", temp)
 	require.NoError(t, os.WriteFile(file, []byte(here.Replace(string(text))), 0o600))
@@ -137,7 +172,7 @@ func TestPolicyTestOnTheCorpus(t *testing.T) {
 			file, environ := corpus(t, name)
 			got := starter(t, environ, "policy", "test", file)
 			require.Equal(t, program.ExitOK, got.code, got.stdout)
-			require.Regexp(t, `^(\d{3,}) of (\d{3,}) calls are decided as expected\.\n$`, got.stdout)
+			require.Regexp(t, `(?m)^(\d{3,}) of (\d{3,}) calls are decided as expected, (\d+) of them only when they run`, got.stdout)
 		})
 	}
 }

@@ -1,6 +1,9 @@
 package guard
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // DeniedError reports that the policy does not grant a call.
 type DeniedError struct {
@@ -16,3 +19,6 @@ func (e *DeniedError) Error() string { return e.Reason }
 func denied(format string, args ...any) error {
 	return &DeniedError{Reason: fmt.Sprintf(format, args...)}
 }
+
+// errAtRun reports that a command of a script that has not run depends on something that is known only when it runs.
+var errAtRun = errors.New("decided when it runs")

@@ -20,7 +20,8 @@ func (p *Policy) Brief(tier int) string {
 	lines = append(lines,
 		"You may do this, and nothing else (`a b|c` stands for `a b` and `a c`; of options that are shown one must be given):")
 	lines = append(lines, explained.granted()...)
-	lines = append(lines, "", "A call is judged by its text, before it runs. So:")
+	lines = append(lines, "",
+		"Each command is judged when it starts, by its real words. What is certain to be refused is refused before the call runs. So:")
 	lines = append(lines, explained.spelling()...)
 	lines = append(lines, "", "Refused in any case:")
 	lines = append(lines, explained.refused()...)
@@ -70,11 +71,12 @@ func (e Explanation) granted() []string {
 // spelling lists rules for writing calls so that the guard accepts them.
 func (e Explanation) spelling() []string {
 	lines := []string{
-		"- pipes, `&&`, `||`, `;`, `2>&1`, `if`, `while read`, and `for` over words that are written out are fine; " +
-			"options may stand anywhere",
-		"- write out programs, subcommands, options, services, hosts and paths: a variable or `$(…)` in their place cannot be judged",
+		"- scripts are fine: pipes, loops, functions, variables, `$(…)`, background jobs; not supported are descriptors above 2, " +
+			"coprocesses and `<>`",
+		"- a command that is refused ends with 126, and the script goes on: use `set -e` where it must not",
 		"- put `--` in front of names that come from another call: `docker ps -q | xargs docker inspect --`",
-		"- call programs by their names, not by paths; put scripts for `bash -c`, `awk`, `sed` and `jq` into single quotes",
+		"- call programs by their names, not by paths; a script for a container (`docker exec NAME sh -c '…'`) is written out, " +
+			"without variables",
 	}
 	if slices.ContainsFunc(e.Grants, func(g Grant) bool { return g.is("curl") }) {
 		lines = append(lines, "- `curl`: one address a call, with its host and port written out, and no `-L`: "+

@@ -54,11 +54,11 @@ func explainedPolicy(t *testing.T) *guard.Policy {
 }
 
 const spelling = `
-A call is judged by its text, before it runs. So:
-- pipes, §&&§, §||§, §;§, §2>&1§, §if§, §while read§, and §for§ over words that are written out are fine; options may stand anywhere
-- write out programs, subcommands, options, services, hosts and paths: a variable or §$(…)§ in their place cannot be judged
+Each command is judged when it starts, by its real words. What is certain to be refused is refused before the call runs. So:
+- scripts are fine: pipes, loops, functions, variables, §$(…)§, background jobs; not supported are descriptors above 2, coprocesses and §<>§
+- a command that is refused ends with 126, and the script goes on: use §set -e§ where it must not
 - put §--§ in front of names that come from another call: §docker ps -q | xargs docker inspect --§
-- call programs by their names, not by paths; put scripts for §bash -c§, §awk§, §sed§ and §jq§ into single quotes
+- call programs by their names, not by paths; a script for a container (§docker exec NAME sh -c '…'§) is written out, without variables
 - §curl§: one address a call, with its host and port written out, and no §-L§: ask the address of a redirect in another call
 - a refusal says why. Try another spelling only if it names one; else leave it, and say in your verdict what you could not do
 
@@ -127,30 +127,28 @@ func TestBriefAdvises(t *testing.T) {
 	t.Parallel()
 	g := guard.New(policy(t), guard.Host{})
 	place, _ := stage(t)
-	for command, allowed := range map[string]bool{
-		"docker ps -q | xargs docker inspect --":                    true,
-		"docker ps -q | xargs docker inspect":                       true, // the guard knows that Docker's ids are not options
-		"cat names | xargs docker logs --":                          false,
-		"for s in a b; do docker logs $s; done":                     true,
-		"docker logs a --tail 5 && docker ps || true; df -h 2>&1":   true,
-		"curl -s http://a.lan:8096/":                                true,
-		"curl -sL http://a.lan:8096/":                               false,
-		"x=$(hostname); curl -s http://$x/":                         false,
-		"/opt/docker ps":                                            false,
-		"docker ps | awk '{print $1}'":                              true,
-		`docker ps | awk "{print $(id)}"`:                           false,
-		"bash -c 'df -h'":                                           true,
-		"docker logs jellyfin --tail 5 | while read l; do :; done":  true,
-		"if docker ps -q; then df -h; fi":                           true,
-		"cmd=ps; docker $(echo ps)":                                 false,
-		"systemctl restart jellyfin":                                false,
-		"docker ps -a | grep jelly; systemctl is-active jellyfin":   true,
-		"kubectl -n shop get pods -o wide; kubectl get -n shop pod": true,
+	for command, want := range map[string]string{
+		"docker ps -q | xargs docker inspect --":                    "at run",
+		"for s in a b; do docker logs $s; done":                     "at run",
+		"docker logs a --tail 5 && docker ps || true; df -h 2>&1":   "allowed",
+		"curl -s http://a.lan:8096/":                                "allowed",
+		"curl -sL http://a.lan:8096/":                               "denied",
+		"x=$(hostname); curl -s http://$x/":                         "at run",
+		"/opt/docker ps":                                            "denied",
+		"docker ps | awk '{print $1}'":                              "allowed",
+		`docker ps | awk "{print $(hostname)}"`:                     "at run",
+		"bash -c 'df -h'":                                           "allowed",
+		"docker logs jellyfin --tail 5 | while read l; do :; done":  "allowed",
+		"if docker ps -q; then df -h; fi":                           "allowed",
+		"cmd=ps; docker $(echo ps)":                                 "at run",
+		"systemctl restart jellyfin":                                "denied",
+		"docker ps -a | grep jelly; systemctl is-active jellyfin":   "allowed",
+		"kubectl -n shop get pods -o wide; kubectl get -n shop pod": "allowed",
 	} {
 		input, err := json.Marshal(map[string]string{"command": command})
 		require.NoError(t, err)
 		got := g.Decide(guard.Call{Tier: 1, Tool: "Bash", Input: input, Place: place})
-		require.Equal(t, allowed, got.Allowed, "%s: %s", command, got.Reason)
+		require.Equal(t, want, string(got.Verdict()), "%s: %s", command, got.Reason)
 	}
 }
 

@@ -2,29 +2,31 @@ package guard
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
+	"syscall"
 )
 
 // Files gives a guard read access to the file system.
-type Files interface {
+type Files interface { //nolint:interfacebloat // what a file system tells without being changed
 	// Resolve returns an absolute path without symbolic links and "..". Parts of the path that do not exist are kept
 	// unchanged.
 	Resolve(path string) (string, error)
-	// Match returns the resolved paths of files that match a pattern. The argument most is the maximum number of paths.
-	// If more files match, complete is false.
-	Match(pattern string, most int) (paths []string, complete bool)
+	// Exists reports whether there is a file or directory at a path.
+	Exists(path string) bool
+	// List returns the names of at most the given number of entries of a directory. If there are more, complete is
+	// false. It returns no name for a path that is no directory.
+	List(dir string, most int) (names []string, complete bool)
 	// Below returns a file below the directory root for which the function report returns true; "" if it finds none.
 	// The argument most is the maximum number of files to examine. If there are more files, complete is false.
 	Below(root string, most int, report func(path string) bool) (found string, complete bool)
 	// LookPath searches a list of directories, the argument path, for an executable program with this name. It returns
 	// the path of the program, or "".
 	LookPath(name string, path []string) string
-	// ReadFile reads a whole file.
+	// ReadFile reads a regular file.
 	ReadFile(path string) ([]byte, error)
 }
 
@@ -67,25 +69,25 @@ func (Host) Resolve(path string) (string, error) {
 
 var errEnough = errors.New("enough")
 
-// Match implements Files.
-func (h Host) Match(pattern string, most int) (paths []string, complete bool) {
-	base, rest := doublestar.SplitPattern(pattern)
-	var options []doublestar.GlobOption
-	if strings.Contains(rest, "**") { // find does not follow links; the shell's patterns do
-		options = append(options, doublestar.WithNoFollow())
+// Exists implements Files.
+func (Host) Exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// List implements Files.
+func (Host) List(dir string, most int) (names []string, complete bool) {
+	// Without O_DIRECTORY, opening a named pipe would wait, or let its writer go on.
+	opened, err := os.OpenFile(dir, syscall.O_DIRECTORY, 0) //nolint:gosec // it reads names only
+	if err != nil {
+		return nil, true
 	}
-	err := doublestar.GlobWalk(os.DirFS(base), rest, func(path string, _ fs.DirEntry) error {
-		if len(paths) >= most {
-			return errEnough
-		}
-		resolved, err := h.Resolve(filepath.Join(base, path))
-		if err != nil {
-			return err
-		}
-		paths = append(paths, resolved)
-		return nil
-	}, options...)
-	return paths, err == nil
+	defer func() { _ = opened.Close() }()
+	names, err = opened.Readdirnames(most + 1)
+	if err != nil || len(names) <= most {
+		return names, true
+	}
+	return names[:most], false
 }
 
 // Below implements Files.
@@ -119,5 +121,22 @@ func (Host) LookPath(name string, path []string) string {
 	return ""
 }
 
-// ReadFile implements Files.
-func (Host) ReadFile(path string) ([]byte, error) { return os.ReadFile(path) } //nolint:gosec // the guard reads configuration only
+// maxFile limits the size of a file that ReadFile reads, in bytes.
+const maxFile = 4 << 20
+
+// ReadFile implements Files. It reads regular files only, because agents can put other files at the path.
+func (Host) ReadFile(path string) ([]byte, error) {
+	file, err := os.OpenFile(path, syscall.O_NONBLOCK, 0) //nolint:gosec // the guard reads configuration only
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() || info.Size() > maxFile:
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a file of usual kind and size")}
+	}
+	return io.ReadAll(io.LimitReader(file, maxFile))
+}

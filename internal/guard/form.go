@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -119,25 +120,34 @@ func parseArgument(token string) (argument, error) {
 type given struct {
 	flags  map[string]bool
 	values []typed
-	args   []Word
+	args   []string
+}
+
+// and returns g with what is given after it.
+func (g *given) and(after given) given {
+	flags := maps.Clone(after.flags)
+	maps.Copy(flags, g.flags)
+	return given{flags, slices.Concat(after.values, g.values), after.args}
 }
 
 // typed is a word with the type that it must have.
 type typed struct {
 	kind string
-	word Word
+	word string
 	// flag is the name of the option, if the word is the value of an option. For arguments, and for values attached to
 	// a short option, flag is empty.
 	flag string
 	// leaveOut reports whether the program skips a file below the directory that the word names.
 	leaveOut func(path string) bool
-	// command is the command of find -exec, without its terminator.
-	command []Word
+	// command is the command of find -exec, without its terminator. The field fromEnd counts the words from its start to
+	// the end of the command line.
+	command []string
+	fromEnd int
 }
 
 // read parses the words after a program's name. It stops before the first argument for which the function stop returns
 // true. It returns the options and arguments, and the number of words that it has read.
-func (f *form) read(words []Word, anyOption bool, stop func(Word) bool) (given, int, error) {
+func (f *form) read(words []string, anyOption bool, stop func(string) bool) (given, int, error) {
 	g := given{flags: map[string]bool{}}
 	ended := false
 	for i := 0; i < len(words); i++ {
@@ -154,8 +164,6 @@ func (f *form) read(words []Word, anyOption bool, stop func(Word) bool) (given, 
 				return g, i, err
 			}
 			i += used
-		case word.MayBeOption() && !anyOption && !f.isArgument(word):
-			return g, i, mayBeOption(word)
 		case stop(word):
 			return g, i, nil
 		default:
@@ -166,31 +174,16 @@ func (f *form) read(words []Word, anyOption bool, stop func(Word) bool) (given, 
 	return g, len(words), nil
 }
 
-func mayBeOption(word Word) error {
-	return unclear(word.String()+", which the program may take for an option,",
-		`put "--" in front of it, or begin it with known text, such as ./`)
-}
-
-func (f *form) isOption(word Word) bool {
-	start := word.Start()
-	if f.style == styleWords {
-		if _, is := f.flags[start]; is {
-			return true
-		}
+func (f *form) isOption(word string) bool {
+	if _, is := f.flags[word]; is && f.style == styleWords {
+		return true
 	}
-	return len(start) > 1 && start[0] == '-' || start == "-" && word != "-"
+	return len(word) > 1 && word[0] == '-'
 }
-
-// isArgument reports whether a word is an argument although it looks like an option. A lone dash is the only such word.
-func (f *form) isArgument(word Word) bool { return word == "-" }
 
 // option parses the option at the start of words. It returns the number of further words that belong to the option.
-func (f *form) option(g *given, words []Word, anyOption bool) (int, error) {
-	word := words[0]
-	name, value, hasValue := strings.Cut(string(word), "=")
-	if strings.ContainsAny(name, holes) {
-		return f.short(g, words, anyOption)
-	}
+func (f *form) option(g *given, words []string, anyOption bool) (int, error) {
+	name, value, hasValue := strings.Cut(words[0], "=")
 	if spec, is := f.flags[name]; is && (len(name) != 2 || f.style == styleWords || !hasValue) {
 		g.flags[name] = true
 		switch {
@@ -199,7 +192,7 @@ func (f *form) option(g *given, words []Word, anyOption bool) (int, error) {
 		case spec.value == "" || spec.optional && !hasValue:
 			return 0, nil
 		case hasValue:
-			g.values = append(g.values, typed{kind: spec.value, word: Word(value), flag: name})
+			g.values = append(g.values, typed{kind: spec.value, word: value, flag: name})
 			return 0, nil
 		}
 		return g.next(name, spec, words)
@@ -214,22 +207,19 @@ func (f *form) option(g *given, words []Word, anyOption bool) (int, error) {
 }
 
 // next uses the following word as the value of an option. For find's -exec it uses the words of the command.
-func (g *given) next(name string, spec flag, words []Word) (int, error) {
+func (g *given) next(name string, spec flag, words []string) (int, error) {
 	if spec.value == kindExec {
 		return g.exec(name, words)
 	}
 	if len(words) == 1 {
 		return 0, denied("%s is without its value", name)
 	}
-	if words[1].Many() {
-		return 0, unclear(words[1].String()+" as the value of "+name, "put it into double quotes")
-	}
 	g.values = append(g.values, typed{kind: spec.value, word: words[1], flag: name})
 	return 1, nil
 }
 
 // exec parses the command after find's -exec, up to ";" or "+".
-func (g *given) exec(name string, words []Word) (int, error) {
+func (g *given) exec(name string, words []string) (int, error) {
 	end := slices.Index(words, ";")
 	if plus := slices.Index(words, "+"); plus >= 0 { // + ends the command only after {}
 		if end >= 0 && end < plus || words[plus-1] != "{}" {
@@ -240,25 +230,22 @@ func (g *given) exec(name string, words []Word) (int, error) {
 	if end < 2 {
 		return 0, denied(`%s needs a command, and \; or + after it`, name)
 	}
-	g.values = append(g.values, typed{kind: kindExec, word: words[1], command: words[1:end]})
+	g.values = append(g.values, typed{kind: kindExec, command: words[1:end], fromEnd: len(words) - 1})
 	return end, nil
 }
 
 // short parses a word of one or several one-letter options, such as -a or -abc.
-func (f *form) short(g *given, words []Word, anyOption bool) (int, error) {
+func (f *form) short(g *given, words []string, anyOption bool) (int, error) {
 	if anyOption {
 		return 0, nil
 	}
-	letters := string(words[0])[1:]
-	if f.number && letters != "" && strings.Trim(letters, "0123456789"+string(rune(anyNumber))) == "" {
+	letters := words[0][1:]
+	if f.number && strings.Trim(letters, "0123456789") == "" {
 		return 0, nil
 	}
 	for at, letter := range letters {
 		name := "-" + string(letter)
 		spec, is := f.flags[name]
-		if strings.ContainsRune(holes, letter) {
-			return 0, mayBeOption(words[0])
-		}
 		if !is {
 			return 0, denied("the option %s is not granted", name)
 		}
@@ -267,10 +254,7 @@ func (f *form) short(g *given, words []Word, anyOption bool) (int, error) {
 			continue
 		}
 		if rest := letters[at+len(string(letter)):]; rest != "" {
-			if Word(rest).Many() {
-				return 0, mayBeOption(words[0])
-			}
-			g.values = append(g.values, typed{kind: spec.value, word: Word(rest)})
+			g.values = append(g.values, typed{kind: spec.value, word: rest})
 			return 0, nil
 		}
 		if spec.optional {
@@ -286,7 +270,7 @@ func (g *given) leavesOut() func(path string) bool {
 	return func(path string) bool {
 		included, some := false, false
 		for _, value := range g.values {
-			matched, _ := filepath.Match(string(value.word), filepath.Base(path))
+			matched, _ := filepath.Match(value.word, filepath.Base(path))
 			switch value.flag {
 			case "--include":
 				some, included = true, included || matched
@@ -302,7 +286,7 @@ func (g *given) leavesOut() func(path string) bool {
 
 // assign returns each argument with the type that the form requires. If the last argument of the form is a command,
 // assign leaves that command out.
-func (f *form) assign(args []Word) ([]typed, error) {
+func (f *form) assign(args []string) ([]typed, error) {
 	var all []typed
 	rest := args
 	for i, place := range f.args {
@@ -321,9 +305,6 @@ func (f *form) assign(args []Word) ([]typed, error) {
 			return nil, denied("%s is missing", place.kind)
 		}
 		for _, word := range rest[:take] {
-			if word.Many() && place.max == 1 {
-				return nil, unclear(word.String()+", which may be several words,", "put it into double quotes")
-			}
 			all = append(all, typed{kind: place.kind, word: word})
 		}
 		rest = rest[take:]
@@ -336,19 +317,16 @@ func (f *form) assign(args []Word) ([]typed, error) {
 
 // wrapped returns the command at the end of the arguments, and the type of that command. If there is no such command,
 // wrapped returns nil.
-func (f *form) wrapped(args []Word) (kind string, command []Word) {
-	if len(f.args) == 0 || !wrapping(f.args[len(f.args)-1].kind) {
-		return "", nil
-	}
+func (f *form) wrapped(args []string) (kind string, command []string) {
 	before := len(f.args) - 1
-	if len(args) <= before {
+	if before < 0 || len(args) <= before || !wrapping(f.args[before].kind) {
 		return "", nil
 	}
 	return f.args[before].kind, args[before:]
 }
 
 // checkNeeds returns an error if a required option is missing, or if a forbidden option is given.
-func (f *form) checkNeeds(g given) error {
+func (f *form) checkNeeds(g *given) error {
 	for _, name := range f.without {
 		if g.flags[name] {
 			return denied("it is not granted with %s", name)

@@ -1,11 +1,12 @@
-// Package guard decides whether an agent may make a call. It determines the effects of the call: the programs that a
-// shell script runs, the files that it opens and the addresses that it contacts. It compares these effects with a
-// policy.
+// Package guard decides what an agent may do. It compares acts with a policy: a call of a tool, the start of a program
+// with its words, the opening of a file.
 //
-// The policy lists the permitted uses for Tiers 1 and 2. A call is denied if its use is not listed, or if the call's
-// effect cannot be determined before the call runs. A tier with anything: true in the policy may do everything that the
-// policy does not forbid explicitly. For such a tier the guard denies a call only if the text of the call shows a
-// forbidden effect.
+// The shell of the agents is an interpreter of ours (package agentshell). It asks before each act, so the guard sees the
+// words after all expansions. Before a script runs, the guard reads it once and denies it if one of its commands is
+// certain to be denied.
+//
+// The policy lists the permitted uses for Tiers 1 and 2. An act is denied if its use is not listed. A tier with
+// anything: true in the policy may do everything that the policy does not forbid explicitly.
 //
 // The package starts nothing and changes nothing. It reads the file system to resolve paths.
 package guard
@@ -13,11 +14,9 @@ package guard
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-
-	"mvdan.cc/sh/v3/syntax"
 )
 
 // Call is a tool call that an agent wants to make.
@@ -28,18 +27,43 @@ type Call struct {
 	Place Place
 }
 
-// Decision is the guard's decision on a call.
+// Decision is the guard's decision on a call or on an act.
 type Decision struct {
 	Allowed bool `json:"allowed"`
 	// Rule names the part of the policy by which the guard decided. Several parts are joined by "; ".
 	Rule string `json:"rule"`
 	// Reason explains a denial to the agent in a sentence. It is empty if the call is allowed.
 	Reason string `json:"reason,omitempty"`
-	// Actions lists the call's actions on services.
+	// AtRun says what decides on the rest of an allowed script while it runs. If it is empty, the guard knows every act
+	// of the script.
+	AtRun string `json:"at_run,omitempty"`
+	// Actions lists the actions on services.
 	Actions []Action `json:"actions,omitempty"`
 }
 
-// Guard decides on calls by a policy.
+// Verdict is a decision in one word.
+type Verdict string
+
+// The verdicts.
+const (
+	Allowed Verdict = "allowed"
+	Denied  Verdict = "denied"
+	// AtRun means that nothing known of the call is denied, and the rest is decided while it runs.
+	AtRun Verdict = "at run"
+)
+
+// Verdict returns the decision in one word.
+func (d Decision) Verdict() Verdict {
+	switch {
+	case !d.Allowed:
+		return Denied
+	case d.AtRun != "":
+		return AtRun
+	}
+	return Allowed
+}
+
+// Guard decides on calls and acts by a policy.
 type Guard struct {
 	policy *Policy
 	files  Files
@@ -48,52 +72,79 @@ type Guard struct {
 // New returns a Guard.
 func New(policy *Policy, files Files) *Guard { return &Guard{policy, files} }
 
-// Decide decides whether a call may be made.
+// Decide decides whether a call may be made. It decides on a script as far as its text shows what it will do; Start and
+// Open decide on the rest.
 func (g *Guard) Decide(call Call) Decision {
-	var rules []string
-	var actions []Action
-	j := &judge{
-		policy: g.policy, tier: call.Tier, place: call.Place, files: g.files,
-		rules: &rules, actions: &actions, printed: new(Output), stale: new(bool), wrote: new(bool),
-	}
-	if err := j.tool(call); err != nil {
+	j := judge{policy: g.policy, files: g.files, tier: call.Tier, place: call.Place}
+	found, err := j.tool(call)
+	if err != nil {
 		return refusal(err)
 	}
-	return Decision{Allowed: true, Rule: strings.Join(rules, "; "), Actions: actions}
+	return found.decision()
 }
 
 func refusal(err error) Decision {
 	if reason, is := errors.AsType[*DeniedError](err); is && reason.Rule != "" {
 		return Decision{Rule: reason.Rule, Reason: reason.Reason}
 	}
-	if unclear, is := errors.AsType[*UnclearError](err); is {
-		return Decision{Rule: "unclear", Reason: unclear.Error()}
-	}
 	return Decision{Rule: "default", Reason: err.Error()}
 }
 
+// found is what a judgement found in an allowed act.
+type found struct {
+	// rules names the parts of the policy that allow it.
+	rules   []string
+	actions []Action
+	// atRun says what can only be decided while a script runs; empty if there is nothing.
+	atRun string
+	// edits change the words of a program before it is started.
+	edits []edit
+	// emptyInput reports that the program must get an empty standard input.
+	emptyInput bool
+	// script is the script that the program would run.
+	script *Script
+}
+
+func allowedBy(rule string) found { return found{rules: []string{rule}} }
+
+// and returns the findings of both, with the edits, the input and the script of f.
+func (f found) and(other found) found {
+	f.rules = append(slices.Clip(f.rules), other.rules...)
+	f.actions = append(slices.Clip(f.actions), other.actions...)
+	if f.atRun == "" {
+		f.atRun = other.atRun
+	}
+	return f
+}
+
+func (f found) decision() Decision {
+	return Decision{Allowed: true, Rule: strings.Join(unique(f.rules), "; "), AtRun: f.atRun, Actions: f.actions}
+}
+
 // tool judges a call of one of the CLI's tools.
-func (j *judge) tool(call Call) error {
+func (j judge) tool(call Call) (found, error) {
 	if _, there := j.policy.Tiers[call.Tier]; !there {
-		return denied("the policy has no Tier %d", call.Tier)
+		return found{}, denied("the policy has no Tier %d", call.Tier)
 	}
 	if err := exactKeys(call.Input); err != nil {
-		return err
+		return found{}, err
 	}
 	var input struct {
-		Command  string  `json:"command"`
-		Notebook string  `json:"notebook_path"`
-		FilePath string  `json:"file_path"`
-		Path     *string `json:"path"`
-		Pattern  string  `json:"pattern"`
-		Glob     string  `json:"glob"`
+		Command  string `json:"command"`
+		Notebook string `json:"notebook_path"`
+		FilePath string `json:"file_path"`
+		Path     string `json:"path"`
+		Pattern  string `json:"pattern"`
 	}
 	if err := json.Unmarshal(call.Input, &input); err != nil {
-		return denied("the input of %s cannot be read: %v", call.Tool, err)
+		return found{}, denied("the input of %s cannot be read: %v", call.Tool, err)
+	}
+	if input.Path == "" {
+		input.Path = j.place.dir()
 	}
 	switch call.Tool {
 	case "Bash":
-		return j.bash(input.Command)
+		return j.script(input.Command)
 	case "Read":
 		return j.file(input.FilePath, j.read)
 	case "Edit", "Write", "MultiEdit":
@@ -101,25 +152,28 @@ func (j *judge) tool(call Call) error {
 	case "NotebookEdit":
 		return j.file(input.Notebook, j.write)
 	case "Grep":
-		return j.file(j.pathOr(input.Path), func(path string) error { return j.readTree(path, nil) })
+		return j.file(input.Path, func(path string) error { return j.readTree(path, nil) })
 	case "Glob":
 		if strings.HasPrefix(input.Pattern, "/") || strings.Contains(input.Pattern, "..") || strings.HasPrefix(input.Pattern, "~") {
-			return denied("Glob: give the directory as path, and a pattern within it")
+			return found{}, denied("Glob: give the directory as path, and a pattern within it")
 		}
-		return j.file(j.pathOr(input.Path), j.read)
+		return j.file(input.Path, j.read)
 	case "StructuredOutput", "TodoWrite":
-		*j.rules = append(*j.rules, call.Tool)
-		return nil
+		return allowedBy(call.Tool), nil
 	}
-	lowest, there := j.policy.MCP[call.Tool]
+	return j.mcp(call.Tool)
+}
+
+// mcp judges a call of a tool of an MCP server.
+func (j judge) mcp(tool string) (found, error) {
+	lowest, there := j.policy.MCP[tool]
 	if !there {
-		return &DeniedError{Rule: call.Tool, Reason: "the tool " + call.Tool + " is not in the policy"}
+		return found{}, &DeniedError{Rule: tool, Reason: "the tool " + tool + " is not in the policy"}
 	}
 	if lowest > j.tier {
-		return &DeniedError{Rule: call.Tool, Reason: "the tool " + call.Tool + " is granted to Tier " + strconv.Itoa(lowest) + " only"}
+		return found{}, &DeniedError{Rule: tool, Reason: "the tool " + tool + " is granted to Tier " + strconv.Itoa(lowest) + " only"}
 	}
-	*j.rules = append(*j.rules, call.Tool)
-	return nil
+	return allowedBy(tool), nil
 }
 
 // exactKeys denies an input that has a known key in the wrong case. Go's JSON decoder would accept such a key, but the
@@ -139,119 +193,15 @@ func exactKeys(input json.RawMessage) error {
 	return nil
 }
 
-func (j *judge) pathOr(path *string) string {
-	if path == nil || *path == "" {
-		return j.dir()
-	}
-	return *path
-}
-
-func (j *judge) dir() string {
-	if j.place.Dir != "" {
-		return j.place.Dir
-	}
-	if len(j.place.Work) == 0 {
-		return "/"
-	}
-	return j.place.Work[0]
-}
-
 // file judges a file that a tool opens.
-func (j *judge) file(path string, check func(string) error) error {
-	if path == "" || strings.ContainsAny(path, holes) {
-		return denied("the name of a file is missing")
+func (j judge) file(path string, check func(string) error) (found, error) {
+	switch {
+	case path == "":
+		return found{}, denied("the name of a file is missing")
+	case strings.HasPrefix(path, "~"):
+		return found{}, denied("write the path without ~")
+	case !strings.HasPrefix(path, "/"):
+		path = j.place.dir() + "/" + path
 	}
-	if !strings.HasPrefix(path, "/") {
-		if strings.HasPrefix(path, "~") {
-			return denied("write the path without ~")
-		}
-		path = j.dir() + "/" + path
-	}
-	if err := check(path); err != nil {
-		return withRule(err, "paths")
-	}
-	*j.rules = append(*j.rules, "paths")
-	return nil
+	return allowedBy("paths"), withRule(check(path), "paths")
 }
-
-// bash judges a script.
-func (j *judge) bash(script string) error {
-	err := Walk(script, j.environmentIn(j.dir()), j)
-	if _, unclear := errors.AsType[*UnclearError](err); unclear && j.limits().Anything {
-		return j.checkRoughly(script)
-	}
-	return err
-}
-
-// checkRoughly checks the commands of a script whose effects cannot be fully determined. It is for tiers with anything:
-// true. It denies a command only if such a tier may not run the command, and ignores all unclear parts.
-func (j *judge) checkRoughly(script string) error {
-	if strings.ContainsAny(script, holes) {
-		return denied("the script has control characters in it")
-	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
-	if err != nil {
-		return denied("the script does not parse: %v", err)
-	}
-	var found error
-	syntax.Walk(file, func(node syntax.Node) bool {
-		call, is := node.(*syntax.CallExpr)
-		if !is || len(call.Args) == 0 || found != nil {
-			return found == nil
-		}
-		command := Command{Dir: Word(j.dir())}
-		for _, arg := range call.Args {
-			command.Words = append(command.Words, roughly(arg))
-		}
-		if err := j.run(command); err != nil {
-			found = lenient(err)
-		}
-		return found == nil
-	})
-	*j.rules = append(*j.rules, fmt.Sprintf("tier %d: anything", j.tier))
-	return found
-}
-
-// roughly returns the text of a word, with the hole anyText for each part that is not literal.
-func roughly(word *syntax.Word) Word {
-	var text strings.Builder
-	for _, part := range word.Parts {
-		switch p := part.(type) {
-		case *syntax.Lit:
-			text.WriteString(strings.ReplaceAll(p.Value, `\`, ""))
-		case *syntax.SglQuoted:
-			text.WriteString(p.Value)
-		case *syntax.DblQuoted:
-			text.WriteString(string(roughly(&syntax.Word{Parts: p.Parts})))
-		default:
-			text.WriteRune(anyText)
-		}
-	}
-	return Word(text.String())
-}
-
-// containsNumber reports whether text contains number as a whole number. It ignores parts of longer numbers, and
-// fractions of decimal numbers.
-func containsNumber(text string, number int) bool {
-	digits := strconv.Itoa(number)
-	for at := 0; ; {
-		i := strings.Index(text[at:], digits)
-		if i < 0 {
-			return false
-		}
-		start, end := at+i, at+i+len(digits)
-		whole := (start == 0 || !isDigit(text[start-1])) && (end == len(text) || !isDigit(text[end]))
-		if whole && !isFraction(text[:start]) {
-			return true
-		}
-		at = end
-	}
-}
-
-// isFraction reports whether text ends with a digit and a decimal point. Digits that follow text are then a fraction.
-func isFraction(text string) bool {
-	before, point := strings.CutSuffix(text, ".")
-	return point && before != "" && isDigit(before[len(before)-1])
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -21,68 +21,47 @@ type Action struct {
 	Service string `json:"service"`
 }
 
-// judge compares the effects of a script with the policy for one tier. It is the script's Visitor.
+// Command is a program with its arguments, as it is about to be started.
+type Command struct {
+	// Words holds the program and its arguments. There is at least one word.
+	Words []string
+	// Set lists the variables that are set for the command, as NAME=value.
+	Set []string
+	// Dir is the working directory; empty if it is unknown because the command is in a script that has not run.
+	Dir string
+}
+
+// judge compares acts with the policy for one tier.
 type judge struct {
 	policy *Policy
 	tier   int
 	place  Place
 	files  Files
-	// remote is true if the commands run on another host or in a container. The paths in the commands then do not refer
-	// to files of this host.
+	// remote is true if the commands run on another host or in a container. Their paths then do not refer to files of
+	// this host.
 	remote bool
-	// depth is the nesting depth of commands.
+	// reading is true while a script is read that has not run: what it makes is not there yet.
+	reading bool
+	// depth counts scripts within commands.
 	depth int
-	// rules collects the rules that allowed the call, in order. actions collects the call's actions on services.
-	rules   *[]string
-	actions *[]Action
-	// wrote is set when the script writes files.
-	wrote *bool
-	// stale is set when files of the working directory have possibly been replaced.
-	stale *bool
-	// printed describes the output of the command that is being judged.
-	printed *Output
 }
 
-// Open implements Visitor. It judges a file that the shell opens.
-func (j *judge) Open(access Access) error {
-	path, err := j.at(access.Path, access.Dir)
+// maxDepth limits how deeply scripts are nested within each other.
+const maxDepth = 20
+
+func (j judge) limits() Limits { return j.policy.Tiers[j.tier] }
+
+// run judges the start of a program.
+func (j judge) run(command Command) (found, error) {
+	if err := j.environment(command.Set); err != nil {
+		return found{}, err
+	}
+	name, err := j.program(command.Words[0])
 	if err != nil {
-		return err
-	}
-	switch {
-	case access.Enter:
-		return nil // the accesses in the directory are judged separately
-	case access.Write:
-		return j.write(path)
-	default:
-		return j.read(path)
-	}
-}
-
-// Run implements Visitor. It judges a program that the script runs.
-func (j *judge) Run(command Command) (Output, error) {
-	printed := Anything
-	j.printed = &printed
-	err := j.run(command)
-	return printed, err
-}
-
-// run judges a program.
-func (j *judge) run(command Command) error {
-	j.depth++
-	if j.depth > maxDepth {
-		return unclear("a command within so many commands", "write it flat")
-	}
-	defer func() { j.depth-- }()
-	if err := j.environment(command.Env); err != nil {
-		return err
-	}
-	name, err := j.program(command)
-	if err != nil {
-		return err
+		return found{}, err
 	}
 	if err := j.never(name, command); err != nil {
-		return err
+		return found{}, err
 	}
 	if j.limits().Anything {
 		return j.anything(name, command)
@@ -90,21 +69,19 @@ func (j *judge) run(command Command) error {
 	return j.uses(name, command)
 }
 
-func (j *judge) limits() Limits { return j.policy.Tiers[j.tier] }
-
 // environment checks the variables that are set for a command. It refuses variables that could change what the program
 // does.
-func (j *judge) environment(variables []Word) error {
+func (j judge) environment(variables []string) error {
 	if j.limits().Anything {
 		return nil
 	}
 	for _, variable := range variables {
-		name, value, _ := strings.Cut(string(variable), "=")
-		if strings.ContainsAny(value, "/:"+holes) && !timezone.MatchString(string(variable)) {
-			return denied("this value of the variable %s may name a file", name)
-		}
+		name, value, _ := strings.Cut(variable, "=")
 		if !slices.ContainsFunc(j.policy.Environment, func(pattern string) bool { return matchesName(pattern, name) }) {
-			return denied("the variable %s may not be set for a command", name)
+			return denied("the variable %s may not be set for a program", name)
+		}
+		if strings.ContainsAny(value, "/:") && !timezone.MatchString(variable) {
+			return denied("this value of the variable %s may name a file", name)
 		}
 	}
 	return nil
@@ -120,53 +97,38 @@ func matchesName(pattern, name string) bool {
 	return pattern == name
 }
 
-// program returns the name under which the policy lists the program of a command.
-func (j *judge) program(command Command) (string, error) {
-	text, known := command.Words[0].Known()
-	if !known {
-		return "", unclear("a command whose program is "+command.Words[0].String(), "write the program's name")
+// program returns the name under which the policy lists a program. At tiers that are held to a list, the program must be
+// in one of the policy's directories, because agents cannot write there.
+func (j judge) program(word string) (string, error) {
+	path := word
+	switch {
+	case !strings.Contains(word, "/"):
+		path = j.files.LookPath(word, j.place.Path)
+	case !filepath.IsAbs(word) && !j.limits().Anything:
+		return "", denied("%s is a program of the working directory; only those of the system are granted, by their names", word)
 	}
-	if !strings.Contains(text, "/") {
-		return text, j.found(text)
+	name := filepath.Base(filepath.Clean(word))
+	if j.remote || j.limits().Anything || path == "" || slices.Contains(j.policy.Directories, filepath.Dir(filepath.Clean(path))) {
+		return name, nil
 	}
-	if !filepath.IsAbs(text) {
-		if j.limits().Anything {
-			return filepath.Base(text), nil
-		}
-		return "", denied("%s is a program of the working directory; only those of the system are granted, by their names", text)
+	if path == word {
+		return "", denied("%s is in no directory of programs; name the program without its path", word)
 	}
-	clean := filepath.Clean(text)
-	if !slices.Contains(j.policy.Directories, filepath.Dir(clean)) && !j.limits().Anything {
-		return "", denied("%s is in no directory of programs; name the program without its path", text)
-	}
-	return filepath.Base(clean), nil
-}
-
-// found checks the program to which a name refers. The program must be in one of the policy's directories, because
-// agents cannot write there. If the name refers to no program, found accepts it.
-func (j *judge) found(name string) error {
-	if j.remote || j.limits().Anything {
-		return nil
-	}
-	path := j.files.LookPath(name, j.place.Path)
-	if path == "" || slices.Contains(j.policy.Directories, filepath.Dir(path)) {
-		return nil
-	}
-	return denied("%s stands for %s here, which is in no directory of programs", name, path)
+	return "", denied("%s stands for %s here, which is in no directory of programs", word, path)
 }
 
 // uses checks that a use of the program grants the command.
-func (j *judge) uses(name string, command Command) error {
+func (j judge) uses(name string, command Command) (found, error) {
 	uses, there := j.policy.Programs[name]
 	if !there {
-		return &DeniedError{Rule: name, Reason: name + " is not granted at any tier that is held to a list"}
+		return found{}, &DeniedError{Rule: name, Reason: name + " is not granted at any tier that is held to a list"}
 	}
-	return j.anyOf(uses, name, command, command.Words[1:], nil)
+	return j.anyOf(uses, name, command, command.Words[1:], given{})
 }
 
-// anyOf returns nil if one of the uses grants the words. If no use grants them, it returns the most helpful error. This
-// is the first error that is not weak (see isWeak) or, if all errors are weak, the first error.
-func (j *judge) anyOf(uses Uses, name string, command Command, words []Word, before *given) error {
+// anyOf returns what the first use that grants the words found. If no use grants them, it returns the most helpful error.
+// This is the first error that is not weak (see isWeak) or, if all errors are weak, the first error.
+func (j judge) anyOf(uses Uses, name string, command Command, words []string, before given) (found, error) {
 	var reason error
 	lowest := 0
 	for i := range uses {
@@ -179,12 +141,10 @@ func (j *judge) anyOf(uses Uses, name string, command Command, words []Word, bef
 				continue
 			}
 		}
-		mark, actions := len(*j.rules), len(*j.actions)
-		err := j.use(use, name, command, words, before)
+		result, err := j.use(use, name, command, words, before)
 		if err == nil {
-			return nil
+			return result, nil
 		}
-		*j.rules, *j.actions = (*j.rules)[:mark], (*j.actions)[:actions]
 		if reason == nil || isWeak(reason) && !isWeak(err) {
 			reason = err
 		}
@@ -192,7 +152,7 @@ func (j *judge) anyOf(uses Uses, name string, command Command, words []Word, bef
 	if reason == nil {
 		reason = &tierError{name, lowest}
 	}
-	return withRule(reason, name)
+	return found{}, withRule(reason, name)
 }
 
 // tierError reports that the judged tier has no grant. The field tier is the lowest tier with a grant; 0 if there is
@@ -227,51 +187,42 @@ func isWeak(err error) bool {
 // withRule adds the rule to an error that has none.
 func withRule(err error, rule string) error {
 	var reason *DeniedError
-	var unclear *UnclearError
 	switch {
-	case errors.As(err, &reason):
-		if reason.Rule != "" {
-			return err
-		}
-		return &DeniedError{Rule: rule, Reason: rule + ": " + reason.Reason}
-	case errors.As(err, &unclear):
+	case err == nil || errors.Is(err, errAtRun):
 		return err
-	default:
+	case !errors.As(err, &reason):
 		return &DeniedError{Rule: rule, Reason: err.Error()}
+	case reason.Rule != "":
+		return err
 	}
+	return &DeniedError{Rule: rule, Reason: rule + ": " + reason.Reason}
 }
 
-// use checks the words after a program's name against one use in the policy. It returns nil if this use, or a use of a
-// subcommand within it, grants the words.
-func (j *judge) use(use *Use, name string, command Command, words []Word, before *given) error {
-	got, read, err := use.form.read(words, use.AnyOption, func(word Word) bool {
-		if len(use.Commands) == 0 {
-			return false
-		}
-		return use.Commands[string(word)] != nil || use.form.args == nil
+// use checks the words after a program's name against one use in the policy. It accepts them if this use, or a use of a
+// subcommand within it, grants them. The options in before stand in front of the subcommand.
+func (j judge) use(use *Use, name string, command Command, words []string, before given) (found, error) {
+	got, read, err := use.form.read(words, use.AnyOption, func(word string) bool {
+		return len(use.Commands) > 0 && (use.Commands[word] != nil || use.form.args == nil)
 	})
-	if before != nil {
-		maps.Copy(got.flags, before.flags)
-		got.values = append(got.values, before.values...)
-	}
 	if err != nil {
-		return err
+		return found{}, err
 	}
+	got = before.and(got)
 	if read < len(words) { // at a subcommand
-		sub, known := use.Commands[string(words[read])]
+		sub, known := use.Commands[words[read]]
 		if !known {
-			return denied("%s is not granted", words[read])
+			return found{}, denied("%s is not granted", words[read])
 		}
 		if len(got.args) > 0 {
-			return denied("the argument %s in front of %s is not granted", got.args[0], words[read])
+			return found{}, denied("the argument %s in front of %s is not granted", got.args[0], words[read])
 		}
-		return j.anyOf(sub, name+" "+words[read].String(), command, words[read+1:], &got)
+		return j.anyOf(sub, name+" "+words[read], command, words[read+1:], got)
 	}
 	if use.Tier > j.tier {
-		return &tierError{name, use.Tier}
+		return found{}, &tierError{name, use.Tier}
 	}
-	if len(use.Commands) > 0 && use.form.args == nil && len(got.args) == 0 && !use.AnyOption && !use.bare() {
-		return denied("a subcommand is missing")
+	if len(use.Commands) > 0 && use.form.args == nil && !use.AnyOption {
+		return found{}, denied("a subcommand is missing")
 	}
 	return j.grants(use, name, command, got)
 }
@@ -280,97 +231,72 @@ func (j *judge) use(use *Use, name string, command Command, words []Word, before
 func (u *Use) bare() bool { return u.form.args != nil }
 
 // grants checks the options and arguments of a command against the use.
-func (j *judge) grants(use *Use, name string, command Command, got given) error {
-	if err := use.form.checkNeeds(got); err != nil {
-		return err
+func (j judge) grants(use *Use, name string, command Command, got given) (found, error) {
+	if err := use.form.checkNeeds(&got); err != nil {
+		return found{}, err
 	}
 	dir, err := j.changed(got, command.Dir)
 	if err != nil {
-		return err
+		return found{}, err
 	}
 	command.Dir = dir
 	if err := j.in(use, command.Dir); err != nil {
-		return err
+		return found{}, err
 	}
 	args, err := use.form.assign(got.args)
 	if err != nil {
-		return err
+		return found{}, err
 	}
 	words := slices.Concat(got.values, args)
-	if err := j.checkAll(words, got, command); err != nil {
-		return err
-	}
-	if use.Stdin != "" && command.Stdin != Output(use.Stdin) {
-		return denied("it is granted only where its standard input is empty: put < /dev/null behind it")
-	}
-	*j.rules = append(*j.rules, name)
-	*j.printed = Output(use.Prints)
-	*j.stale = *j.stale || use.Leaves
-	if use.Action != "" {
-		if err := j.recordActions(use, words, command); err != nil {
-			return err
+	for _, word := range words {
+		word.leaveOut = got.leavesOut()
+		if err := j.check(word, command); err != nil {
+			return found{}, err
 		}
 	}
-	kind, inner := use.form.wrapped(got.args)
-	if inner == nil {
-		return nil
+	result := allowedBy(name)
+	result.emptyInput = use.Stdin != ""
+	if result.actions, err = j.actionsOf(use, words, command); err != nil {
+		return found{}, err
 	}
-	return j.inner(kind, inner, got, command)
+	return j.inner(use, got, command, result)
 }
 
 // changed returns the directory in which the program works. This is the working directory dir, unless an option such as
 // git -C names another directory.
-func (j *judge) changed(got given, dir Word) (Word, error) {
+func (j judge) changed(got given, dir string) (string, error) {
 	for _, value := range got.values {
 		if value.kind != kindDir {
 			continue
 		}
-		path, err := j.at(value.word, dir)
+		path, err := at(value.word, dir)
 		if err != nil {
 			return "", err
 		}
-		dir = Word(path)
+		if j.reading && !j.files.Exists(path) {
+			return "", errAtRun
+		}
+		dir = path
 	}
 	return dir, nil
 }
 
-// checkAll checks that each word has its type.
-func (j *judge) checkAll(words []typed, got given, command Command) error {
-	for _, word := range words {
-		switch word.kind {
-		case "TREE":
-			word.leaveOut = got.leavesOut()
-		case kindExec:
-			if err := j.exec(word.command, got.args, command); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := j.check(word, command); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // in checks the working directory of a command. The directory must be of the kind that the use requires (see Use.In).
-func (j *judge) in(use *Use, dir Word) error {
+func (j judge) in(use *Use, dir string) error {
 	switch use.In {
-	case "":
-		return nil
 	case "work":
 		return j.inWorkOf(use, dir)
 	case "repository":
 		return j.inRepositoryOf(use, dir)
 	}
-	return denied("the place %q is not known", use.In)
+	return nil
 }
 
 // composed returns the names of the services in the compose file of a directory. If the directory has no readable
 // compose file, composed returns nil.
-func (j *judge) composed(dir Word) []string {
+func (j judge) composed(dir string) []string {
 	for _, name := range []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"} {
-		content, err := j.files.ReadFile(filepath.Join(string(dir), name))
+		content, err := j.files.ReadFile(filepath.Join(dir, name))
 		if err != nil {
 			continue
 		}
@@ -385,9 +311,11 @@ func (j *judge) composed(dir Word) []string {
 	return nil
 }
 
-// recordActions records the actions of a command on services.
-func (j *judge) recordActions(use *Use, words []typed, command Command) error {
-	action := use.Action
+// actionsOf returns the actions of a command on services.
+func (j judge) actionsOf(use *Use, words []typed, command Command) ([]Action, error) {
+	if use.Action == "" {
+		return nil, nil
+	}
 	var services []string
 	for _, word := range words {
 		if service, is := serviceOf(word); is {
@@ -396,18 +324,16 @@ func (j *judge) recordActions(use *Use, words []typed, command Command) error {
 	}
 	if use.Services == "compose" && len(services) == 0 {
 		if slices.ContainsFunc(words, func(word typed) bool { return word.kind == "COMPOSE" }) {
-			return denied("name the services, or leave the file out")
+			return nil, denied("name the services, or leave the file out")
 		}
 		services = j.composed(command.Dir)
 	}
-	if command.Repeated {
-		return unclear("how often a loop repeats the "+action, "write the services out, as in: for s in a b; do …")
-	}
 	if len(services) == 0 {
-		return denied("name the services: a %s counts for each", action)
+		return nil, denied("name the services: a %s counts for each", use.Action)
 	}
-	for _, service := range services {
-		*j.actions = append(*j.actions, Action{action, service})
+	actions := make([]Action, len(services))
+	for i, service := range services {
+		actions[i] = Action{use.Action, service}
 	}
-	return nil
+	return actions, nil
 }

@@ -36,52 +36,43 @@ type Place struct {
 	Asked []string
 }
 
-// environmentIn returns the environment of a script that starts in dir.
-func (j *judge) environmentIn(dir string) Environment {
-	known := map[string]string{"HOME": j.place.Home, "PWD": dir, "TMPDIR": j.place.Temp}
-	return Environment{
-		Dir: dir, Variables: known, Secret: secretName.MatchString, Matches: j.matches, Hopeful: j.limits().Anything,
-		Program: func(name string) bool { _, is := j.policy.Programs[name]; return is && !j.limits().Anything },
-		Exported: func(name string) bool {
-			_, is := j.place.Variables[name]
-			return is || known[name] != ""
-		},
+// dir returns the directory in which commands start.
+func (p Place) dir() string {
+	switch {
+	case p.Dir != "":
+		return p.Dir
+	case len(p.Work) == 0:
+		return "/"
 	}
+	return p.Work[0]
 }
 
 // secretName matches names of variables whose values are credentials.
 var secretName = regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASSW|CREDENTIAL|_PAT\b)`)
 
-// matches reports whether a shell pattern can match a file.
-func (j *judge) matches(pattern string) bool {
-	paths, complete := j.files.Match(pattern, 1)
-	return j.remote || !complete || len(paths) > 0
+// IsSecret reports whether agents may not use the value of a variable of their environment, because of its name.
+func IsSecret(variable string) bool { return secretName.MatchString(variable) }
+
+// at returns the absolute path that a word names for a program in the directory dir. The path can contain ".." and double
+// slashes. If the path depends on an unknown directory, the error is errAtRun.
+func at(word, dir string) (string, error) {
+	switch {
+	case word == "":
+		return "", denied("the name of a file is empty")
+	case strings.HasPrefix(word, "/"):
+		return word, nil
+	case dir == "":
+		return "", errAtRun
+	}
+	return dir + "/" + word, nil
 }
 
-// at returns the absolute path that a word names for a command with the working directory dir. The path can contain
-// ".." and double slashes. Where the word has a pattern, the path has a hole.
-func (j *judge) at(word, dir Word) (string, error) {
-	if word == "" {
-		return "", denied("the name of a file is empty")
-	}
-	path := word
-	if !strings.HasPrefix(string(word), "/") {
-		path = dir + "/" + word
-	}
-	for _, hole := range []rune{anyText, anyWords, anyItem, anyItems} {
-		if strings.ContainsRune(string(path), hole) {
-			return "", unclear("which file "+path.String()+" is", "write its path")
-		}
-	}
-	return string(path), nil
-}
+// streams are names of a program's own streams.
+var streams = []string{"/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd/0", "/dev/fd/1", "/dev/fd/2"}
 
 // read accepts files that the tier may read.
-func (j *judge) read(path string) error {
-	if *j.stale {
-		return unclear("which files there are after a change of branch, or of names", "read them in the next call")
-	}
-	if slices.Contains([]string{"/dev/null", "/dev/stdin", "/dev/fd/63"}, path) {
+func (j judge) read(path string) error {
+	if path == "/dev/null" || slices.Contains(streams, path) {
 		return nil
 	}
 	return j.reach(path, j.readable(), j.secret)
@@ -89,7 +80,7 @@ func (j *judge) read(path string) error {
 
 // readable returns the paths that the tier may read. If the tier may read the worktree, it may also read the directory
 // from which the worktree was made.
-func (j *judge) readable() []string {
+func (j judge) readable() []string {
 	names := slices.Concat(j.limits().Read, j.limits().Write)
 	if slices.Contains(names, ".") {
 		names = append(names, j.origin()...)
@@ -99,13 +90,13 @@ func (j *judge) readable() []string {
 
 // list accepts paths that the tier may list: every path that is neither private nor secret. The tier may list paths
 // that it may not read.
-func (j *judge) list(path string) error {
+func (j judge) list(path string) error {
 	return j.reach(path, []string{"/"}, j.secret)
 }
 
 // readTree accepts a directory if the tier may read every file below it. It ignores the files for which the function
 // leaveOut returns true, because the program skips them.
-func (j *judge) readTree(path string, leaveOut func(string) bool) error {
+func (j judge) readTree(path string, leaveOut func(string) bool) error {
 	if err := j.read(path); err != nil {
 		return err
 	}
@@ -122,7 +113,7 @@ func (j *judge) readTree(path string, leaveOut func(string) bool) error {
 	case found != "":
 		return denied("%s is below %s, and is not for agents: name the files, or use --include or --exclude", found, path)
 	case !complete:
-		return unclear("what is in so large a directory as "+path, "name a smaller one")
+		return denied("%s is too large a directory to look through: name a smaller one", path)
 	}
 	return nil
 }
@@ -131,12 +122,8 @@ func (j *judge) readTree(path string, leaveOut func(string) bool) error {
 const maxTree = 20_000
 
 // write accepts files that the tier may write.
-func (j *judge) write(path string) error {
-	if slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}, path) {
-		return nil
-	}
-	*j.wrote = true
-	if j.asked(path) {
+func (j judge) write(path string) error {
+	if slices.Contains([]string{"/dev/null", "/dev/tty"}, path) || slices.Contains(streams, path) || j.asked(path) {
 		return nil
 	}
 	return j.reach(path, j.limits().Write, j.protected)
@@ -144,7 +131,7 @@ func (j *judge) write(path string) error {
 
 // asked reports whether path is a file that the agent is asked to write. It checks path as written and with symbolic
 // links resolved.
-func (j *judge) asked(path string) bool {
+func (j judge) asked(path string) bool {
 	if len(j.place.Asked) == 0 {
 		return false
 	}
@@ -154,7 +141,7 @@ func (j *judge) asked(path string) bool {
 
 // source accepts a file to copy. The tier must be permitted to read the file. A protected file is refused, because its
 // copy would have the same name.
-func (j *judge) source(path string) error {
+func (j judge) source(path string) error {
 	if err := j.read(path); err != nil {
 		return err
 	}
@@ -163,8 +150,8 @@ func (j *judge) source(path string) error {
 
 // plain accepts a file to read. It refuses a directory with files in it, because some programs would open one of these
 // files instead.
-func (j *judge) plain(path string) error {
-	if paths, _ := j.files.Match(strings.TrimSuffix(path, "/")+"/*", 1); len(paths) > 0 && !strings.ContainsAny(path, holes) {
+func (j judge) plain(path string) error {
+	if names, _ := j.files.List(path, 1); len(names) > 0 {
 		return denied("%s is a directory: name the file", path)
 	}
 	return j.read(path)
@@ -172,25 +159,26 @@ func (j *judge) plain(path string) error {
 
 // into accepts a file or directory as the destination of a copy. It refuses a directory that contains a link to a path
 // that the tier may not write.
-func (j *judge) into(path string) error {
-	if err := j.write(path); err != nil || strings.ContainsAny(path, holes) {
+func (j judge) into(path string) error {
+	if err := j.write(path); err != nil {
 		return err
 	}
-	paths, complete := j.files.Match(strings.TrimSuffix(path, "/")+"/*", maxTree)
+	names, complete := j.files.List(path, maxTree)
 	if !complete {
-		return unclear("what is in so large a directory as "+path, "name the file")
+		return denied("%s is too large a directory: name the file", path)
 	}
-	for _, one := range paths {
-		if !j.below(one, j.roots(j.limits().Write)) {
-			return denied("in %s is a link to %s: name the file", path, one)
+	for _, name := range names {
+		target, err := j.files.Resolve(path + "/" + name)
+		if err != nil || !isBelow(target, j.roots(j.limits().Write)) {
+			return denied("in %s is a link to %s: name the file", path, target)
 		}
 	}
 	return nil
 }
 
 // writePlain accepts a file to write. It refuses a directory that contains files.
-func (j *judge) writePlain(path string) error {
-	if paths, _ := j.files.Match(strings.TrimSuffix(path, "/")+"/*", 1); len(paths) > 0 && !strings.ContainsAny(path, holes) {
+func (j judge) writePlain(path string) error {
+	if names, _ := j.files.List(path, 1); len(names) > 0 {
 		return denied("%s is a directory with files in it", path)
 	}
 	return j.write(path)
@@ -198,7 +186,7 @@ func (j *judge) writePlain(path string) error {
 
 // reach checks a path, both as written and with symbolic links resolved. The path must not be private, and the function
 // refuse must accept it. Unless the tier has anything: true, the resolved path must also be below one of the roots.
-func (j *judge) reach(path string, roots []string, refuse func(path string) error) error {
+func (j judge) reach(path string, roots []string, refuse func(path string) error) error {
 	paths, err := j.resolve(path)
 	if err != nil {
 		return err
@@ -216,66 +204,35 @@ func (j *judge) reach(path string, roots []string, refuse func(path string) erro
 	}
 	allowed := j.roots(roots)
 	for _, final := range paths[1:] {
-		if !j.below(final, allowed) {
-			return denied("%s is outside of what Tier %d may reach", Word(final), j.tier)
+		if !isBelow(final, allowed) {
+			return denied("%s is outside of what Tier %d may reach", final, j.tier)
 		}
 	}
 	return nil
 }
 
-// resolve returns several paths for one path. The first is the path as written. The second is the path with symbolic
-// links resolved. If the path contains a pattern, the paths of the files that match the pattern follow. For a command
-// on another host the first two paths are equal.
-func (j *judge) resolve(path string) ([]string, error) {
-	for _, device := range []string{"/dev/tcp", "/dev/udp"} {
-		if strings.HasPrefix(path, device) {
-			return nil, denied("the shell connects to a host with %s", device)
-		}
-	}
+// resolve returns two paths for one: as written, and with symbolic links resolved. On another host they are equal.
+func (j judge) resolve(path string) ([]string, error) {
 	clean := filepath.Clean(path)
 	if j.remote {
-		if strings.ContainsAny(path, holes) {
-			return nil, unclear("which files "+Word(path).String()+" matches there", "write the path")
-		}
 		return []string{clean, clean}, nil
 	}
-	start, pattern := path, ""
-	if at := strings.IndexAny(path, holes); at >= 0 {
-		cut := strings.LastIndexByte(path[:at], '/')
-		start, pattern = path[:cut], path[cut:]
-	}
-	resolved, err := j.files.Resolve(start)
+	resolved, err := j.files.Resolve(path)
 	if err != nil {
-		return nil, denied("%s cannot be resolved: %v", Word(path), err)
+		return nil, denied("%s cannot be resolved: %v", path, err)
 	}
-	paths := []string{clean, filepath.Clean(resolved + pattern)}
-	if pattern == "" {
-		return paths, nil
-	}
-	matches, complete := j.files.Match(resolved+shellPattern.Replace(runs.ReplaceAllString(pattern, "$1")), maxTree)
-	if !complete {
-		return nil, unclear("which files "+Word(path).String()+" matches", "name fewer")
-	}
-	return append(paths, matches...), nil
+	return []string{clean, resolved}, nil
 }
 
-var (
-	// runs matches several holes in a row that each stand for a star. bash reads several stars as one star. For
-	// doublestar, two stars also match files in subdirectories.
-	runs = regexp.MustCompile("([\x02\x03])[\x02\x03]+")
-	// shellPattern converts the pattern holes of a word to patterns of doublestar.
-	shellPattern = strings.NewReplacer("\x02", "*", "\x03", "*", "\x04", "**")
-)
-
-// below reports whether a path is one of the roots, or lies below one of the roots.
-func (j *judge) below(path string, roots []string) bool {
+// isBelow reports whether a path is one of the roots, or lies below one of the roots.
+func isBelow(path string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {
 		return path == root || root == "/" || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
 	})
 }
 
 // roots expands ".", "~" and "$TMPDIR", and adds the resolved path of each root.
-func (j *judge) roots(names []string) []string {
+func (j judge) roots(names []string) []string {
 	var roots []string
 	for _, name := range names {
 		expanded := []string{name}
@@ -302,26 +259,26 @@ func (j *judge) roots(names []string) []string {
 
 // private refuses the supervisor's own files and the policy's private files. Private files include some that show the
 // memory and the environment of processes.
-func (j *judge) private(path string) error {
+func (j judge) private(path string) error {
 	if j.own(path) || matchesAny(j.policy.Private, path) {
-		return &DeniedError{Rule: "private", Reason: Word(path).String() + " is for no agent"}
+		return &DeniedError{Rule: "private", Reason: path + " is for no agent"}
 	}
 	return nil
 }
 
 // own reports whether a path belongs to the supervisor. The agent's directories can lie within the supervisor's
 // directories, and the supervisor's within the agent's. So the innermost directory that contains the path decides.
-func (j *judge) own(path string) bool {
+func (j judge) own(path string) bool {
 	mine := j.nearest(path, j.place.Own)
 	return mine > 0 && mine > j.nearest(path, j.roots(append([]string{".", "~", "$TMPDIR"}, j.origin()...)))
 }
 
 // nearest finds the innermost directory in dirs that contains the path, and returns the length of the directory's own
 // path. If no directory contains the path, nearest returns 0.
-func (j *judge) nearest(path string, dirs []string) int {
+func (j judge) nearest(path string, dirs []string) int {
 	longest := 0
 	for _, dir := range dirs {
-		if j.below(path, []string{dir}) {
+		if isBelow(path, []string{dir}) {
 			longest = max(longest, len(dir))
 		}
 	}
@@ -329,44 +286,40 @@ func (j *judge) nearest(path string, dirs []string) int {
 }
 
 // secret refuses files that possibly hold secrets, unless the tier has anything: true.
-func (j *judge) secret(path string) error {
+func (j judge) secret(path string) error {
 	if j.limits().Anything || !j.isSecret(path) {
 		return nil
 	}
-	return &DeniedError{Rule: "secrets", Reason: Word(path).String() + " may hold secrets, which agents do not read"}
+	return &DeniedError{Rule: "secrets", Reason: path + " may hold secrets, which agents do not read"}
 }
 
-func (j *judge) isSecret(path string) bool { return matchesAny(j.policy.Secrets, path) }
+func (j judge) isSecret(path string) bool { return matchesAny(j.policy.Secrets, path) }
 
 // protected refuses changes to files that match the policy's protected patterns or the tier's keep patterns.
-func (j *judge) protected(path string) error {
+func (j judge) protected(path string) error {
 	if matchesAny(j.policy.Protected, path) || matchesAny(j.limits().Keep, path) {
-		return &DeniedError{Rule: "protected", Reason: Word(path).String() + " is changed by people only"}
+		return &DeniedError{Rule: "protected", Reason: path + " is changed by people only"}
 	}
 	return nil
 }
 
-// matchesAny reports whether one of the patterns matches a path. A hole in the path counts as an ordinary character,
-// because resolve returns the files that the hole matches as further paths. For a command on another host, resolve
-// refuses holes.
+// matchesAny reports whether one of the patterns matches a path.
 func matchesAny(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, path) })
 }
 
 // inWork accepts commands whose working directory is one of the agent's directories, or lies below one of these
 // directories.
-func (j *judge) inWork(dir Word) error { return j.inOneOf([]string{"."}, dir) }
+func (j judge) inWork(dir string) error { return j.inside(dir, []string{"."}) }
 
-// inOneOf accepts commands whose working directory is one of the named directories, or lies below one of these
-// directories.
-func (j *judge) inOneOf(names []string, dir Word) error {
-	text, known := dir.Known()
-	if !known {
-		return unclear("in which directory it runs", "write the directory after cd")
+// inside accepts commands whose working directory is one of the named directories, or lies below one of them.
+func (j judge) inside(dir string, names []string) error {
+	if dir == "" {
+		return errAtRun
 	}
-	resolved, err := j.files.Resolve(text)
-	if err != nil || !j.below(resolved, j.roots(names)) {
-		return denied("it is granted in the working directory only, and %s is outside", text)
+	resolved, err := j.files.Resolve(dir)
+	if err != nil || !isBelow(resolved, j.roots(names)) {
+		return denied("it is granted in the working directory only, and %s is outside", dir)
 	}
 	return nil
 }

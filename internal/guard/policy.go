@@ -67,10 +67,8 @@ type Use struct {
 	Before string `yaml:"before"`
 	// Without lists options that must not be given in front of the subcommand.
 	Without string `yaml:"without"`
-	// Stdin is "nothing" if the use requires an empty standard input, as with < /dev/null.
+	// Stdin is "nothing" if the program gets an empty standard input, whatever the script gives it.
 	Stdin string `yaml:"stdin"`
-	// Leaves means that after the command it is unknown which files the working directory contains.
-	Leaves bool `yaml:"leaves_files_unknown"`
 	// Flags lists the options that may be given, with the types of their values.
 	Flags string `yaml:"flags"`
 	// Needs lists options that must be given. "-a|-b" requires one of the two.
@@ -87,13 +85,10 @@ type Use struct {
 	// Services is the source of the services' names if no argument names a service. The value "compose" means the
 	// compose file in the working directory.
 	Services string `yaml:"services"`
-	// Prints describes the output of the command: items, number or lines; see Output.
-	Prints string `yaml:"prints"`
 	// In limits the working directory. "work" requires one of the agent's working directories. "repository" also
 	// requires that the directory's git configuration runs no program.
 	In string `yaml:"in"`
-	// AnyOption permits every option, and is for programs without harmful options. It also permits a word whose text is
-	// unknown, although the word could be an option.
+	// AnyOption permits every option, and is for programs without harmful options.
 	AnyOption bool `yaml:"any_option"`
 
 	form *form

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // harmlessGit lists keys of git's configuration that run no program and redirect nothing (git-config(1)). The guard
@@ -38,7 +39,7 @@ var (
 )
 
 // inRepository accepts commands in a working directory whose git configuration runs no program.
-func (j *judge) inRepository(dir Word) error {
+func (j judge) inRepository(dir string) error {
 	if err := j.inWork(dir); err != nil {
 		return err
 	}
@@ -46,18 +47,17 @@ func (j *judge) inRepository(dir Word) error {
 }
 
 // configured accepts commands in a directory whose git configuration runs no program.
-func (j *judge) configured(dir Word) error {
-	text, _ := dir.Known()
-	if *j.wrote && !slices.Contains(j.place.Work, filepath.Clean(text)) {
-		return unclear("what git finds in "+text+" after files were written", "make another call")
+func (j judge) configured(dir string) error {
+	if dir == "" {
+		return errAtRun
 	}
-	files, err := j.gitConfigurations(filepath.Clean(text))
+	files, err := j.gitConfigurations(filepath.Clean(dir))
 	if err != nil {
 		return err
 	}
 	for _, file := range append(files, filepath.Join(j.place.Home, ".gitconfig"), filepath.Join(j.place.Home, ".config/git/config")) {
 		content, err := j.files.ReadFile(file)
-		if errors.Is(err, fs.ErrPermission) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 			return denied("%s cannot be read: %v", file, err)
 		}
 		if key := HarmfulGit(string(content)); err == nil && key != "" {
@@ -71,11 +71,11 @@ func (j *judge) configured(dir Word) error {
 // directories above it. The files need not exist. It fails if a .git is a link to a place outside of the working
 // directory. It fails if a .git is a file that does not belong to the session's own worktree. It also fails if a
 // directory looks like a bare repository.
-func (j *judge) gitConfigurations(at string) (files []string, err error) {
+func (j judge) gitConfigurations(at string) (files []string, err error) {
 	for ; ; at = filepath.Dir(at) {
 		repository := filepath.Join(at, ".git")
 		resolved, err := j.files.Resolve(repository)
-		if err != nil || resolved != repository && !j.below(resolved, j.roots([]string{"."})) {
+		if err != nil || resolved != repository && !isBelow(resolved, j.roots([]string{"."})) {
 			return nil, denied("%s leads elsewhere", repository)
 		}
 		if own, is, err := j.ownWorktree(resolved); is {

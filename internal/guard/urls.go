@@ -21,19 +21,17 @@ type Door struct {
 }
 
 // url accepts a URL that the tier may request.
-func (j *judge) url(word Word, _ Command) error {
-	text := word.Start()
-	rest := string(word)[len(text):]
-	if authority := beforePath.FindString(text); strings.ContainsAny(authority, " \\\t\n") {
+func (j judge) url(word string, _ Command) error {
+	if authority := beforePath.FindString(word); strings.ContainsAny(authority, " \\\t\n") {
 		return denied("%s is no URL", word)
 	}
-	text = strings.NewReplacer(" ", "%20", "\\", "%5C", "\t", "%09", "\n", "%0A").Replace(text)
+	text := strings.NewReplacer(" ", "%20", "\\", "%5C", "\t", "%09", "\n", "%0A").Replace(word)
 	if schemeless.MatchString(text) {
 		text = "http://" + text // as curl does
 	}
 	// curl expands braces and brackets to several addresses.
 	if strings.ContainsAny(beforePath.FindString(literalAddress.ReplaceAllString(text, "http://x")), "{}[]") {
-		return unclear("which addresses "+word.String()+" stands for", "write each address out")
+		return denied("%s stands for several addresses: write each out", word)
 	}
 	parsed, err := url.Parse(text)
 	if err != nil {
@@ -41,9 +39,6 @@ func (j *judge) url(word Word, _ Command) error {
 	}
 	if scheme := strings.ToLower(parsed.Scheme); scheme != "http" && scheme != "https" {
 		return denied("%s: only http and https are granted", word)
-	}
-	if rest != "" && parsed.Path == "" && parsed.RawQuery == "" {
-		return unclear("which host "+word.String()+" is on", "write host and port out")
 	}
 	port := parsed.Port()
 	if port == "" {
@@ -53,26 +48,19 @@ func (j *judge) url(word Word, _ Command) error {
 }
 
 // host accepts HOST or HOST:PORT to which the tier may connect.
-func (j *judge) host(word Word, _ Command) error {
-	text, known := word.Known()
-	if !known {
-		if word.MayBeOption() {
-			return mayBeOption(word)
-		}
-		return unclear("which host "+word.String()+" is", "write it out")
-	}
-	host, port, err := net.SplitHostPort(text)
+func (j judge) host(word string, _ Command) error {
+	host, port, err := net.SplitHostPort(word)
 	if err != nil {
-		host, port = text, ""
+		host, port = word, ""
 	}
 	if strings.ContainsAny(host, " /@{}\\") || strings.HasPrefix(host, "-") {
-		return denied("%q is no plain name of a host", text)
+		return denied("%q is no plain name of a host", word)
 	}
 	return j.connect(host, port)
 }
 
 // connect accepts a host and port to which the tier may connect. It refuses the supervisor's ports.
-func (j *judge) connect(host, port string) error {
+func (j judge) connect(host, port string) error {
 	if host == "" {
 		return denied("the name of a host is empty")
 	}

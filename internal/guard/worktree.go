@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -21,7 +22,7 @@ type Worktree struct {
 
 // origin returns a slice with the directory from which the worktree was made. If there is no worktree, the slice is
 // empty.
-func (j *judge) origin() []string {
+func (j judge) origin() []string {
 	if j.place.Worktree == nil {
 		return nil
 	}
@@ -33,15 +34,15 @@ func (j *judge) origin() []string {
 // If the session has a worktree, uses that change something are granted only in the directory from which the worktree
 // was made. An example is docker compose, which derives the name of a project from the directory. In the worktree it
 // would start a second copy of the services.
-func (j *judge) inWorkOf(use *Use, dir Word) error {
+func (j judge) inWorkOf(use *Use, dir string) error {
 	switch {
 	case j.place.Worktree == nil:
 		return j.inWork(dir)
 	case use.Tier <= 1:
-		return j.inOneOf(append([]string{"."}, j.origin()...), dir)
+		return j.inside(dir, append([]string{"."}, j.origin()...))
 	}
-	err := j.inOneOf(j.origin(), dir)
-	if _, known := dir.Known(); err != nil && known {
+	err := j.inside(dir, j.origin())
+	if err != nil && !errors.Is(err, errAtRun) {
 		return denied("the services run from %s, and not from the worktree: use cd %[1]s", j.place.Worktree.Origin)
 	}
 	return err
@@ -49,8 +50,8 @@ func (j *judge) inWorkOf(use *Use, dir Word) error {
 
 // inRepositoryOf accepts the working directory of a use with "in: repository". A use that changes something is refused
 // in the directory from which the worktree was made.
-func (j *judge) inRepositoryOf(use *Use, dir Word) error {
-	if j.place.Worktree != nil && use.Tier <= 1 && j.inOneOf(j.origin(), dir) == nil {
+func (j judge) inRepositoryOf(use *Use, dir string) error {
+	if j.place.Worktree != nil && use.Tier <= 1 && j.inside(dir, j.origin()) == nil {
 		return j.configured(dir)
 	}
 	return j.inRepository(dir)
@@ -59,7 +60,7 @@ func (j *judge) inRepositoryOf(use *Use, dir Word) error {
 // ownWorktree returns the paths of git's configuration files for the session's worktree. The argument repository is the
 // path of a .git. If this .git does not belong to the session's worktree, ownWorktree returns false. If an agent has
 // changed the files by which git finds its configuration, ownWorktree fails.
-func (j *judge) ownWorktree(repository string) (files []string, is bool, err error) {
+func (j judge) ownWorktree(repository string) (files []string, is bool, err error) {
 	tree := j.place.Worktree
 	if tree == nil || repository != filepath.Join(tree.Top, ".git") {
 		return nil, false, nil

@@ -1,128 +1,167 @@
 package guard
 
 import (
-	"regexp"
+	"errors"
 	"slices"
-	"strconv"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
-// inner judges the command that another command runs.
-func (j *judge) inner(kind string, words []Word, got given, command Command) error {
-	*j.printed = Anything
-	within := Command{Words: words, Dir: command.Dir, Stdin: command.Stdin, Repeated: command.Repeated}
-	switch kind {
-	case kindCommand:
-		return j.run(within)
-	case kindEnv:
-		return j.env(within)
-	case kindXargs:
-		within.Words = xargsWords(words, got, command.Stdin)
-		within.Repeated, within.Stdin = true, Nothing
-		return j.run(within)
-	case kindElsewhere:
-		within.Dir = Word(anyText)
-		err := j.elsewhere().run(within)
-		*j.printed = Anything // the output of a program there is unknown
-		return err
-	case kindScript, kindPOSIXScript:
-		return j.script(words, command, kind == kindPOSIXScript)
-	case kindRemoteScript:
-		texts := make([]string, 0, len(words))
-		for _, word := range words {
-			text, known := word.Known()
-			if !known {
-				return unclear(word.String()+" in a command for another host", "write it out")
+// inner looks at the command that another program runs. A command that runs on this host is judged when it starts: the
+// edits of the result put the executable that asks in front of it. A command that runs elsewhere is judged by its words.
+func (j judge) inner(use *Use, got given, command Command, result found) (found, error) {
+	for _, value := range got.values {
+		if value.kind == kindExec {
+			result.edits = append(result.edits, edit{at: len(command.Words) - value.fromEnd})
+			result.atRun = "what find finds"
+			if err := j.partly(value.command, command.Dir); err != nil {
+				return found{}, err
 			}
-			texts = append(texts, text)
 		}
-		return j.elsewhere().walk(strings.Join(texts, " "), Word(anyText))
 	}
-	return denied("the type %s cannot be judged", kind)
+	kind, inner := use.form.wrapped(got.args)
+	if inner == nil {
+		return result, nil
+	}
+	at := len(command.Words) - len(inner)
+	switch kind {
+	case kindEnv:
+		assignments := slices.IndexFunc(inner, func(word string) bool { return !strings.Contains(word, "=") })
+		if assignments < 0 {
+			return found{}, denied("env without a command shows the environment")
+		}
+		command.Set = append(command.Set, inner[:assignments]...)
+		return j.started(command, at+assignments, false, result)
+	case kindCommand, kindXargs:
+		return j.started(command, at, kind == kindXargs, result)
+	case kindScript, kindPOSIXScript:
+		script := Script{Text: inner[0], Params: inner[1:], POSIX: kind == kindPOSIXScript, Options: scriptOptions(got)}
+		result.script = &script
+		read, err := j.deeper().preview(script.Text, command.Dir, script.variant())
+		return result.and(read), err
+	case kindOther:
+		return j.other(command, at, result)
+	case kindElsewhere:
+		there, err := j.elsewhere().run(Command{Words: inner})
+		for _, e := range there.edits {
+			result.edits = append(result.edits, edit{at + e.at, e.text})
+		}
+		if there.script != nil {
+			return j.sent(result, *there.script, len(command.Words)-len(inner)+slices.Index(inner, there.script.Text))
+		}
+		return result.and(there), err
+	case kindRemoteScript:
+		if len(inner) > 1 && !j.limits().Anything {
+			return found{}, denied("put the script for the other host into one word")
+		}
+		return j.sent(result, Script{Text: strings.Join(inner, " ")}, at)
+	}
+	return found{}, denied("the type %s cannot be judged", kind)
+}
+
+// started puts the executable that asks in front of the command at an index. A command that is certain to be denied is
+// denied at once.
+func (j judge) started(command Command, at int, more bool, result found) (found, error) {
+	result.edits = append(result.edits, edit{at: at})
+	inner := Command{Words: command.Words[at:], Set: command.Set, Dir: command.Dir}
+	if more {
+		result.atRun = "what xargs reads"
+		return result, j.partly(inner.Words, inner.Dir)
+	}
+	read, err := j.deeper().run(inner)
+	if errors.Is(err, errAtRun) {
+		result.atRun, err = "the directory in which "+inner.Words[0]+" runs", nil
+	}
+	read.actions = nil // they are charged when the command starts
+	return result.and(read), err
+}
+
+// other judges a command that another user runs. A program of that user cannot ask the worker, so the words decide.
+func (j judge) other(command Command, at int, result found) (found, error) {
+	inner, err := j.deeper().run(Command{Words: command.Words[at:], Dir: command.Dir})
+	switch {
+	case err != nil:
+		return found{}, err
+	case len(inner.edits) > 0:
+		return found{}, denied("%s starts commands as another user: put it in front, as in xargs sudo", command.Words[at])
+	case inner.script != nil:
+		canonical, err := render(inner.script.Text)
+		if err != nil {
+			return found{}, err
+		}
+		result.edits = append(result.edits, edit{at + slices.Index(command.Words[at:], inner.script.Text), canonical})
+	}
+	return result.and(inner), nil
+}
+
+// deeper returns the judge for a script or a command within a command.
+func (j judge) deeper() judge {
+	j.depth++
+	return j
 }
 
 // elsewhere returns a judge for commands on another host or in a container.
-func (j *judge) elsewhere() *judge {
-	there := *j
+func (j judge) elsewhere() judge {
+	there := j.deeper()
 	there.remote = true
 	there.place = Place{Path: j.place.Path, Doors: j.place.Doors} // the directories and variables there are unknown
-	return &there
+	return there
 }
 
-// env judges `env NAME=value … COMMAND`.
-func (j *judge) env(command Command) error {
-	for len(command.Words) > 0 {
-		text := command.Words[0].Start()
-		name, _, is := strings.Cut(text, "=")
-		if !is || !isName(name) {
-			break
+// sent judges a script that a shell on another host or in a container will run. That shell has another grammar than the
+// guard, so it gets the script as the guard has read it. The argument at is the index of the word with the script; the
+// words after it are part of the script.
+func (j judge) sent(result found, script Script, at int) (found, error) {
+	there := j
+	if !there.remote {
+		there = j.elsewhere()
+	}
+	read, err := there.preview(script.Text, "/", syntax.LangPOSIX)
+	if err == nil && read.atRun != "" && !j.limits().Anything {
+		err = denied("%s decides what the script does there: write everything out", read.atRun)
+	}
+	if err != nil {
+		return found{}, err
+	}
+	canonical, err := render(script.Text)
+	if err != nil {
+		return found{}, err
+	}
+	if canonical == "" {
+		canonical = ":"
+	}
+	result.edits = append(result.edits, edit{at, canonical})
+	return result.and(read), nil
+}
+
+func (s Script) variant() syntax.LangVariant {
+	if s.POSIX {
+		return syntax.LangPOSIX
+	}
+	return syntax.LangBash
+}
+
+// scriptOptions returns the options of bash -c that change how the script runs.
+func scriptOptions(got given) (options []string) {
+	for _, option := range []string{"-e", "-u", "-x"} {
+		if got.flags[option] {
+			options = append(options, option)
 		}
-		command.Env = append(command.Env, command.Words[0])
-		command.Words = command.Words[1:]
 	}
-	if len(command.Words) == 0 {
-		return denied("env without a command shows the environment")
-	}
-	return j.run(command)
-}
-
-// xargsWords returns the words of the command that xargs runs. Normally the input is appended to the command. With -I,
-// and without -n or -L, the input replaces the mark, which is usually {}.
-func xargsWords(words []Word, got given, stdin Output) []Word {
-	several, one := Word(anyWords), Word(anyText)
-	if stdin == Items {
-		several, one = Word(anyItems), Word(anyItem)
-	}
-	if !got.flags["-I"] || got.flags["-n"] || got.flags["-L"] || got.flags["--max-args"] {
-		return append(slices.Clone(words), several)
-	}
-	mark := Word("{}")
 	for _, value := range got.values {
-		if value.kind == kindMark {
-			mark = value.word
+		if value.word == "pipefail" {
+			options = append(options, "-o", "pipefail")
 		}
 	}
-	replaced := make([]Word, 0, len(words))
-	for _, word := range words {
-		replaced = append(replaced, Word(strings.ReplaceAll(string(word), string(mark), string(one))))
-	}
-	return replaced
-}
-
-// script judges `bash -c SCRIPT [NAME [ARGUMENT…]]`.
-func (j *judge) script(words []Word, command Command, posix bool) error {
-	text, known := words[0].Known()
-	if !known {
-		return unclear("a script with "+words[0].String()+" in it", "put the script into single quotes")
-	}
-	if len(words) > 1 {
-		return unclear("arguments of a script", "write them into the script")
-	}
-	if posix { // sh can be another shell than bash: refuse syntax that they interpret differently
-		if found := bashOnly.FindString(strings.ReplaceAll(text, "\\\n", "")); found != "" {
-			return unclear(strconv.Quote(found)+" in a script for sh", "use bash -c")
-		}
-	}
-	return j.walk(text, command.Dir)
-}
-
-// bashOnly matches syntax that bash and other shells interpret differently.
-var bashOnly = regexp.MustCompile(
-	`\$'|\$"|\[\[|\(\(|[<>]\(|&>|\|&|<<<|>&[^0-9-]|\{[^}]*[,.][^}]*\}|\b(function|select|time|let)\b|\w\[|\+=|=\(`)
-
-// walk judges a script within a call.
-func (j *judge) walk(script string, dir Word) error {
-	known, ok := dir.Known()
-	if !ok {
-		known = string(rune(anyText))
-	}
-	return Walk(script, j.environmentIn(known), j)
+	return options
 }
 
 // The types of arguments that the code treats specially.
 const (
 	kindCommand      = "COMMAND"       // a command: timeout 5 COMMAND
 	kindEnv          = "ENV_COMMAND"   // a command with assignments in front of it
+	kindOther        = "OTHER_COMMAND" // a command as another user, which cannot ask: sudo COMMAND
 	kindXargs        = "XARGS_COMMAND" // a command to which xargs adds words
 	kindElsewhere    = "THERE_COMMAND" // a command in a container
 	kindScript       = "SCRIPT"        // a script for bash, in one word
@@ -133,6 +172,9 @@ const (
 	kindDir          = "CHDIR"         // the directory that a program changes to
 )
 
-func wrapping(kind string) bool {
-	return slices.Contains([]string{kindCommand, kindEnv, kindXargs, kindElsewhere, kindScript, kindPOSIXScript, kindRemoteScript}, kind)
+// wrappingKinds are the types of commands and scripts within a command.
+var wrappingKinds = []string{
+	kindCommand, kindEnv, kindOther, kindXargs, kindElsewhere, kindScript, kindPOSIXScript, kindRemoteScript,
 }
+
+func wrapping(kind string) bool { return slices.Contains(wrappingKinds, kind) }

@@ -1,9 +1,10 @@
-// Package hook answers the CLI's questions about an agent's calls. The CLI asks in two ways: through its PreToolUse
-// hook, and through the program that it runs in place of its shell (package agentshell). Each session has its own
-// socket, which is open while the session's CLI runs.
+// Package hook answers the questions of an agent's CLI and of its shell (package agentdoor): may this call be made, this
+// script be run, this program be started, this file be opened? Each session has its own socket, which is open while the
+// session's CLI runs.
 //
-// The guard decides on each call once, when the PreToolUse hook asks. A shell script runs only if the guard has allowed
-// the script's call before. If the CLI starts a script without asking the hook, the script does not run.
+// The guard decides on each call when the CLI's PreToolUse hook asks. An allowed script gets a ticket that is used up by
+// one run. While it runs, the guard decides on each program and file. If the CLI starts a script without asking the hook,
+// the script does not run.
 package hook
 
 import (
@@ -12,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -21,7 +23,8 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/claudeops/claudeops/internal/agentshell"
+	"github.com/claudeops/claudeops/internal/agentdoor"
+	_ "github.com/claudeops/claudeops/internal/agentshell" // the program that answers is also the shell that asks
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
@@ -50,13 +53,13 @@ type Entry struct {
 // were denied.
 const RuleUnasked = "unasked"
 
-// Ledger limits how often agents' calls can act on services.
+// Ledger limits how often agents can act on services.
 type Ledger interface {
-	// Charge books the actions of a call before the call runs. If Charge refuses the call, it books nothing and returns
-	// the reason in refusal. Otherwise refusal is "".
-	Charge(ctx context.Context, call string, actions []guard.Action) (refusal string, err error)
-	// Return cancels the booking of a call that did not run.
-	Return(ctx context.Context, call string) error
+	// Charge books the actions of a program before the program starts. The argument act is unique in the session. If
+	// Charge refuses the act, it books nothing and returns the reason in refusal. Otherwise refusal is "".
+	Charge(ctx context.Context, act string, actions []guard.Action) (refusal string, err error)
+	// Return cancels a booking whose Charge has failed: it may have succeeded nevertheless.
+	Return(ctx context.Context, act string) error
 }
 
 // Post answers the CLI's questions about one session, from Open to Close.
@@ -77,13 +80,19 @@ type Post struct {
 	// decided holds the ids of the calls that were decided.
 	decided map[string]bool
 	// granted holds, by command, the shell calls that were allowed and have not yet run.
-	granted map[string][]grant
+	granted map[string][]string
+	// running holds, by ticket, the shell calls that run or have run.
+	running map[string]*running
 }
 
-// grant is an allowed shell call.
-type grant struct {
-	call    string
-	charged bool
+// running is a shell call that runs.
+type running struct {
+	// call is the API's id of the call. command is its script.
+	call, command string
+	// environ is the environment in which its shell started.
+	environ map[string]string
+	// acts counts the starts of programs that act on services.
+	acts int
 }
 
 // Open starts a Post on a socket in dir, a directory that no user except the worker can write. The Post passes every
@@ -103,35 +112,35 @@ func Open(dir string, g *guard.Guard, session Session, ledger Ledger, record fun
 	p := &Post{
 		session: session, guard: g, ledger: ledger, record: record,
 		listener: listener, socket: socket, answering: answering, end: end,
-		decided: map[string]bool{}, granted: map[string][]grant{},
+		decided: map[string]bool{}, granted: map[string][]string{}, running: map[string]*running{},
 	}
 	p.served.Go(p.serve)
 	return p, nil
 }
 
-// Environment returns the variables that make the CLI ask this Post.
-func (p *Post) Environment(executable string) map[string]string {
+// InstallShell makes a link to the executable in dir, and returns the link's path. The CLI starts it as its shell.
+func InstallShell(dir, executable string) (link string, err error) {
+	link = filepath.Join(dir, agentdoor.ShellName)
+	if err := os.Symlink(executable, link); err != nil {
+		return "", fmt.Errorf("make the shell of the agents: %w", err)
+	}
+	return link, nil
+}
+
+// Environment returns the variables that make the CLI ask this Post. The argument shell comes from InstallShell.
+func (p *Post) Environment(executable, shell string) map[string]string {
 	return map[string]string{
-		agentshell.SocketVariable:  p.socket,
+		agentdoor.SocketVariable:   p.socket,
 		"CLAUDE_CODE_SHELL_PREFIX": executable,
-		"SHELL":                    agentshell.Shell,
+		"SHELL":                    shell,
 	}
 }
 
-// Close stops the Post and cancels the bookings of calls that were allowed and did not run.
-func (p *Post) Close(ctx context.Context) error {
+// Close stops the Post.
+func (p *Post) Close() error {
 	p.end()
 	err := p.listener.Close()
 	p.served.Wait()
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	for _, grants := range p.granted {
-		for _, g := range grants {
-			if g.charged {
-				err = errors.Join(err, p.ledger.Return(ctx, g.call))
-			}
-		}
-	}
 	return err
 }
 
@@ -140,40 +149,75 @@ const acceptPause = 20 * time.Millisecond
 
 // serve accepts connections until the listener is closed.
 func (p *Post) serve() {
+	places := make(chan struct{}, maxConnections)
 	for {
+		places <- struct{}{}
 		connection, err := p.listener.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil: // for instance, too many files are open
 			time.Sleep(acceptPause)
+			<-places
 			continue
 		}
-		p.served.Go(func() { p.handle(connection) })
+		p.served.Go(func() {
+			p.handle(connection)
+			<-places
+		})
 	}
 }
 
-// handle answers the question of one connection.
+// The limits of the questions of one session.
+const (
+	// maxQuestion limits a question, in bytes. It can contain a whole file that the agent writes.
+	maxQuestion = 16 << 20
+	// maxConnections limits the connections. A shell has one, and so has each command that a program starts.
+	maxConnections = 256
+	// maxSilence limits the time between two questions on a connection. A shell that waits for a program asks again later.
+	maxSilence = 24 * time.Hour
+)
+
+// handle answers the questions of one connection.
 func (p *Post) handle(connection net.Conn) {
 	defer func() { _ = connection.Close() }()
 	stop := context.AfterFunc(p.answering, func() { _ = connection.Close() })
 	defer stop()
-	var question agentshell.Question
-	if err := json.NewDecoder(connection).Decode(&question); err != nil {
-		return
+	limited := &io.LimitedReader{R: connection}
+	questions := json.NewDecoder(limited)
+	for {
+		limited.N = maxQuestion
+		if err := connection.SetReadDeadline(time.Now().Add(maxSilence)); err != nil {
+			return
+		}
+		var question agentdoor.Question
+		if err := questions.Decode(&question); err != nil {
+			return
+		}
+		if err := json.NewEncoder(connection).Encode(p.answer(question)); err != nil {
+			return
+		}
 	}
-	answer := p.answer(question)
-	_ = json.NewEncoder(connection).Encode(answer) // an error means that the caller has gone
 }
 
-func (p *Post) answer(question agentshell.Question) agentshell.Answer {
-	if question.Hook == nil {
-		answer := p.script(question.Script)
-		if !answer.Run {
-			p.recordUnasked(question.Script, answer.Reason)
-		}
-		return answer
+func (p *Post) answer(question agentdoor.Question) agentdoor.Answer {
+	switch {
+	case question.Hook != nil:
+		return p.hook(question.Hook)
+	case question.Start != nil:
+		return p.start(question.Ticket, *question.Start)
+	case question.Open != nil:
+		return p.open(question.Ticket, *question.Open)
 	}
+	answer := p.script(question)
+	if !answer.Allowed {
+		p.recordUnasked(question.Script, answer.Reason)
+	}
+	return answer
+}
+
+// hook decides on a call.
+func (p *Post) hook(input json.RawMessage) agentdoor.Answer {
 	var call struct {
 		Event     string          `json:"hook_event_name"`
 		Tool      string          `json:"tool_name"`
@@ -181,18 +225,53 @@ func (p *Post) answer(question agentshell.Question) agentshell.Answer {
 		ToolUseID string          `json:"tool_use_id"`
 		Dir       string          `json:"cwd"`
 	}
-	if err := json.Unmarshal(question.Hook, &call); err != nil || call.Tool == "" || call.ToolUseID == "" {
-		return agentshell.Answer{Reason: "the question of the CLI cannot be read"}
+	if err := json.Unmarshal(input, &call); err != nil || call.Tool == "" || call.ToolUseID == "" {
+		return agentdoor.Answer{Reason: "the question of the CLI cannot be read"}
 	}
-	if !p.isNew(call.ToolUseID) { // a repeated question must not change the booking of the call
-		return agentshell.Answer{Reason: "this call was decided on already"}
+	if !p.isNew(call.ToolUseID) { // a repeated question must not grant the call again
+		return agentdoor.Answer{Reason: "this call was decided on already"}
 	}
-	decision := p.decide(call.Tool, call.ToolUseID, call.Dir, call.Input)
-	p.record(Entry{
-		At: time.Now(), Session: p.session.ID, Tier: p.session.Tier, Call: call.ToolUseID, Tool: call.Tool, Input: call.Input,
-		Decision: decision,
+	decision := p.guard.Decide(guard.Call{Tier: p.session.Tier, Tool: call.Tool, Input: call.Input, Place: p.placeIn(call.Dir)})
+	var bash struct {
+		Command string `json:"command"`
+	}
+	if decision.Allowed && call.Tool == "Bash" && json.Unmarshal(call.Input, &bash) == nil {
+		decision.Actions = nil // they are charged when they happen
+		p.grant(call.ToolUseID, bash.Command)
+	}
+	p.add(call.ToolUseID, call.Tool, call.Input, decision)
+	return agentdoor.Answer{Output: p.output(decision)}
+}
+
+// Try decides on a script as the hook does, and allows one run of it. If the guard denies it, Try returns the reason.
+func (p *Post) Try(script string) (denied string) {
+	decision := p.guard.Decide(guard.Call{
+		Tier: p.session.Tier, Tool: "Bash", Input: commandInput(script), Place: p.session.Place,
 	})
-	return agentshell.Answer{Output: p.output(decision)}
+	if decision.Allowed {
+		p.grant("try-"+rand.Text(), script)
+	}
+	return decision.Reason
+}
+
+// grant allows one run of a script, for the call with this id.
+func (p *Post) grant(call, script string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.granted[script] = append(p.granted[script], call)
+}
+
+func (p *Post) placeIn(dir string) guard.Place {
+	place := p.session.Place
+	place.Dir = dir
+	return place
+}
+
+// add records a decision.
+func (p *Post) add(call, tool string, input json.RawMessage, decision guard.Decision) {
+	p.record(Entry{
+		At: time.Now(), Session: p.session.ID, Tier: p.session.Tier, Call: call, Tool: tool, Input: input, Decision: decision,
+	})
 }
 
 // isNew reports whether the call was not decided before, and marks the call as decided.
@@ -208,56 +287,16 @@ func (p *Post) isNew(id string) bool {
 
 // recordUnasked records a script that the CLI tried to run without asking its hook.
 func (p *Post) recordUnasked(script, reason string) {
-	input, err := json.Marshal(map[string]string{"command": script})
+	p.add("unasked-"+rand.Text(), "Bash", commandInput(script), guard.Decision{Rule: RuleUnasked, Reason: reason})
+}
+
+// commandInput returns the input of a call of the tool Bash.
+func commandInput(command string) json.RawMessage {
+	input, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
-		input = nil
+		return nil
 	}
-	p.record(Entry{
-		At: time.Now(), Session: p.session.ID, Tier: p.session.Tier, Call: "unasked-" + rand.Text(), Tool: "Bash", Input: input,
-		Decision: guard.Decision{Rule: RuleUnasked, Reason: reason},
-	})
-}
-
-// decide asks the guard for its decision. If the guard allows the call, decide books the actions of the call in the
-// ledger. If the ledger refuses the actions, decide denies the call.
-func (p *Post) decide(tool, id, dir string, input json.RawMessage) guard.Decision {
-	place := p.session.Place
-	place.Dir = dir
-	decision := p.guard.Decide(guard.Call{Tier: p.session.Tier, Tool: tool, Input: input, Place: place})
-	if !decision.Allowed {
-		return decision
-	}
-	charged := len(decision.Actions) > 0
-	if charged {
-		refusal, err := p.ledger.Charge(p.answering, id, decision.Actions)
-		if err != nil { // the booking may have succeeded despite the error
-			refusal = "the ledger of restarts cannot be asked: " + err.Error()
-			p.refund(id)
-		}
-		if refusal != "" {
-			return guard.Decision{Rule: "cooldown", Reason: refusal, Actions: decision.Actions}
-		}
-	}
-	var bash struct {
-		Command string `json:"command"`
-	}
-	if tool == "Bash" && json.Unmarshal(input, &bash) == nil {
-		p.mutex.Lock()
-		p.granted[bash.Command] = append(p.granted[bash.Command], grant{id, charged})
-		p.mutex.Unlock()
-	}
-	return decision
-}
-
-// refundLimit limits the wait for the ledger to cancel a booking.
-const refundLimit = 5 * time.Second
-
-// refund cancels the booking of a denied call, if there is a booking. If the cancellation fails, the booking stays,
-// because a superfluous booking does less harm than a missing booking.
-func (p *Post) refund(call string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.answering), refundLimit)
-	defer cancel()
-	_ = p.ledger.Return(ctx, call)
+	return input
 }
 
 // output returns a decision in the form that the CLI reads:
@@ -284,41 +323,76 @@ func (p *Post) output(decision guard.Decision) json.RawMessage {
 
 // script decides on a shell script of the CLI. It allows the script if the script runs the command of an allowed call,
 // and that call has not yet run.
-func (p *Post) script(script string) agentshell.Answer {
-	command, err := commandOf(script)
+func (p *Post) script(question agentdoor.Question) agentdoor.Answer {
+	command, kept, err := commandOf(question.Script)
 	if err != nil {
-		return agentshell.Answer{Reason: err.Error()}
+		return agentdoor.Answer{Reason: err.Error()}
+	}
+	environ, hidden := map[string]string{}, []string{}
+	for _, variable := range question.Environ {
+		name, value, _ := strings.Cut(variable, "=")
+		if environ[name] = value; guard.IsSecret(name) {
+			hidden = append(hidden, name)
+		}
 	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	grants := p.granted[command]
-	if len(grants) == 0 {
-		return agentshell.Answer{Reason: "the guard was not asked about this command"}
+	calls := p.granted[command]
+	if len(calls) == 0 {
+		return agentdoor.Answer{Reason: "the guard was not asked about this command"}
 	}
-	if p.granted[command] = grants[1:]; len(grants) == 1 {
+	if p.granted[command] = calls[1:]; len(calls) == 1 {
 		delete(p.granted, command)
 	}
-	return agentshell.Answer{Run: true}
+	ticket := rand.Text()
+	p.running[ticket] = &running{call: calls[0], command: command, environ: environ}
+	return agentdoor.Answer{Allowed: true, Ticket: ticket, Command: command, Kept: kept, Hidden: hidden}
 }
 
-// commandOf returns the agent's command from the CLI's script. The script consists of settings, then eval 'COMMAND',
-// then a command that saves the working directory for the next call.
-func commandOf(script string) (string, error) {
+// commandOf returns the agent's command from the CLI's script, and the file in which the CLI keeps the working directory;
+// "" if there is none. The script consists of settings, then eval 'COMMAND', then pwd -P >| FILE. Nothing else of it is
+// run.
+func commandOf(script string) (command, kept string, err error) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(script), "")
 	if err != nil {
-		return "", fmt.Errorf("the CLI's script cannot be read: %w", err)
+		return "", "", fmt.Errorf("the CLI's script cannot be read: %w", err)
 	}
 	var evals []*syntax.CallExpr
 	syntax.Walk(file, func(node syntax.Node) bool {
 		if call, is := node.(*syntax.CallExpr); is && len(call.Args) > 0 && call.Args[0].Lit() == "eval" {
 			evals = append(evals, call)
 		}
-		return true
+		if stmt, is := node.(*syntax.Stmt); is && keepsDir(stmt) {
+			kept, err = plain(stmt.Redirs[0].Word)
+		}
+		return err == nil
 	})
-	if len(evals) != 1 || len(evals[0].Args) != 2 {
-		return "", fmt.Errorf("the CLI's script must have one command of the agent in it: %d found", len(evals))
+	switch {
+	case err != nil:
+		return "", "", err
+	case len(evals) == 1 && len(evals[0].Args) == 2:
+		command, err = plain(evals[0].Args[1])
+		return command, kept, err
+	case len(evals) == 0 && len(file.Stmts) == 1: // PREFIX 'SCRIPT', as the CLI starts its shell with a prefix
+		if call, is := file.Stmts[0].Cmd.(*syntax.CallExpr); is && len(call.Args) == 2 && len(file.Stmts[0].Redirs) == 0 {
+			inner, err := plain(call.Args[1])
+			if err != nil || !strings.Contains(inner, "eval ") {
+				return "", "", errors.Join(err, errNoCommand)
+			}
+			return commandOf(inner)
+		}
 	}
-	return plain(evals[0].Args[1])
+	return "", "", errNoCommand
+}
+
+// errNoCommand means that the CLI has started a script of its own.
+var errNoCommand = errors.New("the CLI's script must have one command of the agent in it")
+
+// keepsDir reports whether a statement is pwd -P >| FILE.
+func keepsDir(stmt *syntax.Stmt) bool {
+	call, is := stmt.Cmd.(*syntax.CallExpr)
+	return is && len(call.Args) == 2 && call.Args[0].Lit() == "pwd" && call.Args[1].Lit() == "-P" && len(stmt.Redirs) == 1 &&
+		(stmt.Redirs[0].Op == syntax.RdrClob || stmt.Redirs[0].Op == syntax.RdrOut)
 }
 
 // plain returns the text of a word that consists of quoted and literal parts. plain fails if the shell would expand a
@@ -354,7 +428,7 @@ var errExpands = errors.New("the CLI's script must have the command of the agent
 
 // Settings returns the CLI's settings for the hook. With these settings the CLI runs the hook before every call.
 func Settings() map[string]any {
-	command := map[string]any{"type": "command", "command": agentshell.HookScript, "timeout": 60}
+	command := map[string]any{"type": "command", "command": agentdoor.HookScript, "timeout": 60}
 	return map[string]any{"hooks": map[string]any{
 		"PreToolUse": []any{map[string]any{"matcher": "*", "hooks": []any{command}}},
 	}}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/agentshell"
+	"github.com/claudeops/claudeops/internal/agentdoor"
 	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/hook"
 )
@@ -50,30 +50,30 @@ func (b *books) Return(_ context.Context, call string) error {
 }
 
 // ask sends a question to a post as the CLI's processes do.
-func ask(t *testing.T, post *hook.Post, question agentshell.Question) agentshell.Answer {
+func ask(t *testing.T, post *hook.Post, question agentdoor.Question) agentdoor.Answer {
 	t.Helper()
-	connection, err := net.Dial("unix", post.Environment("")[agentshell.SocketVariable])
+	connection, err := net.Dial("unix", post.Environment("", "")[agentdoor.SocketVariable])
 	require.NoError(t, err)
 	defer func() { require.NoError(t, connection.Close()) }()
 	require.NoError(t, json.NewEncoder(connection).Encode(question))
-	var answer agentshell.Answer
+	var answer agentdoor.Answer
 	require.NoError(t, json.NewDecoder(connection).Decode(&answer))
 	return answer
 }
 
 // calls returns the question of the PreToolUse hook about a command.
-func calls(t *testing.T, id, command string) agentshell.Question {
+func calls(t *testing.T, id, command string) agentdoor.Question {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{
 		"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": id, "tool_input": map[string]string{"command": command},
 	})
 	require.NoError(t, err)
-	return agentshell.Question{Hook: text}
+	return agentdoor.Question{Hook: text}
 }
 
 // wrapped returns the script that the CLI makes of a command (measured on 2.1.197 and 2.1.330).
-func wrapped(quoted string) agentshell.Question {
-	return agentshell.Question{Script: "source /tmp/snapshot.sh 2>/dev/null || true && shopt -u extglob 2>/dev/null || true && eval " +
+func wrapped(quoted string) agentdoor.Question {
+	return agentdoor.Question{Script: "source /tmp/snapshot.sh 2>/dev/null || true && shopt -u extglob 2>/dev/null || true && eval " +
 		quoted + " < /dev/null && pwd -P >| /tmp/claude-1-cwd"}
 }
 
@@ -81,63 +81,74 @@ func TestScriptRunsOnceIfItWasAllowed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	post := s.open(2)
-	defer func() { require.NoError(t, post.Close(t.Context())) }()
+	defer func() { require.NoError(t, post.Close()) }()
 
-	require.False(t, ask(t, post, wrapped(`'docker ps'`)).Run, "the hook was not asked")
+	require.False(t, ask(t, post, wrapped(`'docker ps'`)).Allowed, "the hook was not asked")
 	require.JSONEq(t, `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow"}}`,
 		string(ask(t, post, calls(t, "1", "docker ps")).Output))
-	require.False(t, ask(t, post, wrapped(`'docker ps; reboot'`)).Run, "another command")
-	require.False(t, ask(t, post, agentshell.Question{Script: "docker ps"}).Run, "not the CLI's form")
-	require.False(t, ask(t, post, agentshell.Question{Script: "eval 'docker ps'; eval 'reboot'"}).Run)
-	require.True(t, ask(t, post, wrapped(`'docker ps'`)).Run)
-	require.False(t, ask(t, post, wrapped(`'docker ps'`)).Run, "it has run")
+	require.False(t, ask(t, post, wrapped(`'docker ps; reboot'`)).Allowed, "another command")
+	require.False(t, ask(t, post, agentdoor.Question{Script: "docker ps"}).Allowed, "not the CLI's form")
+	require.False(t, ask(t, post, agentdoor.Question{Script: "eval 'docker ps'; eval 'reboot'"}).Allowed)
+	require.True(t, ask(t, post, wrapped(`'docker ps'`)).Allowed)
+	require.False(t, ask(t, post, wrapped(`'docker ps'`)).Allowed, "it has run")
 
 	ask(t, post, calls(t, "2", `echo "it's"`))
-	require.True(t, ask(t, post, wrapped(`'echo "it'"'"'s"'`)).Run, "quotes in pieces")
+	require.True(t, ask(t, post, wrapped(`'echo "it'"'"'s"'`)).Allowed, "quotes in pieces")
 	require.Contains(t, string(ask(t, post, calls(t, "3", "reboot")).Output), `"deny"`)
-	require.False(t, ask(t, post, wrapped(`'reboot'`)).Run)
-	require.NotEmpty(t, ask(t, post, agentshell.Question{Hook: json.RawMessage(`{}`)}).Reason)
+	require.False(t, ask(t, post, wrapped(`'reboot'`)).Allowed)
+	require.NotEmpty(t, ask(t, post, agentdoor.Question{Hook: json.RawMessage(`{}`)}).Reason)
 }
 
-func TestCloseGivesBackWhatNeverRan(t *testing.T) {
+// TestWhatStartsIsCharged checks that restarts are charged when they start, each under an id of its own, and not before.
+func TestWhatStartsIsCharged(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s := newSite(t, "docker")
 	post := s.open(2)
-	ask(t, post, calls(t, "ran", "docker restart a"))
 	ask(t, post, calls(t, "never ran", "docker restart b"))
-	require.True(t, ask(t, post, wrapped(`'docker restart a'`)).Run)
+	ask(t, post, calls(t, "ran", "docker restart a"))
+	shell := ask(t, post, wrapped(`'docker restart a'`))
+	require.Empty(t, s.ledger.charged)
+	start := agentdoor.Question{Ticket: shell.Ticket, Start: &agentdoor.Start{Words: []string{"docker", "restart", "a"}, Dir: s.work}}
+	for range 2 {
+		require.True(t, ask(t, post, start).Allowed)
+	}
+	start.Ticket = "guessed"
+	require.False(t, ask(t, post, start).Allowed)
+	require.NoError(t, post.Close())
 	require.Len(t, s.ledger.charged, 2)
-	require.NoError(t, post.Close(t.Context()))
-	require.Equal(t, map[string][]guard.Action{"ran": {{Kind: "restart", Service: "a"}}}, s.ledger.charged)
+	for act, actions := range s.ledger.charged {
+		require.Contains(t, act, "ran#")
+		require.Equal(t, []guard.Action{{Kind: "restart", Service: "a"}}, actions)
+	}
 }
 
-// TestACallIsDecidedOnOnce checks that a second question with the id of a call does not cancel the call's booking.
+// TestACallIsDecidedOnOnce checks that a second question with the id of a call does not grant another run.
 func TestACallIsDecidedOnOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "docker")
 	post := s.open(2)
-	question := agentshell.Question{Hook: json.RawMessage(
+	question := agentdoor.Question{Hook: json.RawMessage(
 		`{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"toolu_1","tool_input":{"command":"docker restart web"}}`)}
 	require.Contains(t, string(ask(t, post, question).Output), `"allow"`)
-	require.True(t, ask(t, post, agentshell.Question{Script: "eval 'docker restart web'"}).Run)
+	require.True(t, ask(t, post, agentdoor.Question{Script: "eval 'docker restart web'"}).Allowed)
 	again := ask(t, post, question)
 	require.Empty(t, again.Output)
 	require.Equal(t, "this call was decided on already", again.Reason)
-	require.NoError(t, post.Close(t.Context()))
-	require.Len(t, s.ledger.charged, 1, "it ran, and counts")
+	require.False(t, ask(t, post, agentdoor.Question{Script: "eval 'docker restart web'"}).Allowed)
+	require.NoError(t, post.Close())
 }
 
 func TestScriptsThatTheShellPutsTogetherDoNotRun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	post := s.open(1)
-	require.Contains(t, string(ask(t, post, agentshell.Question{Hook: json.RawMessage(
+	require.Contains(t, string(ask(t, post, agentdoor.Question{Hook: json.RawMessage(
 		`{"tool_name":"Bash","tool_use_id":"toolu_1","tool_input":{"command":"ls "}}`)}).Output), `"allow"`)
 	for _, script := range []string{
 		`eval "ls $(evil)"`, `eval ls\ $(evil)`, `eval "ls $evil"`, `eval $'ls '`, `eval 'ls ' evil`, `eval 'ls '; eval evil`, `eval`, `ls`,
 	} {
-		require.False(t, ask(t, post, agentshell.Question{Script: script}).Run, script)
+		require.False(t, ask(t, post, agentdoor.Question{Script: script}).Allowed, script)
 	}
-	require.True(t, ask(t, post, agentshell.Question{Script: `eval 'ls '`}).Run)
-	require.NoError(t, post.Close(t.Context()))
+	require.True(t, ask(t, post, agentdoor.Question{Script: `eval 'ls '`}).Allowed)
+	require.NoError(t, post.Close())
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/deploy"
-	"github.com/claudeops/claudeops/internal/agentshell"
+	"github.com/claudeops/claudeops/internal/agentdoor"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/guard"
@@ -94,6 +94,22 @@ func (s *site) record(entry hook.Entry) {
 	s.entries = append(s.entries, entry)
 }
 
+// calls returns the decisions on calls, without those on their acts.
+func (s *site) calls() []hook.Entry {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.entries), func(entry hook.Entry) bool { return strings.Contains(entry.Call, "#") })
+}
+
+// refused reports whether an act of a call was refused.
+func (s *site) refused(call string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return slices.ContainsFunc(s.entries, func(entry hook.Entry) bool {
+		return strings.HasPrefix(entry.Call, call+"#") && !entry.Decision.Allowed
+	})
+}
+
 // result is the result of a call as the model reads it.
 type result struct {
 	Content any  `json:"content"`
@@ -149,7 +165,9 @@ func (s *site) run(version claudesim.Version, environ map[string]string, calls .
 func (s *site) environment(post *hook.Post) map[string]string {
 	executable, err := os.Executable()
 	require.NoError(s.t, err)
-	return post.Environment(executable)
+	shell, err := hook.InstallShell(s.t.TempDir(), executable)
+	require.NoError(s.t, err)
+	return post.Environment(executable, shell)
 }
 
 func TestRealCLI(t *testing.T) {
@@ -167,13 +185,13 @@ func TestRealCLI(t *testing.T) {
 				claudesim.Call("Write", map[string]string{"file_path": s.work + "/here", "content": "x"}),
 				claudesim.Call("Read", map[string]string{"file_path": "/etc/shadow"}),
 			)
-			require.NoError(t, post.Close(t.Context()))
+			require.NoError(t, post.Close())
 			require.Equal(t, "docker ps --format {{.Names}}\nsystemctl is-active a\nsystemctl is-active b\n", s.called())
 			require.NoFileExists(t, s.work+"/here")
 			for i, denied := range []string{"", "docker restart is granted to Tier 2 only", "outside", "", "outside", "may hold secrets"} {
 				require.Equal(t, denied != "", results[i].IsError, "%d: %v", i, results[i].Content)
 				require.Contains(t, fmt.Sprint(results[i].Content), denied)
-				require.Equal(t, denied == "", s.entries[i].Decision.Allowed)
+				require.Equal(t, denied == "", s.calls()[i].Decision.Allowed)
 			}
 		})
 	}
@@ -200,7 +218,7 @@ func TestRealCLINarrowed(t *testing.T) {
 					calls = append(calls, claudesim.Bash(command))
 				}
 				results := s.run(version, s.environment(post), calls...)
-				require.NoError(t, post.Close(t.Context()))
+				require.NoError(t, post.Close())
 				var ran string
 				for i, command := range commands {
 					refused := slices.Contains(tt.refused, command)
@@ -223,17 +241,17 @@ func TestRealCLIFailsClosed(t *testing.T) {
 		for name, spoil := range map[string]func(t *testing.T, s *site, post *hook.Post) map[string]string{
 			"nobody answers": func(t *testing.T, s *site, post *hook.Post) map[string]string {
 				t.Helper()
-				require.NoError(t, post.Close(t.Context()))
+				require.NoError(t, post.Close())
 				return s.environment(post)
 			},
 			"the program is missing": func(_ *testing.T, s *site, post *hook.Post) map[string]string {
-				return post.Environment(s.bin + "/no-such-program")
+				return post.Environment(s.bin+"/no-such-program", s.bin+"/no-such-shell")
 			},
 			"the program crashes": func(t *testing.T, s *site, post *hook.Post) map[string]string {
 				t.Helper()
 				crash := s.temp + "/crash"
 				require.NoError(t, os.WriteFile(crash, []byte("#!/bin/sh\nkill -SEGV $$\n"), 0o700))
-				return post.Environment(crash)
+				return post.Environment(crash, crash)
 			},
 			"no program is named": func(_ *testing.T, s *site, post *hook.Post) map[string]string {
 				environ := s.environment(post)
@@ -273,7 +291,7 @@ func TestRealCLICharges(t *testing.T) {
 				claudesim.Bash("docker restart web"), claudesim.Bash("timeout 60 bash -c 'systemctl restart web.service'"),
 				claudesim.Bash("docker container restart -t 5 web"),
 			)
-			require.NoError(t, post.Close(t.Context()))
+			require.NoError(t, post.Close())
 			require.Equal(t, "docker restart web\nsystemctl restart web.service\n", s.called())
 			require.True(t, results[2].IsError)
 			require.Contains(t, fmt.Sprint(results[2].Content), "the third restart of web")
@@ -300,12 +318,14 @@ func TestRealCLICorpus(t *testing.T) {
 					calls = append(calls, claudesim.Bash(command))
 				}
 				results := s.run(version, s.environment(post), calls...)
-				require.NoError(t, post.Close(t.Context()))
+				require.NoError(t, post.Close())
 				for i, command := range slices.Concat(attacks, wanted) {
-					require.Equal(t, i >= each, s.entries[i].Decision.Allowed, command)
+					decided := s.calls()[i]
 					if i < each {
-						require.True(t, results[i].IsError, "%s: %v", command, results[i].Content)
+						// The guard or the CLI denies the call, or the guard refuses an act of it.
+						require.True(t, results[i].IsError || s.refused(decided.Call), "%s: %v", command, results[i].Content)
 					} else {
+						require.True(t, decided.Decision.Allowed, command)
 						require.NotContains(t, fmt.Sprint(results[i].Content), "The supervisor denies", command)
 						require.NotContains(t, fmt.Sprint(results[i].Content), "hook error", command)
 					}
@@ -321,6 +341,8 @@ func (s *site) sample(name string, tier, count int, here *strings.Replacer) []st
 	s.t.Helper()
 	text, err := os.ReadFile("../guard/testdata/" + name + ".jsonl")
 	require.NoError(s.t, err)
+	harmless, err := os.ReadFile("../guard/testdata/harmless.jsonl")
+	require.NoError(s.t, err)
 	var all []string
 	for line := range bytes.Lines(text) {
 		var row struct {
@@ -329,7 +351,8 @@ func (s *site) sample(name string, tier, count int, here *strings.Replacer) []st
 		}
 		left := []string{"-link", "sleep", "top -", "vmstat", "iostat", "restart", " up -d", "reload", "/srv/repo/", "events"}
 		out := func(part string) bool { return strings.Contains(row.Command, part) }
-		if json.Unmarshal(line, &row) == nil && row.Tier == tier && len(row.Command) < 1000 && !slices.ContainsFunc(left, out) {
+		if json.Unmarshal(line, &row) == nil && row.Tier == tier && len(row.Command) < 1000 && !slices.ContainsFunc(left, out) &&
+			!bytes.Contains(harmless, bytes.Split(line, []byte(`, "allowed"`))[0]) {
 			all = append(all, here.Replace(row.Command))
 		}
 	}
@@ -347,7 +370,7 @@ func BenchmarkHook(b *testing.B) {
 	post, err := hook.Open(b.TempDir(), guard.New(policy, guard.Host{}), hook.Session{Tier: 1, Place: guard.Place{Work: []string{b.TempDir()}}},
 		newBooks(), func(hook.Entry) {})
 	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, post.Close(b.Context())) })
+	b.Cleanup(func() { require.NoError(b, post.Close()) })
 	worker := filepath.Join(b.TempDir(), "worker")
 	build := exec.CommandContext(b.Context(), "go", "build", "-o", worker, "../../worker")
 	output, err := build.CombinedOutput()
@@ -361,14 +384,14 @@ func BenchmarkHook(b *testing.B) {
 		return text
 	}
 	var environ []string
-	for name, value := range post.Environment(worker) {
+	for name, value := range post.Environment(worker, worker) {
 		environ = append(environ, name+"="+value)
 	}
 	var took []time.Duration
 	for b.Loop() {
 		asked := question()
 		began := time.Now()
-		command := exec.CommandContext(b.Context(), worker, agentshell.HookScript)
+		command := exec.CommandContext(b.Context(), worker, agentdoor.HookScript)
 		command.Env, command.Stdin = environ, bytes.NewReader(asked)
 		answer, err := command.Output()
 		took = append(took, time.Since(began))

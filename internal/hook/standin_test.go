@@ -26,14 +26,14 @@ func TestStandIn(t *testing.T) {
 				claudesim.Call("Write", map[string]string{"file_path": "../outside", "content": "x"}),
 				claudesim.BashInBackground("docker ps -a"),
 			)
-			require.NoError(t, post.Close(t.Context()))
+			require.NoError(t, post.Close())
 			require.Equal(t, "docker ps --format {{.Names}}\ndocker logs --tail 5 web\ndocker restart web\ndocker ps -a\n", s.called())
 			require.Len(t, s.ledger.charged, 1)
 			for i, denied := range []bool{false, false, false, true, true, false} {
 				require.Equal(t, denied, results[i].IsError, "%d: %v", i, results[i].Content)
-				require.Equal(t, !denied, s.entries[i].Decision.Allowed)
+				require.Equal(t, !denied, s.calls()[i].Decision.Allowed)
 			}
-			require.Contains(t, fmt.Sprint(results[3].Content), s.entries[3].Decision.Reason)
+			require.Contains(t, fmt.Sprint(results[3].Content), s.calls()[3].Decision.Reason)
 		})
 	}
 }
@@ -44,7 +44,7 @@ func TestStandInFailsClosed(t *testing.T) {
 	s := newSite(t, "docker")
 	s.standIn = true
 	post := s.open(2)
-	require.NoError(t, post.Close(t.Context()))
+	require.NoError(t, post.Close())
 	for i, one := range s.run(claudesim.VersionNew, s.environment(post), claudesim.Bash("ls"), claudesim.Bash("docker ps")) {
 		require.True(t, one.IsError, "%d: %v", i, one.Content)
 	}

@@ -25,8 +25,9 @@ func (a *app) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check --tier TIER COMMAND",
 		Short: "Say whether a tier may make a call, and why; nothing is run",
-		Long: "Check says what the guard would decide on a command, in one argument, or on another tool's call (--tool, --input).\n" +
-			"It ends with 0 if the call is allowed, and with 3 if it is denied.",
+		Long: "Check says what the guard would decide on a command, in one argument, or on another tool's call (--tool, --input):\n" +
+			"allowed, denied, or at run, with what decides on the rest while the command runs.\n" +
+			"It ends with 3 if the call is denied, else with 0.",
 		Example: "  starter policy check --tier 2 'docker restart jellyfin && rm -rf /'\n" +
 			`  starter policy check --tier 1 --tool Read --input '{"file_path":"/etc/shadow"}'`,
 		Args: oneCommand,
@@ -56,8 +57,10 @@ func oneCommand(cmd *cobra.Command, args []string) error {
 type decision struct {
 	Call
 
+	Verdict guard.Verdict  `json:"verdict"`
 	Allowed bool           `json:"allowed"`
 	Rule    string         `json:"rule"`
+	AtRun   string         `json:"at_run,omitempty"`
 	Reason  string         `json:"reason"`
 	Actions []guard.Action `json:"actions"`
 }
@@ -78,7 +81,7 @@ func (a *app) check(o checkOptions, command string) error {
 	if err != nil {
 		return err
 	}
-	made := decision{call, got.Allowed, got.Rule, got.Reason, got.Actions}
+	made := decision{call, got.Verdict(), got.Allowed, got.Rule, got.AtRun, got.Reason, got.Actions}
 	if made.Actions == nil {
 		made.Actions = []guard.Action{}
 	}
@@ -97,6 +100,9 @@ func writeDecision(w io.Writer, d decision) {
 		return
 	}
 	_, _ = fmt.Fprintf(w, "Allowed by: %s\n", console.Printable(d.Rule, longLine))
+	if d.AtRun != "" {
+		_, _ = fmt.Fprintf(w, "At run:     %s decides on the rest\n", console.Printable(d.AtRun, longLine))
+	}
 	for _, action := range d.Actions {
 		_, _ = fmt.Fprintf(w, "Counts as:  %s of %s\n", action.Kind, console.Printable(action.Service, longLine))
 	}

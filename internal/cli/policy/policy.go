@@ -27,24 +27,25 @@ func Command(c *console.Console) *cobra.Command {
 	a := &app{c}
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Try what the agents of each tier may do: one call, a table of calls, or all in words",
+		Short: "Try what the agents of each tier may do: one call, a table of calls, a script that runs, or all in words",
 		Long: "Policy asks the guard, which decides on every call of an agent by the built-in policy or the one that\n" +
-			"CLAUDEOPS_POLICY_FILE names. Nothing is run. Paths, links and programs are looked up on this host, as the worker does.",
+			"CLAUDEOPS_POLICY_FILE names. Only run runs something. Paths, links and programs are looked up on this host, as the worker does.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return program.Misuse(errNoCommand) },
 	}
-	cmd.AddCommand(a.checkCommand(), a.testCommand(), a.explainCommand())
+	cmd.AddCommand(a.checkCommand(), a.testCommand(), a.runCommand(), a.explainCommand())
 	return cmd
 }
 
 var (
-	errNoCommand = errors.New("say what to do with the policy: check, test or explain")
+	errNoCommand = errors.New("say what to do with the policy: check, test, run or explain")
 	errNoTier    = errors.New("--tier is missing: say with it for which tier, 1, 2 or 3")
 )
 
 // checker decides on tool calls with the configured policy. It assumes that the calls come from an agent that works at
 // place.
 type checker struct {
+	config config.Config
 	policy *guard.Policy
 	guard  *guard.Guard
 	place  guard.Place
@@ -70,7 +71,7 @@ func (a *app) openGuard(dir string) (checker, error) {
 	if err != nil {
 		return checker{}, program.Misuse(err)
 	}
-	return checker{policy, guard.New(policy, guard.Host{}), place}, nil
+	return checker{cfg, policy, guard.New(policy, guard.Host{}), place}, nil
 }
 
 func existingDir(dir string) (string, error) {

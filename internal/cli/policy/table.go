@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
@@ -24,8 +25,8 @@ func (a *app) testCommand() *cobra.Command {
 		Short: "Say which calls of a table are decided otherwise than it expects; nothing is run",
 		Long: "Test reads a table of calls (- is standard input), a JSON object a line with the fields tier, command and allowed,\n" +
 			"for other tools than Bash with tool and input instead of command, and perhaps a note. Blank lines and lines that begin\n" +
-			"with # count for nothing. It ends with 0 if all calls are decided as expected, with 3 if some are not, and with 2 if\n" +
-			"the table cannot be read.",
+			"with # count for nothing. A call that is decided while it runs differs from no expectation. It ends with 0 if all calls\n" +
+			"are decided as expected, with 3 if some are not, and with 2 if the table cannot be read.",
 		Example: `  echo '{"tier":1,"command":"docker restart web","allowed":false}' | starter policy test -`,
 		Args:    console.OneArgument,
 		RunE:    func(_ *cobra.Command, args []string) error { return a.test(args[0], dir) },
@@ -45,7 +46,9 @@ type row struct {
 
 // TestResult is the result of `policy test`.
 type TestResult struct {
-	Calls  int          `json:"calls"`
+	Calls int `json:"calls"`
+	// AtRun counts the calls on which the rest is decided while they run. They differ from no expectation.
+	AtRun  int          `json:"at_run"`
 	Differ []Difference `json:"differ"`
 }
 
@@ -75,6 +78,10 @@ func (a *app) test(file, dir string) error {
 		got, err := g.decide(row.Call)
 		if err != nil {
 			return err
+		}
+		if got.Verdict() == guard.AtRun {
+			result.AtRun++
+			continue
 		}
 		if got.Allowed != *row.Allowed {
 			result.Differ = append(result.Differ, Difference{
@@ -160,5 +167,9 @@ func writeTestResult(w io.Writer, result TestResult) {
 			_, _ = fmt.Fprintf(w, "  because: %s\n", console.Printable(d.Reason, longLine))
 		}
 	}
-	_, _ = fmt.Fprintf(w, "%d of %d calls are decided as expected.\n", result.Calls-len(result.Differ), result.Calls)
+	_, _ = fmt.Fprintf(w, "%d of %d calls are decided as expected", result.Calls-len(result.Differ), result.Calls)
+	if result.AtRun > 0 {
+		_, _ = fmt.Fprintf(w, ", %d of them only when they run: try these with `starter policy run`", result.AtRun)
+	}
+	_, _ = fmt.Fprintln(w, ".")
 }

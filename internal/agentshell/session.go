@@ -1,0 +1,421 @@
+package agentshell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/interp"
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/claudeops/claudeops/internal/agentdoor"
+)
+
+// session runs the scripts of one call of the agent.
+type session struct {
+	door   *agentdoor.Door
+	ticket string
+	// environ is the environment of the agent's programs. hidden holds the variables whose values scripts do not get.
+	environ []string
+	hidden  map[string]string
+
+	jobs  jobs
+	traps traps
+	times stopwatch
+	// started counts the programs and jobs that have not ended.
+	started sync.WaitGroup
+}
+
+// newSession returns the session of a call for which the worker has given the answer.
+func newSession(door *agentdoor.Door, environ []string, answer agentdoor.Answer) *session {
+	s := &session{door: door, ticket: answer.Ticket, hidden: map[string]string{}}
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		switch {
+		case isForTheCLI(name):
+		case slices.Contains(answer.Hidden, name):
+			s.hidden[name] = value
+		default:
+			s.environ = append(s.environ, variable)
+		}
+	}
+	return s
+}
+
+// isForTheCLI reports whether the agent's programs do not get a variable: those of the guard's socket and of the CLI's
+// messaging.
+func isForTheCLI(variable string) bool {
+	return variable == agentdoor.SocketVariable || variable == ticketVariable || strings.HasPrefix(variable, "CLAUDE_CODE_MESSAGING_")
+}
+
+// process is what a program or a script gets from what started it.
+type process struct {
+	environ []string
+	dir     string
+	in      io.Reader
+	out     io.Writer
+	err     io.Writer
+}
+
+// maxScript limits a script on the standard input, in bytes.
+const maxScript = 16 << 20
+
+// maxStack limits the stack of a script, in bytes. It ends functions that call themselves.
+const maxStack = 128 << 20
+
+// interpret runs a script, and returns its exit code and its last directory.
+func (s *session) interpret(script agentdoor.Script, p process) (code int, dir string) {
+	variant := syntax.LangBash
+	if script.POSIX {
+		variant = syntax.LangPOSIX
+	}
+	var text io.Reader = strings.NewReader(script.Text)
+	if script.Input {
+		text = io.LimitReader(p.in, maxScript)
+	}
+	file, err := syntax.NewParser(syntax.Variant(variant)).Parse(text, "")
+	if err != nil {
+		_, _ = fmt.Fprintln(p.err, err)
+		return 2, p.dir
+	}
+	normalize(file)
+	s.traps.watch()
+	debug.SetMaxStack(maxStack)
+	runner, err := s.runner(script, p)
+	if err != nil {
+		_, _ = fmt.Fprintln(p.err, err)
+		return 1, p.dir
+	}
+	removeFIFOs, err := s.prepare(runner, file, p.environ)
+	if err == nil {
+		defer removeFIFOs()
+		err = runner.Run(context.Background(), file)
+	}
+	var status interp.ExitStatus
+	switch {
+	case errors.As(err, &status):
+		return int(status), runner.Dir
+	case err != nil:
+		_, _ = fmt.Fprintln(p.err, err)
+		return 1, runner.Dir
+	}
+	return 0, runner.Dir
+}
+
+// runner returns an interpreter that asks the worker.
+func (s *session) runner(script agentdoor.Script, p process) (*interp.Runner, error) {
+	environ := slices.DeleteFunc(slices.Clone(p.environ), func(variable string) bool { return strings.HasPrefix(variable, "TMPDIR=") })
+	options := append(slices.Clone(script.Options), "--")
+	if len(script.Params) > 1 {
+		options = append(options, script.Params[1:]...)
+	}
+	return interp.New(
+		interp.Env(expand.ListEnviron(environ...)), interp.Dir(p.dir), interp.StdIO(p.in, p.out, p.err), interp.Params(options...),
+		interp.CallHandler(s.call), interp.OpenHandler(s.open),
+		interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return s.start }),
+	)
+}
+
+// prepare sets the variable TMPDIR. The interpreter opens every file of a certain name in the directory that TMPDIR names
+// at its start without asking, because it puts its named pipes there. So that directory is a new one.
+func (s *session) prepare(runner *interp.Runner, file *syntax.File, environ []string) (remove func(), err error) {
+	remove = func() {}
+	temp := agentdoor.ValueOf(environ, "TMPDIR")
+	pipes := "/dev/null/none"
+	if usesFIFOs(file) {
+		if pipes, err = os.MkdirTemp(temp, "pipes-"); err != nil {
+			return remove, err
+		}
+		remove = func() { _ = os.RemoveAll(pipes) }
+	}
+	if err := os.Setenv("TMPDIR", pipes); err != nil { //nolint:forbidigo // the interpreter reads it there
+		return remove, err
+	}
+	if temp == "" {
+		return remove, nil
+	}
+	quoted, err := syntax.Quote(temp, syntax.LangBash)
+	if err != nil {
+		return remove, err
+	}
+	set, err := syntax.NewParser().Parse(strings.NewReader("export TMPDIR="+quoted), "")
+	if err != nil {
+		return remove, err
+	}
+	return remove, runner.Run(context.Background(), set.Stmts[0])
+}
+
+// waitForJobs waits until no program and no background job runs.
+func (s *session) waitForJobs() {
+	s.jobs.wait()
+	s.started.Wait()
+}
+
+// maxGoroutines limits the commands that run at the same time. Each has about two goroutines. The limit ends fork bombs.
+const maxGoroutines = 2000
+
+// call is called before each command, with the words after all expansions.
+func (s *session) call(ctx context.Context, args []string) ([]string, error) {
+	shell := interp.HandlerCtx(ctx)
+	if code := s.traps.exits(); code != 0 {
+		return []string{"exit", fmt.Sprint(code)}, nil
+	}
+	if code := s.jobs.killed(jobOf(shell)); code != 0 {
+		return []string{"exit", fmt.Sprint(code)}, nil
+	}
+	if nobodyReads(shell.Stdout) { // a shell would get SIGPIPE
+		return []string{"exit", fmt.Sprint(128 + int(syscall.SIGPIPE))}, nil
+	}
+	if runtime.NumGoroutine() > maxGoroutines {
+		_, _ = fmt.Fprintln(shell.Stderr, "so many commands at the same time are not run")
+		return []string{"exit", fmt.Sprint(exitDenied)}, nil
+	}
+	if callbacks := s.traps.pending(); len(callbacks) > 0 {
+		return []string{"eval", strings.Join(callbacks, "\n") + "\n" + quote(args)}, nil
+	}
+	return s.replaced(args), nil
+}
+
+func quote(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return strings.Join(quoted, " ")
+}
+
+// start starts a program, and waits for it.
+func (s *session) start(ctx context.Context, args []string) error {
+	shell := interp.HandlerCtx(ctx)
+	if builtin := s.builtin(args[0]); builtin != nil {
+		return exitStatus(builtin(shell, args[1:]))
+	}
+	p := process{environ: exported(shell.Env), dir: shell.Dir, in: shell.Stdin, out: shell.Stdout, err: shell.Stderr}
+	answer, code := s.ask(args, p)
+	switch {
+	case code != 0:
+		return exitStatus(code)
+	case answer.Interpret != nil:
+		code, _ = s.interpret(*answer.Interpret, p)
+		return exitStatus(code)
+	}
+	return exitStatus(s.run(answer, p, jobOf(shell)))
+}
+
+func exitStatus(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return interp.ExitStatus(code) //nolint:gosec // an exit code
+}
+
+// exported returns the environment that the shell gives to programs.
+func exported(environ expand.Environ) []string {
+	variables := map[string]string{}
+	for name, variable := range environ.Each {
+		delete(variables, name)
+		if variable.IsSet() && variable.Exported && variable.Kind == expand.String {
+			variables[name] = variable.String()
+		}
+	}
+	all := make([]string, 0, len(variables))
+	for _, name := range slices.Sorted(maps.Keys(variables)) {
+		all = append(all, name+"="+variables[name])
+	}
+	return all
+}
+
+// ask asks the worker about a program. If the program must not or cannot be started, code is the exit code.
+func (s *session) ask(words []string, p process) (answer agentdoor.Answer, code int) {
+	answer, err := s.door.Ask(agentdoor.Question{Ticket: s.ticket, Start: &agentdoor.Start{
+		Words: words, Dir: p.dir, Environ: s.complete(p.environ),
+	}})
+	switch {
+	case err != nil:
+		_, _ = fmt.Fprintln(p.err, denial, err)
+		return answer, exitDenied
+	case !answer.Allowed:
+		_, _ = fmt.Fprintln(p.err, denial, answer.Reason)
+		return answer, exitDenied
+	case answer.Path == "" && answer.Interpret == nil:
+		_, _ = fmt.Fprintf(p.err, "%s: command not found\n", words[0])
+		return answer, exitMissing
+	}
+	return answer, 0
+}
+
+// complete adds the hidden variables to an environment.
+func (s *session) complete(environ []string) []string {
+	all := slices.Clone(environ)
+	for _, name := range slices.Sorted(maps.Keys(s.hidden)) {
+		all = append(all, name+"="+s.hidden[name])
+	}
+	return all
+}
+
+// program returns what to execute for an answer. A program that starts commands gets this executable in front of each, and
+// the variables with which it asks.
+func (s *session) program(answer agentdoor.Answer, p process) (path string, words, environ []string) {
+	words, environ = answer.Words, s.complete(p.environ)
+	if len(answer.Inner) == 0 {
+		return answer.Path, words, environ
+	}
+	self, err := os.Executable()
+	if err != nil { // the command is then looked for under a name that does not exist
+		self = "/dev/null/none"
+	}
+	for _, at := range slices.Backward(answer.Inner) {
+		words = slices.Insert(words, at, self, runRole)
+	}
+	return answer.Path, words, append(environ, agentdoor.SocketVariable+"="+s.door.Socket, ticketVariable+"="+s.ticket)
+}
+
+// nobodyReads reports whether a pipe is written to that nobody reads any more.
+func nobodyReads(stream io.Writer) (broken bool) {
+	file, is := stream.(*os.File)
+	if !is {
+		return false
+	}
+	connection, err := file.SyscallConn()
+	if err != nil {
+		return false
+	}
+	_ = connection.Control(func(descriptor uintptr) { broken = isBroken(descriptor) })
+	return broken
+}
+
+// traps holds what a script does at signals.
+type traps struct {
+	mutex     sync.Mutex
+	callbacks map[string]string
+	caught    []string
+	exit      int
+	running   map[*os.Process]bool
+	watched   sync.Once
+	signals   chan os.Signal
+}
+
+// handled maps the names of the signals that a script can trap to the signals.
+var handled = map[string]syscall.Signal{
+	"HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "QUIT": syscall.SIGQUIT,
+	"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "PIPE": syscall.SIGPIPE,
+}
+
+// lastWords limits the time that a script has to end after a signal that it does not trap.
+const lastWords = 3 * time.Second
+
+// watch handles the signals that end a shell: with a trap, or by ending the programs and the script.
+func (t *traps) watch() { t.watched.Do(t.start) }
+
+func (t *traps) start() {
+	t.signals = make(chan os.Signal, len(handled))
+	for _, one := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
+		if !signal.Ignored(one) { // as nohup ignores SIGHUP
+			signal.Notify(t.signals, one)
+		}
+	}
+	go func() {
+		for caught := range t.signals {
+			t.handle(caught.(syscall.Signal)) //nolint:forcetypeassert // of this system
+		}
+	}()
+}
+
+func (t *traps) handle(caught syscall.Signal) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	for name, one := range handled {
+		if _, trapped := t.callbacks[name]; one == caught && trapped {
+			t.caught = append(t.caught, name)
+			return
+		}
+	}
+	t.exit = 128 + int(caught)
+	for program := range t.running {
+		_ = program.Signal(caught)
+	}
+	time.AfterFunc(lastWords, func() { syscall.Exit(128 + int(caught)) })
+}
+
+// set sets the callbacks of signals, and returns the names that are none of these signals: EXIT, ERR and mistakes.
+func (t *traps) set(callback string, names []string) (others []string) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	for _, name := range names {
+		short := signalName(name)
+		caught, is := handled[short]
+		switch {
+		case !is:
+			others = append(others, short)
+		case callback == "-":
+			delete(t.callbacks, short)
+		default:
+			if t.callbacks == nil {
+				t.callbacks = map[string]string{}
+			}
+			if t.callbacks[short] = callback; callback == "" {
+				signal.Ignore(caught)
+			} else {
+				signal.Notify(t.signals, caught)
+			}
+		}
+	}
+	return others
+}
+
+// signalName returns a signal's name in capital letters, without SIG. The names of signals can be numbers.
+func signalName(name string) string {
+	if name == "0" {
+		return "EXIT"
+	}
+	for known, one := range handled {
+		if name == fmt.Sprint(int(one)) {
+			return known
+		}
+	}
+	return strings.TrimPrefix(strings.ToUpper(name), "SIG")
+}
+
+// pending returns the callbacks of the signals that were caught since the last call.
+func (t *traps) pending() (callbacks []string) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	for _, name := range t.caught {
+		callbacks = append(callbacks, t.callbacks[name])
+	}
+	t.caught = nil
+	return callbacks
+}
+
+// exits returns the exit code with which the script must end because of a signal; 0 if it need not.
+func (t *traps) exits() int {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return t.exit
+}
+
+// runs notes that a program runs, or does not run any more.
+func (t *traps) runs(program *os.Process, running bool) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	if t.running == nil {
+		t.running = map[*os.Process]bool{}
+	}
+	if running {
+		t.running[program] = true
+	} else {
+		delete(t.running, program)
+	}
+}

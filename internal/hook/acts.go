@@ -1,0 +1,125 @@
+package hook
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/agentdoor"
+	"github.com/claudeops/claudeops/internal/guard"
+)
+
+// RuleCooldown is the rule in entries about acts that the ledger refuses.
+const RuleCooldown = "cooldown"
+
+// start decides on the start of a program, and books its actions.
+func (p *Post) start(ticket string, asked agentdoor.Start) agentdoor.Answer {
+	run := p.runningWith(ticket)
+	if run == nil || len(asked.Words) == 0 {
+		return agentdoor.Answer{Reason: "the guard knows no running call of this program"}
+	}
+	start := p.guard.Start(guard.Act{
+		Tier: p.session.Tier, Place: p.placeIn(asked.Dir), Words: asked.Words, Set: run.changed(asked.Environ),
+	})
+	if len(start.Actions) > 0 && start.Script == nil {
+		start.Decision = p.charge(run, start.Decision)
+	}
+	if !start.Allowed || len(start.Actions) > 0 && start.Script == nil {
+		p.addAct(run, strings.Join(asked.Words, " "), start.Decision)
+	}
+	answer := agentdoor.Answer{
+		Allowed: start.Allowed, Reason: start.Reason, Path: start.Path, Words: start.Words, Inner: start.Inner,
+		EmptyInput: start.EmptyInput,
+	}
+	if script := start.Script; script != nil && start.Allowed {
+		answer.Interpret = &agentdoor.Script{
+			Text: script.Text, Input: script.Input, POSIX: script.POSIX, Options: script.Options, Params: script.Params,
+		}
+		answer.Hidden = run.hidden()
+	}
+	return answer
+}
+
+// open decides on a file that the shell opens.
+func (p *Post) open(ticket string, asked agentdoor.Open) agentdoor.Answer {
+	run := p.runningWith(ticket)
+	if run == nil {
+		return agentdoor.Answer{Reason: "the guard knows no running call of this shell"}
+	}
+	opening := p.guard.Open(p.session.Tier, p.session.Place, asked.Path, asked.Write)
+	if !opening.Allowed {
+		p.addAct(run, map[bool]string{false: "< ", true: "> "}[asked.Write]+asked.Path, opening.Decision)
+	}
+	return agentdoor.Answer{Allowed: opening.Allowed, Reason: opening.Reason, Path: opening.Path}
+}
+
+func (p *Post) runningWith(ticket string) *running {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.running[ticket]
+}
+
+// charge books the actions of a program. If the ledger refuses them, charge denies the program.
+func (p *Post) charge(run *running, decision guard.Decision) guard.Decision {
+	act := p.actOf(run)
+	refusal, err := p.ledger.Charge(p.answering, act, decision.Actions)
+	if err != nil { // the booking may have succeeded despite the error
+		refusal = "the ledger of restarts cannot be asked: " + err.Error()
+		p.refund(act)
+	}
+	if refusal != "" {
+		return guard.Decision{Rule: RuleCooldown, Reason: refusal, Actions: decision.Actions}
+	}
+	return decision
+}
+
+// actOf returns a new id for an act of a call.
+func (p *Post) actOf(run *running) string {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	run.acts++
+	return fmt.Sprintf("%s#%d", run.call, run.acts)
+}
+
+// addAct records the decision on an act of a call.
+func (p *Post) addAct(run *running, text string, decision guard.Decision) {
+	p.add(p.actOf(run), "Bash", commandInput(text), decision)
+}
+
+// refundLimit limits the wait for the ledger to cancel a booking.
+const refundLimit = 5 * time.Second
+
+// refund cancels the booking of a denied act, if there is a booking. If the cancellation fails, the booking stays,
+// because a superfluous booking does less harm than a missing booking.
+func (p *Post) refund(act string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.answering), refundLimit)
+	defer cancel()
+	_ = p.ledger.Return(ctx, act)
+}
+
+// changed returns the variables of a program that its call's shell did not start with.
+func (r *running) changed(environ []string) (changed []string) {
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		if before, had := r.environ[name]; (!had || before != value) && !slices.Contains(shellVariables, name) {
+			changed = append(changed, variable)
+		}
+	}
+	return changed
+}
+
+// shellVariables lists the variables that a shell changes itself, and those of the shell's own questions.
+var shellVariables = []string{"PWD", "OLDPWD", "SHLVL", "_", agentdoor.SocketVariable, "CLAUDEOPS_TICKET"}
+
+// hidden lists the variables whose values scripts do not get.
+func (r *running) hidden() (names []string) {
+	for name := range r.environ {
+		if guard.IsSecret(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
