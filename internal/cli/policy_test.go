@@ -60,7 +60,7 @@ func TestPolicyCheckAsJSON(t *testing.T) {
 func TestPolicyRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	environ := bareEnvironment(t, "TMPDIR="+t.TempDir(), "CLAUDEOPS_WORK_DIR="+dir)
+	environ := bareEnvironment(t, "PATH=/usr/bin:/bin", "TMPDIR="+t.TempDir(), "CLAUDEOPS_WORK_DIR="+dir)
 	for script, want := range map[string]struct {
 		code           program.ExitCode
 		stdout, stderr string
