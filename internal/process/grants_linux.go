@@ -33,11 +33,12 @@ type grants struct {
 
 // forInit converts s to the form that an init reads. Some directories have to be granted entry by entry. forInit lists
 // the entries that these directories have now. If a symbolic link later replaces an entry, the link is not granted.
-func (s *Sandbox) forInit() *treeinit.Sandbox {
+func (s *Sandbox) forInit() (*treeinit.Sandbox, error) {
+	calls, err := filter()
 	granted := s.grantsOf()
 	return &treeinit.Sandbox{
-		Required: s.Required, Grants: granted.list, Remark: granted.remark(), Signals: s.Signals, Setuid: s.Setuid,
-	}
+		Required: s.Required, Grants: granted.list, Filter: string(calls), Remark: granted.remark(), Signals: s.Signals, Setuid: s.Setuid,
+	}, err
 }
 
 // grantsOf returns the grants of s. It omits the devices, which the init adds.

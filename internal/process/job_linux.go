@@ -10,25 +10,28 @@ import (
 )
 
 // jobOf returns spec as a job for an init.
-func jobOf(spec Spec) treeinit.Job {
-	j := treeinit.Job{Path: spec.Path, Args: append([]string{spec.Path}, spec.Args...), Env: spec.Env, Dir: spec.Dir}
+func jobOf(spec Spec) (j treeinit.Job, err error) {
+	j = treeinit.Job{Path: spec.Path, Args: append([]string{spec.Path}, spec.Args...), Env: spec.Env, Dir: spec.Dir}
 	if spec.Sandbox != nil {
-		j.Sandbox = spec.Sandbox.forInit()
+		j.Sandbox, err = spec.Sandbox.forInit()
 	}
 	if user := spec.User; user != nil {
 		j.User = &treeinit.User{UID: user.UID, GID: user.GID, Groups: user.Groups}
 	}
-	return j
+	return j, err
 }
 
 // writeJob writes spec as a job for an init to a new file, and returns the file. The file is in memory and has no name.
 func writeJob(spec Spec) (*os.File, error) {
+	j, err := jobOf(spec)
+	if err != nil {
+		return nil, err
+	}
 	descriptor, err := unix.MemfdCreate("job", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("create a file in memory: %w", err)
 	}
 	file := os.NewFile(uintptr(descriptor), "job")
-	j := jobOf(spec)
 	if _, err = file.Write(j.Encode()); err != nil {
 		_ = file.Close()
 		return nil, fmt.Errorf("write the job: %w", err)

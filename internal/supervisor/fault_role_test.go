@@ -56,12 +56,21 @@ func startRole(t *testing.T, name string, stdout io.Writer, environ ...string) *
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	p := &roleProcess{Cmd: exec.CommandContext(t.Context(), self), said: &said{ready: make(chan struct{})}}
-	p.Env = append([]string{roleVariable + "=" + name}, environ...)
-	p.Stdout, p.Stderr = stdout, p.said
+	command := exec.CommandContext(t.Context(), self)
+	command.Env, command.Stdout = environ, stdout
+	return startRoleOf(t, name, command)
+}
+
+// startRoleOf starts a role as the command says. The command runs the test binary.
+func startRoleOf(t *testing.T, name string, command *exec.Cmd) *roleProcess {
+	t.Helper()
+	p := &roleProcess{Cmd: command, said: &said{ready: make(chan struct{})}}
+	p.Env = append([]string{roleVariable + "=" + name}, p.Env...)
+	p.Stderr = p.said
 	p.WaitDelay = 10 * time.Second
-	p.input, err = p.StdinPipe()
+	input, err := p.StdinPipe()
 	require.NoError(t, err)
+	p.input = input
 	require.NoError(t, p.Start())
 	t.Cleanup(func() {
 		_ = p.Process.Kill() // it may have ended already

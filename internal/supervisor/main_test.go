@@ -3,18 +3,23 @@ package supervisor_test
 import (
 	"flag"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"testing"
 )
 
-// TestMain lets the test binary also run as the service that breaks, and as the roles of the fault tests.
+// TestMain lets the test binary also run as the service that breaks, as the roles of the fault tests, and as the
+// agent from hell.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(serviceVariable); dir != "" {
 		runService(dir)
 	}
 	if name := os.Getenv(roleVariable); name != "" {
 		playRole(name)
+	}
+	if filepath.Base(os.Args[0]) == hellProgram {
+		playAgentFromHell()
 	}
 	// Run more tests in parallel than there are CPUs, because most of them wait for timers or for a database. A value
 	// on the command line takes precedence.

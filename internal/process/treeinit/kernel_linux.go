@@ -21,6 +21,8 @@ const (
 	resolveNoSymlinks = 0x4
 	closeRangeCloexec = 0x4
 
+	seccompModeFilter = 2
+
 	prSetChildSubreaper  = 36
 	prSetNoNewPrivs      = 38
 	prCapAmbient         = 47

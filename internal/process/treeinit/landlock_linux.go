@@ -184,7 +184,7 @@ func (s *Sandbox) confine(target int) Sandboxed {
 			return Sandboxed{Remark: failed("set no_new_privs", err).Error()}
 		}
 	}
-	if err := errors.Join(dropDangerous(), rules.enforce()); err != nil {
+	if err := errors.Join(dropDangerous(), rules.enforce(), installFilter(s.Filter)); err != nil {
 		return Sandboxed{Remark: err.Error()}
 	}
 	_ = syscall.Close(rules.descriptor)

@@ -1,11 +1,14 @@
 package treeinit
 
-// Sandbox describes the Landlock domain that a launcher enters, and the rights that the launcher gives up first.
+// Sandbox describes the Landlock domain that a launcher enters, the filter of system calls that it installs, and the
+// rights that it gives up first.
 type Sandbox struct {
 	// Required makes the launcher refuse the program if the sandbox is not available.
 	Required bool
 	// Grants lists the files that the program may use, besides the usual devices.
 	Grants []Grant
+	// Filter holds the filter of system calls, in the kernel's form.
+	Filter string
 	// Remark names the paths that could not be granted. It is empty if there are none.
 	Remark string
 	// Signals allows the program to send signals to processes outside of its tree.
@@ -37,6 +40,7 @@ func (s *Sandbox) encode(e *encoder) {
 		e.text(grant.Path)
 		e.flag(grant.Write)
 	}
+	e.text(s.Filter)
 	e.text(s.Remark)
 	e.flag(s.Signals)
 	e.flag(s.Setuid)
@@ -48,6 +52,6 @@ func decodeSandbox(d *decoder) *Sandbox {
 	for range d.length() {
 		s.Grants = append(s.Grants, Grant{Path: d.text(), Write: d.flag()})
 	}
-	s.Remark, s.Signals, s.Setuid = d.text(), d.flag(), d.flag()
+	s.Filter, s.Remark, s.Signals, s.Setuid = d.text(), d.text(), d.flag(), d.flag()
 	return s
 }

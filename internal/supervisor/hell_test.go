@@ -1,0 +1,69 @@
+//go:build linux
+
+package supervisor_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// The agent from hell is a program that has passed the guard. It has the rights of an agent of Tier 1 or 2 and does
+// harm with them: each attack of the table below is tried in every mode of an installation. An attack that succeeds is
+// a failing test.
+//
+// To add an attack, write a function that acts as the agent, and add a row to a list of attacks. hell_stage_linux_test.go
+// runs the table. It starts a worker as a process of its own, and the attacks in place of the CLI.
+
+// attack is one thing that no agent of Tiers 1 and 2 may do.
+type attack struct {
+	// name says what the attacker gets.
+	name string
+	// act is run by the agent's program, once for each attack in a process of its own. It returns nil if the attack
+	// succeeded. With an error it says what kept it from succeeding.
+	act func(victim) error
+	// harm looks at the damage from outside, after the session has ended. It returns an error that describes the
+	// damage. If harm is nil, it is the word of act that counts.
+	harm func(victim) error
+	// open lists the modes in which the attack is known to succeed, each with the reason. The page docs/security.md
+	// names these gaps.
+	open map[hellMode]string
+}
+
+// attacks returns the whole table.
+func attacks() []attack { return slices.Concat(kernelAttacks()) }
+
+// hellMode is a way to install a worker.
+type hellMode string
+
+const (
+	// ordinaryUser is a worker without special rights; its agents have the same user.
+	ordinaryUser hellMode = "U"
+	// rootAlone is a worker of root whose agents are root, too.
+	rootAlone hellMode = "R"
+	// agentsUser is a worker of root with CLAUDEOPS_AGENT_USER.
+	agentsUser hellMode = "A"
+)
+
+// victim describes the installation to the attacker. It holds what an attacker could find out.
+type victim struct {
+	// Worker is the process number of the worker.
+	Worker int `json:"worker"`
+	// Home is the home directory of the worker's user, and State is the worker's state directory.
+	Home, State string
+	// Terminal is the path of a terminal of the worker's user.
+	Terminal string
+}
+
+// TestAgentFromHell runs the attacks as an agent of each tier, in each mode that this process's user can install.
+func TestAgentFromHell(t *testing.T) {
+	t.Parallel()
+	for _, mode := range hellModes() {
+		for _, tier := range []int{1, 2} {
+			t.Run(fmt.Sprint(mode, tier), func(t *testing.T) {
+				t.Parallel()
+				requireHarmless(t, mode, tier)
+			})
+		}
+	}
+}
