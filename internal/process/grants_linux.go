@@ -37,7 +37,8 @@ func (s *Sandbox) forInit() (*treeinit.Sandbox, error) {
 	calls, err := filter()
 	granted := s.grantsOf()
 	return &treeinit.Sandbox{
-		Required: s.Required, Grants: granted.list, Filter: string(calls), Remark: granted.remark(), Signals: s.Signals, Setuid: s.Setuid,
+		Required: s.Required, Grants: granted.list, Capabilities: s.keptCapabilities(), Filter: string(calls),
+		Remark: granted.remark(), Signals: s.Signals, Setuid: s.Setuid,
 	}, err
 }
 

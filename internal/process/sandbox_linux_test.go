@@ -98,6 +98,8 @@ func attempts(s site) map[string]string {
 		"a grandchild in another session":  `setsid -w sh -c 'cat ` + s.secret + `'`,
 		"an orphan": `(setsid sh -c 'cat ` + s.secret + ` > ` + s.workspace + `/orphan; echo done > ` +
 			s.workspace + `/over' &) ; while ! [ -e ` + s.workspace + `/over ]; do sleep 0.01; done; grep -q . ` + s.workspace + `/orphan`,
+		"a new terminal":       `script -qec true /dev/null`,
+		"somebody's terminal":  `for t in /dev/pts/*; do : > $t && exit; done; false`,
 		"a program of its own": `cp /bin/cat ` + s.workspace + `/mine && ` + s.workspace + `/mine ` + s.secret,
 	}
 }
@@ -141,7 +143,6 @@ func TestSandboxLets(t *testing.T) {
 		"move between directories":    `cd ` + s.workspace + ` && mkdir -p a$$ b$$ && echo x > a$$/f && ln a$$/f b$$/l && mv a$$/f b$$/f && rm -r a$$ b$$`,
 		"run a program of its own":    `printf '#!/bin/sh\nexit 0\n' > ` + s.workspace + `/p$$ && chmod +x ` + s.workspace + `/p$$ && ` + s.workspace + `/p$$`,
 		"devices":                     `echo x > /dev/null && head -c 4 /dev/urandom > /dev/null && : < /dev/zero`,
-		"a new terminal":              `script -qec true /dev/null`,
 		"look at the host":            `cat /proc/meminfo /proc/1/stat /proc/1/cmdline /proc/loadavg > /dev/null && df > /dev/null && ls /sys/block > /dev/null`,
 		"read logs":                   `ls /var/log > /dev/null && cat /etc/passwd /etc/hostname > /dev/null`,
 		"list what it cannot read":    `ls / ` + s.state + ` > /dev/null`,
@@ -245,8 +246,10 @@ func TestSandboxDropsWhatLeadsAround(t *testing.T) {
 		var noNewPrivileges int
 		_, err := fmt.Sscanf(printed, "CapEff: %x\nNoNewPrivs: %d\n", &capabilities, &noNewPrivileges)
 		require.NoError(t, err, printed)
-		const sysModule, sysRawio, sysPtrace, sysAdmin = 16, 17, 19, 21
-		require.Zero(t, capabilities&(1<<sysModule|1<<sysRawio|1<<sysPtrace|1<<sysAdmin))
+		const dacOverride, setuid, netRaw, sysModule, sysRawio, sysPtrace, sysAdmin = 1, 7, 13, 16, 17, 19, 21
+		require.Zero(t, capabilities&(1<<netRaw|1<<sysModule|1<<sysRawio|1<<sysPtrace|1<<sysAdmin))
+		require.Equal(t, keepsSetuid, capabilities&(1<<setuid) != 0)
+		require.Equal(t, keepsSetuid, capabilities != 1<<dacOverride)
 		require.Equal(t, keepsSetuid, noNewPrivileges == 0)
 	}
 }

@@ -1,6 +1,7 @@
 package treeinit
 
 import (
+	"errors"
 	"strconv"
 	"syscall"
 )
@@ -19,38 +20,51 @@ func effectiveCapabilities() (capabilities, error) {
 	return capabilities(data[0].effective) | capabilities(data[1].effective)<<32, nil
 }
 
-// dangerous returns the capabilities that would bypass a sandbox. They give access to the memory of the kernel and of
-// other processes, to raw disks, and to other mounts of the file system.
-func dangerous() []uint {
-	return []uint{
-		capSysAdmin, capSysModule, capSysRawio, capSysPtrace, capSysBoot,
-		capMknod, capBPF, capPerfmon, capCheckpointRestore, capMacAdmin, capMacOverride,
-	}
-}
-
-// dropDangerous makes sure that no program has dangerous capabilities if the calling thread executes or starts it.
-// Without CAP_SETPCAP the thread may not remove capabilities. In that case dropDangerous does nothing, and assumes that
-// the thread has no dangerous capabilities.
-func dropDangerous() error {
-	held, err := effectiveCapabilities()
-	if err != nil || !held.has(capSetpcap) {
+// dropCapabilities makes sure that no program has other capabilities than those in kept if the calling thread executes
+// or starts it. The thread itself keeps its capabilities until then. The argument target is the number of the user who
+// will run the program. Without CAP_SETPCAP the thread cannot keep the superuser from regaining what it has, so
+// dropCapabilities fails.
+func dropCapabilities(kept capabilities, target int) error {
+	if err := errors.Join(dropAmbient(), dropInheritable()); err != nil {
 		return err
 	}
-	for _, number := range dangerous() {
-		if !capabilityBounded(number) { // unknown to this kernel, or dropped already
+	held, err := effectiveCapabilities()
+	if err != nil {
+		return err
+	}
+	for number := range uint(64) {
+		if kept.has(number) || !capabilityBounded(number) { // also false if it is unknown to this kernel
 			continue
 		}
-		if err := prctl(syscall.PR_CAPBSET_DROP, uintptr(number)); err != nil {
-			return failed("drop capability "+strconv.Itoa(int(number)), err)
+		switch {
+		case held.has(capSetpcap):
+			if err := prctl(syscall.PR_CAPBSET_DROP, uintptr(number)); err != nil {
+				return failed("drop capability "+strconv.Itoa(int(number)), err)
+			}
+		case target == superuser && held.has(number):
+			return errors.New("dropping the capabilities of root takes CAP_SETPCAP")
 		}
 	}
 	return nil
 }
 
-// dropAmbient clears the ambient capabilities, so that a program of another user does not inherit them.
+// dropAmbient clears the ambient capabilities, so that a program of a user other than root does not inherit them.
 func dropAmbient() error {
 	if err := prctl(prCapAmbient, prCapAmbientClearAll); err != nil {
 		return failed("drop the ambient capabilities", err)
+	}
+	return nil
+}
+
+// dropInheritable clears the inheritable capabilities, which a program of root would get even if they are not bounded.
+func dropInheritable() error {
+	data, err := capget()
+	if err == nil {
+		data[0].inheritable, data[1].inheritable = 0, 0
+		err = capset(data)
+	}
+	if err != nil {
+		return failed("drop the inheritable capabilities", err)
 	}
 	return nil
 }

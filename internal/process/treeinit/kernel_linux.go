@@ -30,18 +30,8 @@ const (
 
 	linuxCapabilityVersion3 = 0x20080522
 
-	capSetpcap           = 8
-	capSysModule         = 16
-	capSysRawio          = 17
-	capSysPtrace         = 19
-	capSysAdmin          = 21
-	capSysBoot           = 22
-	capMknod             = 27
-	capMacOverride       = 32
-	capMacAdmin          = 33
-	capPerfmon           = 38
-	capBPF               = 39
-	capCheckpointRestore = 40
+	capSetpcap  = 8
+	capSysAdmin = 21
 
 	landlockCreateRulesetVersion = 1
 	landlockRulePathBeneath      = 1
@@ -109,6 +99,14 @@ func capget() (data [2]capabilityData, err error) {
 	_, _, errno := syscall.RawSyscall(syscall.SYS_CAPGET,
 		uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data[0])), 0) //nolint:gosec // how the kernel takes a struct
 	return data, failure(errno)
+}
+
+// capset sets the capabilities of the calling thread.
+func capset(data [2]capabilityData) error {
+	header := capabilityHeader{version: linuxCapabilityVersion3}
+	_, _, errno := syscall.RawSyscall(syscall.SYS_CAPSET,
+		uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data[0])), 0) //nolint:gosec // how the kernel takes a struct
+	return failure(errno)
 }
 
 // closeOnExecFrom sets the close-on-exec flag of all descriptors whose number is at least first.

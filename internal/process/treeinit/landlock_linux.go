@@ -19,14 +19,16 @@ const (
 	// create a device for any disk.
 	writeRights = writeFileRights | readRights | accessRemoveDir | accessRemoveFile | accessMakeDir | accessMakeReg |
 		accessMakeSock | accessMakeFifo | accessMakeSym | accessRefer
-	// deviceRights holds the rights on devices. It includes the ioctl right, because terminals need it.
+	// deviceRights holds the rights on devices. It includes the ioctl right, which /dev/urandom and /dev/tty need.
 	deviceRights = accessReadFile | accessWriteFile | accessTruncate | accessIoctlDev
 )
 
-// devices lists the devices that every tree may use. /dev/fd, /dev/stdin and similar paths are links to /proc.
+// devices lists the devices that every tree may use. /dev/fd, /dev/stdin and similar paths are links to /proc. Terminals
+// are missing: the file system of /dev/pts shows those of everybody, and an agent could ask for a password on one of them.
+// /dev/tty is a tree's own terminal, if it ever has one.
 func devices() []string {
 	return []string{
-		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts",
+		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty",
 	}
 }
 
@@ -184,7 +186,7 @@ func (s *Sandbox) confine(target int) Sandboxed {
 			return Sandboxed{Remark: failed("set no_new_privs", err).Error()}
 		}
 	}
-	if err := errors.Join(dropDangerous(), rules.enforce(), installFilter(s.Filter)); err != nil {
+	if err := errors.Join(dropCapabilities(capabilities(s.Capabilities), target), rules.enforce(), installFilter(s.Filter)); err != nil {
 		return Sandboxed{Remark: err.Error()}
 	}
 	_ = syscall.Close(rules.descriptor)

@@ -1,5 +1,7 @@
 package treeinit
 
+import "strconv"
+
 // Sandbox describes the Landlock domain that a launcher enters, the filter of system calls that it installs, and the
 // rights that it gives up first.
 type Sandbox struct {
@@ -7,6 +9,8 @@ type Sandbox struct {
 	Required bool
 	// Grants lists the files that the program may use, besides the usual devices.
 	Grants []Grant
+	// Capabilities holds the capabilities that the program keeps, one bit each.
+	Capabilities uint64
 	// Filter holds the filter of system calls, in the kernel's form.
 	Filter string
 	// Remark names the paths that could not be granted. It is empty if there are none.
@@ -40,6 +44,7 @@ func (s *Sandbox) encode(e *encoder) {
 		e.text(grant.Path)
 		e.flag(grant.Write)
 	}
+	e.text(strconv.FormatUint(s.Capabilities, 10))
 	e.text(s.Filter)
 	e.text(s.Remark)
 	e.flag(s.Signals)
@@ -52,6 +57,6 @@ func decodeSandbox(d *decoder) *Sandbox {
 	for range d.length() {
 		s.Grants = append(s.Grants, Grant{Path: d.text(), Write: d.flag()})
 	}
-	s.Filter, s.Remark, s.Signals, s.Setuid = d.text(), d.text(), d.flag(), d.flag()
+	s.Capabilities, s.Filter, s.Remark, s.Signals, s.Setuid = d.bits(), d.text(), d.text(), d.flag(), d.flag()
 	return s
 }

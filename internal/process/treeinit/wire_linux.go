@@ -271,6 +271,14 @@ func (d *decoder) number() int {
 	return number
 }
 
+func (d *decoder) bits() uint64 {
+	bits, err := strconv.ParseUint(d.text(), 10, 64)
+	if err != nil {
+		d.fail(errMalformed)
+	}
+	return bits
+}
+
 func (d *decoder) flag() bool {
 	flag, err := strconv.ParseBool(d.text())
 	if err != nil {

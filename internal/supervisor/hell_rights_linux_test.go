@@ -1,0 +1,63 @@
+package supervisor_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// rightsAttacks returns attacks that use the rights of the worker's user: its capabilities and its terminals.
+func rightsAttacks() []attack {
+	return []attack{
+		{name: "listen to the packets of this host", act: func(victim) error { return openSocket(unix.AF_PACKET, unix.SOCK_RAW, 0) }},
+		{name: "make packets", act: func(victim) error { return openSocket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_TCP) }},
+		{name: "keep a capability", act: func(victim) error { return holdCapability("CapEff", "CapPrm", "CapInh", "CapAmb") }},
+		{name: "be another user", act: func(victim) error { return unix.Setresuid(2, 2, 2) }},
+		{name: "be in another group", act: func(victim) error { return unix.Setgroups([]int{2}) }},
+		{name: "write to the operator's terminal", act: func(v victim) error { return openTerminal(v.Terminal, unix.O_WRONLY) }},
+		{name: "read from the operator's terminal", act: func(v victim) error { return openTerminal(v.Terminal, unix.O_RDONLY) }},
+		{name: "write to any terminal", act: func(victim) error {
+			found, err := filepath.Glob("/dev/pts/*")
+			consoles, _ := filepath.Glob("/dev/tty?*")
+			for _, path := range append(found, consoles...) {
+				if openTerminal(path, unix.O_WRONLY) == nil {
+					return nil
+				}
+			}
+			return errors.Join(errors.New("none could be opened"), err)
+		}},
+	}
+}
+
+func openSocket(family, kind, protocol int) error {
+	_, err := unix.Socket(family, kind, protocol)
+	return err
+}
+
+func openTerminal(path string, flags int) error {
+	_, err := unix.Open(path, flags|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
+	return err
+}
+
+// holdCapability looks for another capability in this process's sets than the one to read and write all files, which
+// the agents of root keep.
+func holdCapability(sets ...string) error {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		for _, set := range sets {
+			var bits uint64
+			if _, err := fmt.Sscanf(value, "%x", &bits); name == set && err == nil && bits&^(1<<unix.CAP_DAC_OVERRIDE) != 0 {
+				return nil
+			}
+		}
+	}
+	return errors.New("there is none")
+}
