@@ -85,7 +85,17 @@ func (s sandboxes) of(run activities.AgentRun, own []string) (sandbox *claude.Sa
 	if tier != escalation.TierObserve {
 		sandbox.Writable = append(sandbox.Writable, resolved(run.Directory)...)
 	}
+	if executables := s.policy.Executables(int(tier)); executables != nil {
+		sandbox.Executable = except(executables.All(), sandbox.Writable)
+	}
 	return sandbox, ""
+}
+
+// except returns the files that are in none of the directories. An agent that can write a program must not execute it.
+func except(files, directories []string) []string {
+	return slices.DeleteFunc(slices.Clone(files), func(file string) bool {
+		return slices.ContainsFunc(directories, holds(file))
+	})
 }
 
 // hiddenPaths lists the paths of the worker and of other users: the state directory and the database, the transcript

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/binfmt"
 	"github.com/claudeops/claudeops/internal/process"
 )
 
@@ -39,7 +40,21 @@ func (c *CLI) sandbox(i Invocation, environ []string) *Sandbox {
 	all := *i.Sandbox
 	all.Readable = slices.Concat(all.Readable, c.programs(all.Hidden, environ), namedFiles(environ))
 	all.Writable = slices.Concat(all.Writable, c.ownPlaces())
+	if all.Executable != nil {
+		all.Executable = slices.Concat(all.Executable, c.executables(environ))
+	}
 	return &all
+}
+
+// executables returns the files that the CLI executes in every session: its own file, the files that run it, and this
+// program. The CLI also tries to execute programs that it can do without: bash, git, ps and sh.
+func (c *CLI) executables(environ []string) []string {
+	programs := binfmt.Programs{Search: filepath.SplitList(lookupVariable(environ, "PATH"))}
+	files := slices.Clone(programs.With(c.path))
+	if self, err := os.Executable(); err == nil {
+		files = append(files, programs.With(self)...)
+	}
+	return files
 }
 
 // ownPlaces returns the existing files and directories that the CLI writes. If the CLI uses an existing login, these

@@ -90,6 +90,9 @@ type Use struct {
 	In string `yaml:"in"`
 	// AnyOption permits every option, and is for programs without harmful options.
 	AnyOption bool `yaml:"any_option"`
+	// Starts lists the programs that the program starts itself: names, and patterns of absolute paths. In the sandbox
+	// the program can execute these, and besides them only its own file.
+	Starts []string `yaml:"starts"`
 
 	form *form
 }
@@ -205,7 +208,7 @@ func (u Uses) compile(above *Use) error {
 			use.inherit(above)
 		}
 		form, err := parseForm(use)
-		if err != nil {
+		if err = errors.Join(err, use.checkStarts()); err != nil {
 			return &mistake{[]any{i}, err}
 		}
 		use.form = form

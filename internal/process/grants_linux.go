@@ -37,8 +37,10 @@ func (s *Sandbox) forInit() (*treeinit.Sandbox, error) {
 	calls, err := filter()
 	granted := s.grantsOf()
 	return &treeinit.Sandbox{
-		Required: s.Required, Grants: granted.list, Capabilities: s.keptCapabilities(), Filter: string(calls),
-		Remark: granted.remark(), Signals: s.Signals, Setuid: s.Setuid,
+		Required: s.Required, Grants: granted.list, Executable: s.Executable,
+		Capabilities: s.keptCapabilities(), Filter: string(calls),
+		Remark:  joinRemarks(s.executionRemark(), granted.remark()),
+		Signals: s.Signals, Setuid: s.Setuid,
 	}, err
 }
 
@@ -93,6 +95,11 @@ func (g *grants) remark() string {
 		return ""
 	}
 	return fmt.Sprintf("not readable, because they have too many entries: %s", strings.Join(g.skipped, ", "))
+}
+
+// joinRemarks joins the remarks that are not empty.
+func joinRemarks(remarks ...string) string {
+	return strings.Join(slices.DeleteFunc(remarks, func(remark string) bool { return remark == "" }), "; ")
 }
 
 // below reports whether path is dir or lies below it. Both paths must be absolute and clean.

@@ -10,9 +10,9 @@ import (
 // network. The tree can still connect to a socket with a path, such as Docker's, if the socket's mode allows the
 // connection.
 //
-// The tree may read and execute all files that are not hidden, and may list every directory. It may write only to the
-// Writable paths and to devices such as /dev/null. The tree cannot inspect processes outside of the tree, mount
-// anything, or regain capabilities that were dropped.
+// The tree may read all files that are not hidden, and may list every directory. Executable limits which of them it may
+// execute. It may write only to the Writable paths and to devices such as /dev/null. The tree cannot inspect processes
+// outside of the tree, mount anything, or regain capabilities that were dropped.
 //
 // Landlock can grant access, but cannot deny it below a grant. So if a path below a directory is hidden, the other
 // entries of that directory are granted one by one when the tree starts. This has three consequences:
@@ -28,12 +28,16 @@ type Sandbox struct {
 	// Hidden holds absolute paths of files and directories that the tree must not read. If the same files are also
 	// mounted at other paths, they are hidden at those paths, too.
 	Hidden []string
-	// Readable and Writable hold absolute paths without symbolic links. The tree may read and execute the files at all
+	// Readable and Writable hold absolute paths without symbolic links. The tree may read the files at all
 	// of these paths, and may write at the Writable paths. Both lists override Hidden: a listed path is granted even if
 	// the path, or a directory above it, is hidden. If a hidden path lies below a listed directory, the entries of the
 	// directory are granted one by one. The tree can then create nothing directly in this directory. A path that does
 	// not exist grants nothing.
 	Readable, Writable []string
+	// Executable holds absolute paths without symbolic links of the only files that the tree may execute. A directory
+	// stands for all files below it. The list must contain the program of the tree, and the interpreters and loaders of
+	// all listed files. If Executable is nil, the tree may execute every file that it may read.
+	Executable []string
 	// Signals allows the tree to send signals to processes outside of the tree, such as the tree's init.
 	Signals bool
 	// Setuid allows programs such as sudo to change the user.

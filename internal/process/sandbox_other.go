@@ -24,3 +24,6 @@ func MayRun(user *User, path string) error {
 		return err
 	})
 }
+
+// LimitExecution calls start. On this system nothing limits which files the started programs execute.
+func LimitExecution(_ []string, start func() error) error { return start() }

@@ -40,12 +40,14 @@ func missingCalls() []string {
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// deniedArguments lists calls that a program may use for itself only. All of them take a process number, and 0 is the
-// calling process. A filter cannot tell the program's own number from the number of the worker.
+// deniedArguments lists calls that a program may use in part only. Most take a process number, and 0 is the calling
+// process. A filter cannot tell the program's own number from the number of the worker.
 func deniedArguments() []seccomp.NameWithConditions {
 	denied := []seccomp.NameWithConditions{
 		when("clone", 0, seccomp.BitsSet, namespaces),
 		when("unshare", 0, seccomp.BitsSet, namespaces|unix.CLONE_NEWTIME),
+		// A file in memory has no path, so Landlock lets it be executed.
+		when("memfd_create", 1, seccomp.BitsNotSet, unix.MFD_NOEXEC_SEAL),
 	}
 	for _, name := range []string{"prlimit64", "sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr"} {
 		denied = append(denied, when(name, 0, seccomp.NotEqual, 0))

@@ -93,7 +93,7 @@ func (s *Sandbox) newRuleset(abi int) (ruleset, error) {
 		return ruleset{}, failed("create a Landlock ruleset", err)
 	}
 	rules := ruleset{descriptor: descriptor, handled: attributes.handledFS}
-	if err := rules.fill(s.Grants); err != nil {
+	if err := rules.fill(s); err != nil {
 		_ = syscall.Close(descriptor)
 		return ruleset{}, err
 	}
@@ -111,19 +111,23 @@ func (s *Sandbox) remark(abi int) string {
 
 // fill adds the rules. One rule permits listing every directory, because df, du and ls need the names. The names of
 // files are not secret. Besides, no rule could prevent a program from testing whether a name exists.
-func (r ruleset) fill(granted []Grant) error {
+func (r ruleset) fill(s *Sandbox) error {
 	err := r.allow("/", accessReadDir)
 	for _, path := range devices() {
 		err = errors.Join(err, r.allow(path, deviceRights))
 	}
-	for _, g := range granted {
+	withheld := uint64(0)
+	if s.Executable != nil {
+		withheld = accessExecute
+	}
+	for _, g := range s.Grants {
 		rights := readRights
 		if g.Write {
 			rights = writeRights
 		}
-		err = errors.Join(err, r.allow(g.Path, rights))
+		err = errors.Join(err, r.allow(g.Path, rights&^withheld))
 	}
-	return err
+	return errors.Join(err, r.allowExecution(s.Executable))
 }
 
 // allow adds a rule for path. It adds no rule if path cannot be opened, for example because path does not exist. It

@@ -9,6 +9,9 @@ type Sandbox struct {
 	Required bool
 	// Grants lists the files that the program may use, besides the usual devices.
 	Grants []Grant
+	// Executable lists the only files that the program may execute. A directory stands for all files below it. If
+	// Executable is nil, the program may execute all files in Grants.
+	Executable []string
 	// Capabilities holds the capabilities that the program keeps, one bit each.
 	Capabilities uint64
 	// Filter holds the filter of system calls, in the kernel's form.
@@ -44,6 +47,8 @@ func (s *Sandbox) encode(e *encoder) {
 		e.text(grant.Path)
 		e.flag(grant.Write)
 	}
+	e.flag(s.Executable != nil)
+	e.texts(s.Executable)
 	e.text(strconv.FormatUint(s.Capabilities, 10))
 	e.text(s.Filter)
 	e.text(s.Remark)
@@ -56,6 +61,9 @@ func decodeSandbox(d *decoder) *Sandbox {
 	s := &Sandbox{Required: d.flag()}
 	for range d.length() {
 		s.Grants = append(s.Grants, Grant{Path: d.text(), Write: d.flag()})
+	}
+	if limited, paths := d.flag(), d.texts(); limited {
+		s.Executable = append([]string{}, paths...)
 	}
 	s.Capabilities, s.Filter, s.Remark, s.Signals, s.Setuid = d.bits(), d.text(), d.text(), d.flag(), d.flag()
 	return s

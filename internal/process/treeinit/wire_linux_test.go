@@ -20,10 +20,11 @@ func TestJobRoundTrip(t *testing.T) {
 		"all": {
 			Path: "/bin/true", Args: []string{""},
 			Sandbox: &Sandbox{
-				Required: true, Grants: []Grant{{Path: "/a"}, {Path: "/b", Write: true}}, Remark: "3:abc", Signals: true, Setuid: true,
+				Required: true, Grants: []Grant{{Path: "/a"}, {Path: "/b", Write: true}}, Executable: []string{"/a/x"}, Remark: "3:abc", Signals: true, Setuid: true,
 			},
 			User: &User{UID: 1000, GID: 1001, Groups: []int{4, 27}},
 		},
+		"nothing is executable":  {Sandbox: &Sandbox{Executable: []string{}}},
 		"empty sandbox and user": {Sandbox: &Sandbox{}, User: &User{}},
 	} {
 		got, err := decodeJob(string(j.Encode()))
