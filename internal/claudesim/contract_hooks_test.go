@@ -43,13 +43,17 @@ exec /bin/bash -c "$1"
 
 // hookCases cover hooks that allow or deny tool calls, and a program in place of the shell.
 func hookCases() []contractCase {
-	return []contractCase{hooksDecide(), hooksAbstain(), hooksFail()}
+	return []contractCase{hooksDecide(), hooksAbstain(), hooksFail(), hooksWithoutShell(), hooksWithoutProgram()}
 }
 
-// hooked adds a hook to a launch, and a program in place of the shell.
-func hooked(l launch, hook string) launch {
+// hooked adds a hook to a launch, and a program in place of the shell. Without args the hook is a script for a shell.
+func hooked(l launch, hook string, args ...string) launch {
+	command := map[string]any{"type": "command", "command": hook, "timeout": 60}
+	if args != nil {
+		command["args"] = args
+	}
 	settings, err := json.Marshal(map[string]any{"hooks": map[string]any{"PreToolUse": []any{
-		map[string]any{"matcher": "*", "hooks": []any{map[string]any{"type": "command", "command": hook, "timeout": 60}}},
+		map[string]any{"matcher": "*", "hooks": []any{command}},
 	}}})
 	if err != nil {
 		panic(err)
@@ -167,6 +171,38 @@ func hooksFail() contractCase {
 			require.Equal(t, "error=true Exit code 127\n/bin/bash: line 1: ./no such program: No such file or directory", o[0].Tools[0])
 			require.Equal(t, "error=false 1\ttext\n2\t", o[0].Tools[2], "read without an answer of the hook")
 			require.Len(t, last(t, o).Denials, 2)
+		},
+	}
+}
+
+// hooksWithoutShell covers a hook with arguments. The CLI starts it without a shell, and without the program in place of
+// the shell.
+func hooksWithoutShell() contractCase {
+	return contractCase{
+		name: "hooks without a shell", launches: []launch{hooked(try("--session-id", idA), "hook-program", "one || exit 2")},
+		scenario: claudesim.Play(claudesim.Always(
+			claudesim.Bash("echo hello"), claudesim.Bash("echo hook-denies"), claudesim.Bash("echo hook-exits-2"),
+			claudesim.Bash("touch hook-exits-1"), claudesim.Bash("touch hook-dies"), claudesim.Say("done"),
+		)),
+		want: func(t *testing.T, _ claudesim.Version, o []observation) {
+			require.Len(t, last(t, o).Denials, 4)
+			require.Len(t, o[0].Questions, 5)
+			require.Len(t, o[0].Scripts, 1, "the hook is no script")
+		},
+	}
+}
+
+// hooksWithoutProgram covers a hook with arguments whose program is missing. The rules decide then.
+func hooksWithoutProgram() contractCase {
+	return contractCase{
+		name: "hooks without a program", launches: []launch{hooked(try("--session-id", idA), "/no/such/program", "one")},
+		scenario: claudesim.Play(claudesim.Always(
+			claudesim.Bash("echo hello"), claudesim.Bash("touch file"), claudesim.Say("done"),
+		)),
+		want: func(t *testing.T, _ claudesim.Version, o []observation) {
+			require.Empty(t, o[0].Questions)
+			require.Equal(t, "error=false hello", o[0].Tools[0])
+			require.Len(t, last(t, o).Denials, 1)
 		},
 	}
 }

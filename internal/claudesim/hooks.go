@@ -18,6 +18,8 @@ import (
 type hook struct {
 	matcher string
 	command string
+	// args are the arguments of the command; nil if the command is a script for a shell.
+	args    []string
 	timeout time.Duration
 }
 
@@ -36,9 +38,10 @@ func readHooks(settings string) []hook {
 			PreToolUse []struct {
 				Matcher string `json:"matcher"`
 				Hooks   []struct {
-					Type    string  `json:"type"`
-					Command string  `json:"command"`
-					Timeout float64 `json:"timeout"` // seconds
+					Type    string   `json:"type"`
+					Command string   `json:"command"`
+					Args    []string `json:"args"`
+					Timeout float64  `json:"timeout"` // seconds
 				} `json:"hooks"`
 			} `json:"PreToolUse"`
 		} `json:"hooks"`
@@ -54,7 +57,7 @@ func readHooks(settings string) []hook {
 				timeout = time.Duration(h.Timeout * float64(time.Second))
 			}
 			if h.Type == "command" {
-				hooks = append(hooks, hook{matcher: group.Matcher, command: h.Command, timeout: timeout})
+				hooks = append(hooks, hook{matcher: group.Matcher, command: h.Command, args: h.Args, timeout: timeout})
 			}
 		}
 	}
@@ -115,7 +118,10 @@ func (s *session) askHook(ctx context.Context, h hook, call Block) hookAnswer {
 		return hookAnswer{verdict: undecided}
 	}
 	var stdout, stderr bytes.Buffer
-	command := s.child("/bin/sh", s.prefixed(h.command))
+	command := s.child("/bin/sh", "-c", s.prefixed(h.command))
+	if h.args != nil {
+		command = s.child(s.lookPath(h.command), h.args...)
+	}
 	command.Env = append(command.Env, "CLAUDE_PROJECT_DIR="+s.dir)
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(append(question, '\n')), &stdout, &stderr
 	limit := h.timeout
@@ -125,6 +131,7 @@ func (s *session) askHook(ctx context.Context, h hook, call Block) hookAnswer {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if err := runUntil(limited, command); err != nil && command.ProcessState == nil {
+		s.warnOfHook(exitMissing)
 		return hookAnswer{verdict: undecided}
 	}
 	exit := command.ProcessState.ExitCode()
@@ -153,6 +160,9 @@ func (s *session) hookInput(call Block) (input json.RawMessage, rewritten bool) 
 // denialPrefix returns the beginning of the message that tells the model about a denial by a hook.
 func denialPrefix(call Block) string { return fmt.Sprintf("PreToolUse:%s hook error: ", call.Name) }
 
+// exitMissing is the exit code of a shell whose command does not exist.
+const exitMissing = 127
+
 // warnOfHook prints a warning, once per session, if a hook could not be run or was killed. Only some releases print
 // this warning. A hook that runs and fails causes no warning.
 func (s *session) warnOfHook(exit int) {
@@ -180,7 +190,7 @@ func runUntil(ctx context.Context, command *exec.Cmd) error {
 // readAnswer converts a hook's exit code and output to its answer.
 func (s *session) readAnswer(h hook, call Block, exit int, stdout []byte, stderr string) hookAnswer {
 	if exit == 2 {
-		return hookAnswer{refused, fmt.Sprintf("%s[%s]: %s", denialPrefix(call), h.command, stderr)}
+		return hookAnswer{refused, fmt.Sprintf("%s[%s]: %s", denialPrefix(call), strings.Join(append([]string{h.command}, h.args...), " "), stderr)}
 	}
 	var output struct {
 		Specific struct {

@@ -32,7 +32,7 @@ func (s *session) shell(line string) *shellCommand {
 		c.cwdFile = filepath.Join(temp, "claude-"+strings.ToLower(rand.Text()[:8])+"-cwd")
 		line = s.prefixed(s.script(line, c.cwdFile))
 	}
-	c.Cmd = s.child(s.bashPath(), line)
+	c.Cmd = s.child(s.bashPath(), "-c", line)
 	c.Stdout, c.Stderr = &c.output, &c.output
 	return c
 }
@@ -48,10 +48,20 @@ func (s *session) bashPath() string {
 	return "/bin/sh"
 }
 
-// child prepares a shell with the environment of the CLI's child processes. The shell gets a process session of its
+// lookPath returns the path of a program that is on the PATH of the CLI. If there is none, it returns the name.
+func (s *session) lookPath(name string) string {
+	for _, dir := range filepath.SplitList(s.env["PATH"]) {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil && !strings.ContainsRune(name, '/') {
+			return path
+		}
+	}
+	return name
+}
+
+// child prepares a program with the environment of the CLI's child processes. The program gets a process session of its
 // own, so that it survives the CLI. If the stand-in receives a signal, the caller decides whether to kill that session.
-func (s *session) child(shell, line string) *exec.Cmd {
-	command := exec.CommandContext(context.Background(), shell, "-c", line)
+func (s *session) child(program string, args ...string) *exec.Cmd {
+	command := exec.CommandContext(context.Background(), program, args...)
 	command.Dir = s.shellDir
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	command.Env = []string{"CLAUDECODE=1", "CLAUDE_CODE_SESSION_ID=" + s.id}
