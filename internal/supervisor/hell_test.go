@@ -31,7 +31,7 @@ type attack struct {
 }
 
 // attacks returns the whole table.
-func attacks() []attack { return slices.Concat(kernelAttacks(), rightsAttacks()) }
+func attacks() []attack { return slices.Concat(kernelAttacks(), rightsAttacks(), executionAttacks()) }
 
 // hellMode is a way to install a worker.
 type hellMode string
