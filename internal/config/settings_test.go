@@ -166,7 +166,8 @@ var notes = map[string]string{
 read-only run without a rule. Separate lists with commas or line breaks; a comma inside parentheses belongs to its rule. In a
 dry run every tier has the tools, permissions and rules of tier 1.`,
 	"Permissions": `The policy says what each tier may do: programs with their options and arguments, files, hosts, and what no tier may do. At
-tiers 1 and 2 everything that the policy does not list is denied. ` + "`starter policy explain --tier 1`" + ` describes it in words.`,
+tiers 1 and 2 everything that the policy does not list is denied. If a program in your policy starts others, list these
+under ` + "`starts`" + `: the sandbox lets it execute nothing else. ` + "`starter policy explain --tier 1`" + ` describes it in words.`,
 	"Services": `Names of services in inputs, verdicts and tool calls are compared with the names and aliases in the file. Case and blanks
 make no difference. Records, locks, limits and search attributes then have the name in the file. You can use a service that is not in the
 file; its chain lists the service as unknown. Prompts describe up to 40 services, those of the chain first. If the file has a

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/internal/binfmt"
 	"github.com/claudeops/claudeops/internal/process"
 )
 
@@ -41,12 +42,29 @@ func BenchmarkSandbox(b *testing.B) {
 	}
 	b.Cleanup(func() { require.NoError(b, os.RemoveAll(state)) })
 	sandbox := &process.Sandbox{Hidden: []string{state, "/home", "/root"}, Readable: []string{"/usr/bin"}, Writable: []string{b.TempDir()}}
+	limited := *sandbox
+	limited.Executable = executableFiles(b)
 	for _, mode := range trees(b) {
-		b.Run(string(mode), func(b *testing.B) {
-			for b.Loop() {
-				_, err := process.Run(b.Context(), process.Spec{Path: "/bin/true", Containment: mode, Sandbox: sandbox})
-				require.NoError(b, err)
-			}
-		})
+		for name, sandbox := range map[string]*process.Sandbox{"": sandbox, "/execution-limited": &limited} {
+			b.Run(string(mode)+name, func(b *testing.B) {
+				for b.Loop() {
+					_, err := process.Run(b.Context(), process.Spec{Path: "/bin/true", Containment: mode, Sandbox: sandbox})
+					require.NoError(b, err)
+				}
+			})
+		}
 	}
+}
+
+// executableFiles returns as many files as the built-in policy lets a tier execute.
+func executableFiles(b *testing.B) (files []string) {
+	b.Helper()
+	var programs binfmt.Programs
+	files = programs.With("/bin/true")
+	entries, err := os.ReadDir("/usr/bin")
+	require.NoError(b, err)
+	for _, entry := range entries[:min(len(entries), 150)] {
+		files = append(files, programs.With("/usr/bin/"+entry.Name())...)
+	}
+	return files
 }

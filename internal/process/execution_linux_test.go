@@ -197,3 +197,21 @@ func TestLimitExecution(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{executed, executed, executed, executed, denied, executed}, outcomes)
 }
+
+// BenchmarkLimitExecution measures the start of a program, with and without a limit.
+func BenchmarkLimitExecution(b *testing.B) {
+	requireLandlock(b)
+	var programs binfmt.Programs
+	files := programs.With("/bin/true")
+	run := func() error { return (&exec.Cmd{Path: "/bin/true"}).Run() }
+	b.Run("without", func(b *testing.B) {
+		for b.Loop() {
+			require.NoError(b, run())
+		}
+	})
+	b.Run("with", func(b *testing.B) {
+		for b.Loop() {
+			require.NoError(b, process.LimitExecution(files, run))
+		}
+	})
+}

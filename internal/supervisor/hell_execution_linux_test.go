@@ -31,6 +31,9 @@ func executionAttacks() []attack {
 		{name: "execute another program of the policy", act: asProgram(func() error { return execute("ls", "/") })},
 		{name: "execute the CLI", act: asProgram(func() error { return exec.CommandContext(context.Background(), "/proc/self/exe").Run() })},
 		{name: "read the CLI's environment", act: asProgram(readEnvironmentOfParent)},
+		{name: "read the shell's memory through the thread that starts a program", act: asProgram(func() error {
+			return execute("cat", fmt.Sprintf("/proc/%d/task/%d/environ", os.Getpid(), unix.Gettid()))
+		})},
 		{name: "execute a compiler", act: func(victim) error { return execute("cc", "--version") }},
 		{name: "execute a file that no program needs", act: func(victim) error { return executeAny(isOpen) }},
 		{name: "keep a granted program from running", act: func(victim) error { return executeAny(isShut) }},

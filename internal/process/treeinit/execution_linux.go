@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 // LimitExecution calls start on a thread that may execute only the files at paths. The programs that start starts, and
@@ -12,24 +13,49 @@ import (
 // all. On a kernel without Landlock there is no limit.
 //
 // The paths are absolute and have no symbolic links. The list must contain the started program with its interpreter and
-// loader. The function start must not start goroutines that start programs, and must not set a death signal, which the
-// kernel sends when the thread ends.
-func LimitExecution(paths []string, start func() error) error {
+// loader. One call runs at a time, so start returns as soon as the program runs. It does not start goroutines that start
+// programs, and sets no death signal, which the kernel sends when the thread ends.
+func LimitExecution(paths []string, start func() error) (err error) {
 	if _, err := landlockABI(); err != nil {
 		return start()
 	}
-	done := make(chan error)
-	go func() {
-		// The limit belongs to the thread. This goroutine never unlocks its thread. So the thread ends with the
-		// goroutine, and no other goroutine runs on the thread.
-		runtime.LockOSThread()
-		err := limitThread(paths)
-		if err == nil {
+	limiting <- struct{}{}
+	defer func() { <-limiting }()
+	// Nobody may look into this process while one of its threads has the limits of the started program. Landlock would
+	// let that program use the thread's memory, which is the memory of the process.
+	if err := prctl(syscall.PR_SET_DUMPABLE, 0); err != nil {
+		return failed("hide this process", err)
+	}
+	onThread(func() {
+		if err = limitThread(paths); err == nil {
 			err = start()
 		}
-		done <- err
+	})
+	return errors.Join(err, prctl(syscall.PR_SET_DUMPABLE, 1))
+}
+
+// limiting is held by the only caller of LimitExecution.
+var limiting = make(chan struct{}, 1) //nolint:gochecknoglobals // the attribute that it guards belongs to the process
+
+// onThread calls fn on a thread of its own. It returns when the thread has ended.
+func onThread(fn func()) {
+	ended := make(chan int)
+	go func() {
+		// This goroutine never unlocks its thread, so the thread ends with the goroutine.
+		runtime.LockOSThread()
+		if syscall.Gettid() == syscall.Getpid() { // the process's first thread never ends
+			onThread(fn)
+			runtime.UnlockOSThread()
+			ended <- 0
+			return
+		}
+		fn()
+		ended <- syscall.Gettid()
 	}()
-	return <-done
+	const pause = 20 * time.Microsecond
+	for thread := <-ended; thread != 0 && syscall.Tgkill(syscall.Getpid(), thread, 0) == nil; {
+		time.Sleep(pause)
+	}
 }
 
 // limitThread limits the calling thread to the execution of the files at paths.
