@@ -106,12 +106,22 @@ func (g *guards) open(
 	}
 	post, err := hook.Open(g.sockets, guard.New(g.policy, guard.Host{}), hook.Session{
 		ID: run.SessionID, Tier: int(tier), Place: place, Narrowed: len(run.Policy.AllowedTools) > 0,
+		Executables: g.executables(tier, invocation.Sandbox),
 	}, charges{g.records, g.catalog, run}, audit.record)
 	if err != nil {
 		return nil, err
 	}
-	invocation.Guard = &claude.Guard{Settings: hook.Settings(), Env: post.Environment(g.executable, g.shell)}
+	invocation.Guard = &claude.Guard{Settings: hook.Settings(g.executable), Env: post.Environment(g.executable, g.shell)}
 	return &watch{post, audit, g.logger}, nil
+}
+
+// executables returns what each program of a tier may execute; nil if there is no limit. The limit would keep sudo from
+// changing the user.
+func (g *guards) executables(tier escalation.Tier, sandbox *claude.Sandbox) *guard.Executables {
+	if sandbox == nil || sandbox.Setuid {
+		return nil
+	}
+	return g.policy.Executables(int(tier))
 }
 
 // tierOf returns the tier whose permissions apply to a run. For a dry run this is Tier 1.

@@ -46,7 +46,11 @@ func RunScript(ctx context.Context, options Options, script Script) (code int, e
 		return 0, err
 	}
 	judge := guard.New(options.Policy, guard.Host{})
-	session := hook.Session{ID: "starter policy run", Tier: int(script.Tier), Place: place}
+	run := activities.AgentRun{Tier: script.Tier, Directory: script.Directory}
+	sandbox, _ := newSandboxes(options.Config, options.Policy, options.Environ, guards.sockets).of(run, []string{temporary})
+	session := hook.Session{
+		ID: "starter policy run", Tier: int(script.Tier), Place: place, Executables: guards.executables(script.Tier, sandbox),
+	}
 	post, err := hook.Open(guards.sockets, judge, session, unlimited{}, func(hook.Entry) {})
 	if err != nil {
 		return 0, err
@@ -55,11 +59,6 @@ func RunScript(ctx context.Context, options Options, script Script) (code int, e
 	if denied := post.Try(script.Text); denied != "" {
 		_, err := fmt.Fprintln(script.Stderr, "The supervisor denies this call:", denied)
 		return ExitRefused, err
-	}
-	run := activities.AgentRun{Tier: script.Tier, Directory: script.Directory}
-	sandbox, _ := newSandboxes(options.Config, options.Policy, options.Environ, guards.sockets).of(run, []string{temporary})
-	if sandbox != nil {
-		sandbox.Writable = append(sandbox.Writable, temporary)
 	}
 	for name, value := range post.Environment(guards.executable, guards.shell) {
 		variables[name] = value

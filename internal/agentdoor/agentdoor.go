@@ -30,9 +30,8 @@ const (
 	// ShellName is the name of a link to this executable, for the variable SHELL. The CLI accepts no shell with another
 	// name than bash or zsh.
 	ShellName = "bash"
-	// HookScript is the command of the PreToolUse hook. If the CLI uses a real shell instead of this executable, that
-	// shell does not find the command, and "exit 2" denies the call.
-	HookScript = "claudeops-guard-hook || exit 2"
+	// HookScript is the argument with which the CLI starts this executable as its PreToolUse hook.
+	HookScript = "claudeops-guard-hook"
 
 	// patience limits the wait for an answer of the worker. It is shorter than the CLI's time limit for a hook.
 	patience = 50 * time.Second
@@ -97,6 +96,8 @@ type Answer struct {
 	// is in Inner, because the program starts that word as a command.
 	Words []string `json:"words,omitempty"`
 	Inner []int    `json:"inner,omitempty"`
+	// Executable lists the files that the program may execute, its own among them; nil if there is no limit.
+	Executable []string `json:"executable,omitempty"`
 	// EmptyInput reports that the program must get an empty standard input.
 	EmptyInput bool `json:"empty_input,omitempty"`
 	// Interpret is the script to interpret in place of starting the program.

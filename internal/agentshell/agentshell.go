@@ -100,7 +100,7 @@ func (s *session) command(answer agentdoor.Answer) int {
 	if err != nil {
 		return agentdoor.Deny(fmt.Errorf("the working directory is gone: %w", err))
 	}
-	p := process{environ: s.environ, dir: dir, in: null, out: os.Stdout, err: os.Stderr}
+	p := given{environ: s.environ, dir: dir, in: null, out: os.Stdout, err: os.Stderr}
 	code, last := s.interpret(agentdoor.Script{Text: answer.Command}, p)
 	if code == 0 && answer.Kept != "" {
 		if resolved, err := filepath.EvalSymlinks(last); err == nil {
@@ -117,7 +117,7 @@ func runCommand(door *agentdoor.Door, environ, words []string) int {
 	if err != nil {
 		return agentdoor.Deny(fmt.Errorf("the working directory is gone: %w", err))
 	}
-	p := process{environ: s.environ, dir: dir, in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	p := given{environ: s.environ, dir: dir, in: os.Stdin, out: os.Stdout, err: os.Stderr}
 	answer, code := s.ask(words, p)
 	switch {
 	case code != 0:
@@ -134,7 +134,9 @@ func runCommand(door *agentdoor.Door, environ, words []string) int {
 		}
 	}
 	path, args, given := s.program(answer, p)
-	err = syscall.Exec(path, args, given) //nolint:gosec // the worker has allowed it
+	err = s.limited(answer, func() error {
+		return syscall.Exec(path, args, given) //nolint:gosec // the worker has allowed it
+	})
 	fmt.Fprintf(os.Stderr, "%s: %v\n", words[0], err)
 	return exitDenied
 }

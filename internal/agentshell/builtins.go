@@ -222,7 +222,7 @@ func (s *session) kill(shell interp.HandlerContext, args []string) int {
 }
 
 func (s *session) killProcesses(shell interp.HandlerContext, args []string) int {
-	p := process{environ: exported(shell.Env), dir: shell.Dir, in: shell.Stdin, out: shell.Stdout, err: shell.Stderr}
+	p := given{environ: exported(shell.Env), dir: shell.Dir, in: shell.Stdin, out: shell.Stdout, err: shell.Stderr}
 	answer, code := s.ask(append([]string{"kill"}, args...), p)
 	if code != 0 {
 		return code

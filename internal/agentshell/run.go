@@ -13,10 +13,11 @@ import (
 	"mvdan.cc/sh/v3/interp"
 
 	"github.com/claudeops/claudeops/internal/agentdoor"
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 // run starts an allowed program, waits for it, and returns its exit code.
-func (s *session) run(answer agentdoor.Answer, p process, job string) int {
+func (s *session) run(answer agentdoor.Answer, p given, job string) int {
 	path, words, environ := s.program(answer, p)
 	if answer.EmptyInput {
 		p.in = nil
@@ -24,7 +25,7 @@ func (s *session) run(answer agentdoor.Answer, p process, job string) int {
 	command := exec.Cmd{Path: path, Args: words, Env: environ, Dir: p.dir, Stdin: p.in, Stdout: p.out, Stderr: p.err}
 	s.started.Add(1)
 	defer s.started.Done()
-	if err := command.Start(); err != nil {
+	if err := s.limited(answer, command.Start); err != nil {
 		reason := errors.Unwrap(err)
 		if reason == nil {
 			reason = err
@@ -48,6 +49,22 @@ func (s *session) run(answer agentdoor.Answer, p process, job string) int {
 		return 128 + int(status.Signal())
 	}
 	return ended.ExitCode()
+}
+
+// limited calls start, and limits what the started program may execute.
+func (s *session) limited(answer agentdoor.Answer, start func() error) error {
+	if answer.Executable == nil {
+		return start()
+	}
+	files := answer.Executable
+	if len(answer.Inner) > 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		files = append(files, self)
+	}
+	return process.LimitExecution(files, start)
 }
 
 // filePermissions are those of a new file, before the umask.

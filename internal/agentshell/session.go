@@ -60,8 +60,8 @@ func isForTheCLI(variable string) bool {
 	return variable == agentdoor.SocketVariable || variable == ticketVariable || strings.HasPrefix(variable, "CLAUDE_CODE_MESSAGING_")
 }
 
-// process is what a program or a script gets from what started it.
-type process struct {
+// given is what a program or a script gets from what started it.
+type given struct {
 	environ []string
 	dir     string
 	in      io.Reader
@@ -76,7 +76,7 @@ const maxScript = 16 << 20
 const maxStack = 128 << 20
 
 // interpret runs a script, and returns its exit code and its last directory.
-func (s *session) interpret(script agentdoor.Script, p process) (code int, dir string) {
+func (s *session) interpret(script agentdoor.Script, p given) (code int, dir string) {
 	variant := syntax.LangBash
 	if script.POSIX {
 		variant = syntax.LangPOSIX
@@ -115,7 +115,7 @@ func (s *session) interpret(script agentdoor.Script, p process) (code int, dir s
 }
 
 // runner returns an interpreter that asks the worker.
-func (s *session) runner(script agentdoor.Script, p process) (*interp.Runner, error) {
+func (s *session) runner(script agentdoor.Script, p given) (*interp.Runner, error) {
 	environ := slices.DeleteFunc(slices.Clone(p.environ), func(variable string) bool { return strings.HasPrefix(variable, "TMPDIR=") })
 	options := append(slices.Clone(script.Options), "--")
 	if len(script.Params) > 1 {
@@ -202,7 +202,7 @@ func (s *session) start(ctx context.Context, args []string) error {
 	if builtin := s.builtin(args[0]); builtin != nil {
 		return exitStatus(builtin(shell, args[1:]))
 	}
-	p := process{environ: exported(shell.Env), dir: shell.Dir, in: shell.Stdin, out: shell.Stdout, err: shell.Stderr}
+	p := given{environ: exported(shell.Env), dir: shell.Dir, in: shell.Stdin, out: shell.Stdout, err: shell.Stderr}
 	answer, code := s.ask(args, p)
 	switch {
 	case code != 0:
@@ -238,7 +238,7 @@ func exported(environ expand.Environ) []string {
 }
 
 // ask asks the worker about a program. If the program must not or cannot be started, code is the exit code.
-func (s *session) ask(words []string, p process) (answer agentdoor.Answer, code int) {
+func (s *session) ask(words []string, p given) (answer agentdoor.Answer, code int) {
 	answer, err := s.door.Ask(agentdoor.Question{Ticket: s.ticket, Start: &agentdoor.Start{
 		Words: words, Dir: p.dir, Environ: s.complete(p.environ),
 	}})
@@ -267,7 +267,7 @@ func (s *session) complete(environ []string) []string {
 
 // program returns what to execute for an answer. A program that starts commands gets this executable in front of each, and
 // the variables with which it asks.
-func (s *session) program(answer agentdoor.Answer, p process) (path string, words, environ []string) {
+func (s *session) program(answer agentdoor.Answer, p given) (path string, words, environ []string) {
 	words, environ = answer.Words, s.complete(p.environ)
 	if len(answer.Inner) == 0 {
 		return answer.Path, words, environ

@@ -31,7 +31,7 @@ func (p *Post) start(ticket string, asked agentdoor.Start) agentdoor.Answer {
 	}
 	answer := agentdoor.Answer{
 		Allowed: start.Allowed, Reason: start.Reason, Path: start.Path, Words: start.Words, Inner: start.Inner,
-		EmptyInput: start.EmptyInput,
+		EmptyInput: start.EmptyInput, Executable: p.executable(start),
 	}
 	if script := start.Script; script != nil && start.Allowed {
 		answer.Interpret = &agentdoor.Script{
@@ -40,6 +40,18 @@ func (p *Post) start(ticket string, asked agentdoor.Start) agentdoor.Answer {
 		answer.Hidden = run.hidden()
 	}
 	return answer
+}
+
+// executable returns the files that a program may execute; nil if there is no limit.
+func (p *Post) executable(start guard.Start) []string {
+	if p.session.Executables == nil || start.Path == "" || start.Script != nil {
+		return nil
+	}
+	file, err := guard.Host{}.Resolve(start.Path)
+	if err != nil {
+		file = start.Path
+	}
+	return append([]string{file}, p.session.Executables.Of(file)...)
 }
 
 // open decides on a file that the shell opens.

@@ -36,6 +36,8 @@ type Session struct {
 	// Narrowed reports that the CLI also has permission rules. These rules then decide on the calls that the guard
 	// allows.
 	Narrowed bool
+	// Executables lists what each program may execute; nil if there is no limit.
+	Executables *guard.Executables
 }
 
 // Entry records one decision.
@@ -426,9 +428,10 @@ func plain(word *syntax.Word) (string, error) {
 // errExpands means that the shell would expand a part of the agent's command.
 var errExpands = errors.New("the CLI's script must have the command of the agent in plain quotes")
 
-// Settings returns the CLI's settings for the hook. With these settings the CLI runs the hook before every call.
-func Settings() map[string]any {
-	command := map[string]any{"type": "command", "command": agentdoor.HookScript, "timeout": 60}
+// Settings returns the CLI's settings for the hook. With these settings the CLI runs the hook before every call, and needs
+// no shell for that.
+func Settings(executable string) map[string]any {
+	command := map[string]any{"type": "command", "command": executable, "args": []string{agentdoor.HookScript}, "timeout": 60}
 	return map[string]any{"hooks": map[string]any{
 		"PreToolUse": []any{map[string]any{"matcher": "*", "hooks": []any{command}}},
 	}}

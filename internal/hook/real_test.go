@@ -129,7 +129,7 @@ func (s *site) cli(version claudesim.Version, scenario claudesim.Scenario) (path
 func (s *site) run(version claudesim.Version, environ map[string]string, calls ...claudesim.Reply) []result {
 	s.t.Helper()
 	cli, url := s.cli(version, claudesim.Play(claudesim.Always(append(calls, claudesim.Say("done"))...)))
-	settings, err := json.Marshal(hook.Settings())
+	settings, err := json.Marshal(hook.Settings(environ["CLAUDE_CODE_SHELL_PREFIX"]))
 	require.NoError(s.t, err)
 	command := exec.CommandContext(s.t.Context(), cli, "-p", "--output-format", "stream-json", "--verbose",
 		"--setting-sources", "", "--strict-mcp-config", "--permission-mode", "dontAsk", "--tools", "Bash,Read,Edit,Write,Grep,Glob",
