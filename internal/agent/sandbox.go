@@ -93,9 +93,13 @@ func (s sandboxes) of(run activities.AgentRun, own []string) (sandbox *claude.Sa
 
 // except returns the files that are in none of the directories. An agent that can write a program must not execute it.
 func except(files, directories []string) []string {
-	return slices.DeleteFunc(slices.Clone(files), func(file string) bool {
-		return slices.ContainsFunc(directories, holds(file))
-	})
+	kept := []string{} // not nil, because nil is no limit
+	for _, file := range files {
+		if !slices.ContainsFunc(directories, holds(file)) {
+			kept = append(kept, file)
+		}
+	}
+	return kept
 }
 
 // hiddenPaths lists the paths of the worker and of other users: the state directory and the database, the transcript

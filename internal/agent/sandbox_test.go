@@ -68,6 +68,9 @@ func TestSandboxOfATier(t *testing.T) {
 	require.Equal(t, []string{"/own", work}, repair.Writable)
 	require.True(t, repair.Setuid)
 
+	require.NotNil(t, observe.Executable, "only what the policy grants, which is nothing")
+	require.Empty(t, observe.Executable)
+
 	full, why := boxes.of(at(escalation.TierFullRepair), own)
 	require.Nil(t, full)
 	require.Equal(t, "none at tier 3", why)
@@ -83,6 +86,29 @@ func TestSandboxOfATier(t *testing.T) {
 	none, why := boxes.of(at(escalation.TierObserve), own)
 	require.Nil(t, none)
 	require.Equal(t, "off", why)
+}
+
+// TestExecutableFilesOfATier checks that a tier may execute its programs, except those that the tier can write.
+func TestExecutableFilesOfATier(t *testing.T) {
+	t.Parallel()
+	work, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	programs, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	for _, dir := range []string{work, programs} {
+		for _, name := range []string{"look", "repair", "other"} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o700))
+		}
+	}
+	policy, err := guard.ParsePolicy([]byte("version: 1\ndirectories: [" + work + ", " + programs + "]\n" +
+		"tiers: {1: {}, 2: {}, 3: {anything: true}}\nprograms: {look: {tier: 1}, repair: {tier: 2}}"))
+	require.NoError(t, err)
+	boxes := sandboxes{choice: config.SandboxAuto, policy: policy}
+	look, repair := filepath.Join(programs, "look"), filepath.Join(programs, "repair")
+	observe, _ := boxes.of(activities.AgentRun{Tier: escalation.TierObserve, Directory: work}, nil)
+	require.ElementsMatch(t, []string{look, filepath.Join(work, "look")}, observe.Executable)
+	safe, _ := boxes.of(activities.AgentRun{Tier: escalation.TierSafeRepair, Directory: work}, nil)
+	require.ElementsMatch(t, []string{look, repair}, safe.Executable, "tier 2 can write the working directory")
 }
 
 func TestHiddenPaths(t *testing.T) {

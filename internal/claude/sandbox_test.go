@@ -18,9 +18,8 @@ func TestSandboxHasWhatTheCLINeeds(t *testing.T) {
 	for _, dir := range []string{filepath.Dir(program), bin, config} {
 		require.NoError(t, os.MkdirAll(dir, 0o700))
 	}
-	for _, file := range []string{program, ca} {
-		require.NoError(t, os.WriteFile(file, nil, 0o600))
-	}
+	require.NoError(t, os.WriteFile(program, nil, 0o700))
+	require.NoError(t, os.WriteFile(ca, nil, 0o600))
 	require.NoError(t, os.Symlink(program, filepath.Join(bin, "claude")))
 	environ := []string{"PATH=" + bin + ":" + home + ":/nowhere", "NODE_EXTRA_CA_CERTS=" + ca, "SHELL=sh"}
 	cli := &CLI{path: filepath.Join(bin, "claude"), options: Options{ConfigDir: config}}
@@ -34,6 +33,12 @@ func TestSandboxHasWhatTheCLINeeds(t *testing.T) {
 		"a home is not granted because PATH names it")
 	require.Equal(t, []string{"/b", config}, got.Writable)
 	require.True(t, got.Signals)
+	require.Nil(t, got.Executable, "no limit")
+	limited := &Sandbox{Executable: []string{"/bin/x"}}
+	executable := cli.sandbox(Invocation{Sandbox: limited}, environ).Executable
+	require.Subset(t, executable, []string{"/bin/x", program, self})
+	require.NotContains(t, executable, bin)
+	require.Equal(t, []string{"/bin/x"}, limited.Executable, "what was asked for stays as it is")
 	require.Equal(t, []string{"/a"}, asked.Readable, "what was asked for stays as it is")
 }
 

@@ -190,7 +190,8 @@ func runUntil(ctx context.Context, command *exec.Cmd) error {
 // readAnswer converts a hook's exit code and output to its answer.
 func (s *session) readAnswer(h hook, call Block, exit int, stdout []byte, stderr string) hookAnswer {
 	if exit == 2 {
-		return hookAnswer{refused, fmt.Sprintf("%s[%s]: %s", denialPrefix(call), strings.Join(append([]string{h.command}, h.args...), " "), stderr)}
+		command := strings.Join(append([]string{h.command}, h.args...), " ")
+		return hookAnswer{refused, fmt.Sprintf("%s[%s]: %s", denialPrefix(call), command, stderr)}
 	}
 	var output struct {
 		Specific struct {
