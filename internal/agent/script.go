@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strings"
 
@@ -60,11 +61,10 @@ func RunScript(ctx context.Context, options Options, script Script) (code int, e
 		_, err := fmt.Fprintln(script.Stderr, "The supervisor denies this call:", denied)
 		return ExitRefused, err
 	}
-	for name, value := range post.Environment(guards.executable, guards.shell) {
-		variables[name] = value
-	}
+	maps.Copy(variables, post.Environment(guards.executable, guards.shell))
 	return claude.RunScript(ctx, ClaudeOptions(options.Config.Claude, options.Environ), claude.Script{
-		Shell: guards.executable, Text: "eval '" + strings.ReplaceAll(script.Text, "'", `'\''`) + "'", Dir: script.Directory, Env: variables,
+		Shell: guards.executable, Text: "eval '" + strings.ReplaceAll(script.Text, "'", `'\''`) + "'",
+		Dir: script.Directory, Env: variables,
 		Sandbox: sandbox, Stdout: script.Stdout, Stderr: script.Stderr,
 	})
 }

@@ -68,9 +68,12 @@ const (
 )
 
 // genuine lists the programs that are not replaced by stand-ins: those that run other programs.
-var genuine = []string{"xargs", "env", "timeout", "nice", "ionice", "nohup", "stdbuf", "find", "sort", "head", "tail", "uniq", "grep", "wc", "cat", "rev",
-	"tr", "mkdir", "touch", "tee", "cp", "mv", "rm", "rmdir", "truncate", "chmod", "ls", "stat", "readlink", "realpath", "cut", "sed", "awk", "seq",
-	"base64", "basename", "dirname", "mktemp", "sleep", "echo", "printf", "ln"}
+var genuine = []string{
+	"xargs", "env", "timeout", "nice", "ionice", "nohup", "stdbuf", "find", "sort", "head", "tail", "uniq",
+	"grep", "wc", "cat", "rev", "tr", "mkdir", "touch", "tee", "cp", "mv", "rm", "rmdir", "truncate", "chmod",
+	"ls", "stat", "readlink", "realpath", "cut", "sed", "awk", "seq", "base64", "basename", "dirname", "mktemp",
+	"sleep", "echo", "printf", "ln",
+}
 
 // strangers lists programs that the policy does not name.
 var strangers = []string{"ln", "python3", "perl", "id", "cc", "make", "dd", "ln", "kill", "reboot", "rsync", "tar", "scp", "node", "a", "foo", "bash", "sh", "dash"}

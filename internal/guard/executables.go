@@ -32,7 +32,7 @@ func (p *Policy) Executables(tier int) *Executables {
 	}
 	found := &Executables{of: map[string][]string{}, unlimited: map[string]bool{}}
 	for name, uses := range p.Programs {
-		if !p.Runs(tier, name) {
+		if !p.Runs(tier, name) || slices.Contains(shells, name) { // their scripts are interpreted
 			continue
 		}
 		files := search.ofProgram(name, map[string]bool{})

@@ -29,7 +29,8 @@ func Command(c *console.Console) *cobra.Command {
 		Use:   "policy",
 		Short: "Try what the agents of each tier may do: one call, a table of calls, a script that runs, or all in words",
 		Long: "Policy asks the guard, which decides on every call of an agent by the built-in policy or the one that\n" +
-			"CLAUDEOPS_POLICY_FILE names. Only run runs something. Paths, links and programs are looked up on this host, as the worker does.",
+			"CLAUDEOPS_POLICY_FILE names. Only `run` runs something. Paths, links and programs are looked up on this host, as by the\n" +
+			"worker.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return program.Misuse(errNoCommand) },
 	}

@@ -22,8 +22,8 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run --tier TIER SCRIPT",
 		Short: "Run a script as an agent of a tier would; nothing is charged or recorded",
-		Long: "Run runs a script, in one argument, as an agent's: each program and file is judged when it is used, in the tier's sandbox,\n" +
-			"with an agent's environment. It really runs. Restarts are not limited, charged or recorded.\n" +
+		Long: "Run runs a script, in one argument, as an agent's: each program and file is judged when it is used, in the tier's\n" +
+			"sandbox, with an agent's environment. It really runs. Restarts are not limited, charged or recorded.\n" +
 			"It ends with the exit code of the script, and with 126 if the script as a whole is refused.",
 		Example: "  starter policy run --tier 1 'docker ps -q | xargs docker inspect --'",
 		Args:    oneCommand,
