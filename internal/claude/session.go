@@ -24,12 +24,18 @@ func EndSession(sessionID string) (ended int, err error) {
 	return ended, nil
 }
 
+// Connection is a TCP connection, such as a net.Conn.
+type Connection interface {
+	LocalAddr() net.Addr
+	RemoteAddr() net.Addr
+}
+
 // FromAgent reports whether an agent's process has opened conn, a TCP connection within this host. An agent's processes
 // are the CLI of an invocation, and all processes that this CLI has started. On systems other than Linux, FromAgent
 // returns false.
 //
 // An error means that the answer is unknown, for example because the process has already ended.
-func FromAgent(conn net.Conn) (bool, error) {
+func FromAgent(conn Connection) (bool, error) {
 	local, err := endpoint(conn.LocalAddr())
 	if err != nil {
 		return false, err

@@ -67,8 +67,8 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 	second.interrupt(t)
 }
 
-// TestUpIsClosedToItsAgents lets an agent with unlimited commands request the Web UI: directly, and from a process
-// that left its session, its parent and its environment. The requests carry the valid token.
+// TestUpIsClosedToItsAgents lets an agent with unlimited commands request the Web UI and gRPC: directly, and from a
+// process that left its session, its parent and its environment. The requests carry the valid token.
 func TestUpIsClosedToItsAgents(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -81,7 +81,10 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 	require.NoError(t, err, "install curl: the agent of this test asks with it")
 	dir := t.TempDir()
 	address, plainly, hidden := filepath.Join(dir, "address"), filepath.Join(dir, "plainly"), filepath.Join(dir, "hidden")
-	const ask = `curl -sS -i -H "Authorization: Bearer $(cat %[1]s.token)" $(cat %[1]s)/api/v1/namespaces > %[2]s`
+	const ask = `curl -sS -i -H "Authorization: Bearer $(cat %[1]s.token)" $(cat %[1]s)/api/v1/namespaces > %[2]s; ` +
+		`printf "\\0\\0\\0\\0\\0" | curl -sS -i --http2-prior-knowledge -H "Authorization: Bearer $(cat %[1]s.token)" ` +
+		`-H "content-type: application/grpc" -H "te: trailers" --data-binary @- ` +
+		`http://$(cat %[1]s.grpc)/temporal.api.workflowservice.v1.WorkflowService/GetSystemInfo >> %[2]s`
 	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(claudesim.Always(
 		claudesim.Bash("sh "+script(t, fmt.Sprintf(ask, address, plainly))),
 		claudesim.Bash("sh "+script(t, "env -i \"PATH=$PATH\" setsid sh -c '("+fmt.Sprintf(ask, address, hidden)+") & wait'")),
@@ -92,6 +95,7 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 
 	up := startUp(t, environ)
 	require.NoError(t, os.WriteFile(address, []byte(up.WebUI), 0o600))
+	require.NoError(t, os.WriteFile(address+".grpc", []byte(up.Temporal), 0o600))
 	token := settingsOf(t, environ).value(t, "TEMPORAL_API_KEY")
 	require.NoError(t, os.WriteFile(address+".token", []byte(token), 0o600))
 	require.Equal(t, http.StatusOK, fetch(t, http.MethodGet, up.WebUI+"/api/v1/namespaces", "Bearer "+token, "").status, "it is open to others")
@@ -101,7 +105,8 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 		answer, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.Contains(t, string(answer), "403 Forbidden", file)
-		require.Contains(t, string(answer), "this Web UI is not for agents", file)
+		require.Contains(t, string(answer), "this server is not for agents", file)
+		require.Contains(t, string(answer), "grpc-status: 7", "gRPC denies the permission: %s", file)
 	}
 
 	for _, url := range []string{up.WebUI, "http://" + up.Temporal} {

@@ -14,7 +14,7 @@
 //
 // With Options.Token, the frontend and the Web UI require the token: see token.go and door.go. Without a token,
 // everybody who can reach the loopback address of this host, including every local user, can start, read and change
-// workflows. Options.AdmitUI can refuse the UI to some programs even if these have the token. The UI checks the CSRF
+// workflows. Options.Admit can refuse some programs even if these have the token. The UI checks the CSRF
 // token and the host name of each request, so that pages of other sites in the same browser cannot use the UI. The
 // other services accept connections from this process only: see internode.go.
 //

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"slices"
 	"sync"
 	"time"
@@ -53,9 +52,10 @@ type Options struct {
 	Token string
 	// NoUI disables the Web UI.
 	NoUI bool
-	// AdmitUI is called once for each connection to the Web UI. If it returns an error, all requests on the
-	// connection are refused with the error's text, even with the token. Nil admits everybody.
-	AdmitUI func(net.Conn) error
+	// Admit is called once for each connection to the Web UI, and for each connection to the frontend that shows the
+	// token. If it returns an error, all requests on the connection are refused with the error's text, even with the
+	// token. Nil admits everybody.
+	Admit func(Connection) error
 	// Logger receives the server's log. Nil means slog.Default().
 	Logger *slog.Logger
 	// LogLevel is the lowest level of the server's log. Nil means slog.LevelWarn, because a healthy server logs

@@ -70,16 +70,24 @@ func (m claimMapper) GetClaims(info *authorization.AuthInfo) (*authorization.Cla
 //
 // Calls of the server's own services come through the internal frontend. That frontend treats every caller as an
 // administrator, but accepts connections only from this process.
-type administratorsOnly struct{}
+//
+// administratorsOnly also refuses the calls of connections that were not admitted.
+type administratorsOnly struct{ admission *admission }
 
 var _ authorization.Authorizer = administratorsOnly{}
 
 // Authorize implements authorization.Authorizer.
-func (administratorsOnly) Authorize(
-	_ context.Context, caller *authorization.Claims, target *authorization.CallTarget,
+func (a administratorsOnly) Authorize(
+	ctx context.Context, caller *authorization.Claims, target *authorization.CallTarget,
 ) (authorization.Result, error) {
-	if target.APIName == healthpb.Health_Check_FullMethodName || caller != nil && caller.System == authorization.RoleAdmin {
+	if target.APIName == healthpb.Health_Check_FullMethodName {
 		return authorization.Result{Decision: authorization.DecisionAllow}, nil
 	}
-	return authorization.Result{Decision: authorization.DecisionDeny, Reason: tokenWanted}, nil
+	if caller == nil || caller.System != authorization.RoleAdmin {
+		return authorization.Result{Decision: authorization.DecisionDeny, Reason: tokenWanted}, nil
+	}
+	if err := a.admission.check(ctx); err != nil {
+		return authorization.Result{Decision: authorization.DecisionDeny, Reason: err.Error()}, nil
+	}
+	return authorization.Result{Decision: authorization.DecisionAllow}, nil
 }

@@ -34,7 +34,7 @@ func newTemporal(db *database, ports *ports, o Options, logger *serverLogger) (t
 	}
 	authorizer, mapper := authorization.NewNoopAuthorizer(), authorization.NewNoopClaimMapper()
 	if o.Token != "" {
-		authorizer, mapper = administratorsOnly{}, claimMapper{token(o.Token)}
+		authorizer, mapper = administratorsOnly{newAdmission(o.Admit, logger.logger)}, claimMapper{token(o.Token)}
 	}
 	return temporal.NewServer(
 		temporal.WithConfig(serverConfig(db, ports)),

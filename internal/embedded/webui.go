@@ -65,7 +65,7 @@ func (u *webUI) serve(address string, o Options, logger *serverLogger) error {
 	}
 	u.server = &http.Server{
 		Handler:           admittedOnly(localHostsOnly(door{token(o.Token), u.port()}.guard(handler))),
-		ConnContext:       admission(o.AdmitUI, logger.logger),
+		ConnContext:       uiAdmission(o.Admit, logger.logger),
 		ReadHeaderTimeout: uiHeaderTimeout,
 		ErrorLog:          slog.NewLogLogger(logger.logger.Handler(), slog.LevelDebug),
 	}
@@ -112,13 +112,13 @@ func uiHandler(settings *config.Config) (http.Handler, error) {
 	)
 }
 
-// admissionKey is the context key of a func() error. That function returns the result of AdmitUI for the connection.
+// admissionKey is the context key of a func() error. That function returns the result of Options.Admit for the connection.
 type admissionKey struct{}
 
-// admission returns a function that stores the result of admit in the context of a connection's requests. The function
+// uiAdmission returns a function that stores the result of admit in the context of a connection's requests. The function
 // calls admit at the first request, so that accepting connections does not wait for admit. If admit is nil, the
 // function stores nothing.
-func admission(admit func(net.Conn) error, logger *slog.Logger) func(context.Context, net.Conn) context.Context {
+func uiAdmission(admit func(Connection) error, logger *slog.Logger) func(context.Context, net.Conn) context.Context {
 	return func(ctx context.Context, conn net.Conn) context.Context {
 		if admit == nil {
 			return ctx

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"regexp"
@@ -91,11 +90,11 @@ func TestWebUI(t *testing.T) {
 	})
 }
 
-// TestWebUIAdmits checks that AdmitUI is called once for each connection, not for each request.
+// TestWebUIAdmits checks that Admit is called once for each connection, not for each request.
 func TestWebUIAdmits(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
-	server := startServer(t, Options{AdmitUI: func(conn net.Conn) error {
+	server := startServer(t, Options{Admit: func(conn Connection) error {
 		if asked.Add(1) > 1 {
 			return fmt.Errorf("%s is not welcome", conn.RemoteAddr().Network())
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 
 	"go.temporal.io/sdk/client"
@@ -55,7 +54,7 @@ func StartAllInOne(
 	if one.worker, err = supervisor.New(ctx, cfg, environment); err != nil {
 		return nil, err
 	}
-	options.Token, options.AdmitUI = one.lock.Token, admitPeople
+	options.Token, options.Admit = one.lock.Token, admitPeople
 	if one.server, err = embedded.Start(ctx, options); err != nil {
 		return nil, err
 	}
@@ -87,14 +86,14 @@ func (one *AllInOne) connect(ctx context.Context, environment supervisor.Environ
 	return one.lock.Announce(local)
 }
 
-// admitPeople refuses connections of agents to the Web UI. It recognises agents only on Linux.
-func admitPeople(conn net.Conn) error {
+// admitPeople refuses connections of agents to the server and its Web UI. It recognises agents only on Linux.
+func admitPeople(conn embedded.Connection) error {
 	agent, err := claude.FromAgent(conn)
 	switch {
 	case err != nil:
-		return fmt.Errorf("this Web UI cannot tell whether an agent asks: %w", err)
+		return fmt.Errorf("this server cannot tell whether an agent asks: %w", err)
 	case agent:
-		return errors.New("this Web UI is not for agents")
+		return errors.New("this server is not for agents")
 	}
 	return nil
 }
