@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -309,11 +308,11 @@ func (r *Runner) confine(
 		return without, free
 	}
 	if invocation.Sandbox != nil {
-		invocation.Sandbox.Writable = append(invocation.Sandbox.Writable, temporary)
+		invocation.Sandbox.Writable = append(invocation.Sandbox.Writable, temporary.path)
 	}
-	invocation.Env["TMPDIR"], invocation.Env["CLAUDE_CODE_TMPDIR"] = temporary, temporary
+	invocation.Env["TMPDIR"], invocation.Env["CLAUDE_CODE_TMPDIR"] = temporary.path, temporary.path
 	return without, func() {
-		if err := os.RemoveAll(temporary); err != nil {
+		if err := temporary.remove(); err != nil {
 			r.logger.WarnContext(ctx, "an agent's temporary files could not be removed", "session_id", run.SessionID, "error", err)
 		}
 	}

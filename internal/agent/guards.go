@@ -59,7 +59,7 @@ func newGuards(options Options) (*guards, error) {
 		}
 	}
 	// Use the system's directory for temporary files. A path below the state directory could be too long for a socket.
-	sockets, err := os.MkdirTemp("", "claudeops-guard-")
+	sockets, err := os.MkdirTemp("", tempPrefix+"guard-")
 	if err != nil {
 		return nil, fmt.Errorf("make the directory of the guard's sockets: %w", err)
 	}

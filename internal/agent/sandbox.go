@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/agentfiles"
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -76,7 +77,7 @@ func (s sandboxes) of(run activities.AgentRun, own []string) (sandbox *claude.Sa
 	grants := grantsOf(s.policy, tier, s.hidden)
 	sandbox = &claude.Sandbox{
 		Required: s.choice == config.SandboxRequire,
-		Hidden:   s.hidden,
+		Hidden:   slices.Concat(s.hidden, tempDirs()),
 		Readable: append(resolved(run.Directory), grants.Readable...),
 		Writable: slices.Concat(own, grants.Writable),
 		Signals:  grants.Signals,
@@ -205,22 +206,44 @@ func resolved(dir string) []string {
 	return []string{place}
 }
 
-// newTempDir creates an agent's own directory for temporary files, below the system's temporary directory. The
-// directory's path must be short: the CLI passes the path to commands only if there is room for the name of a socket.
-// The system limits the length of a socket's path. If the worker is killed, the system's clean-up of temporary files
-// removes the directory.
-func newTempDir(owner *config.Account) (dir string, err error) {
+// tempPrefix begins the names of all directories that workers create below the system's temporary directory. Among these are
+// the directories for temporary files of each session, and the sockets of the guard.
+const tempPrefix = "claudeops-"
+
+// tempDirs lists the directories of this and other workers below the system's temporary directory. They are hidden from
+// every session. Only its own one is granted again.
+func tempDirs() []string {
+	found, _ := filepath.Glob(filepath.Join(os.TempDir(), tempPrefix+"*")) // it fails for a bad pattern only
+	return found
+}
+
+// tempDir is an agent's own directory for temporary files, below the system's temporary directory. The directory's path
+// must be short: the CLI passes the path to commands only if there is room for the name of a socket. The system limits the
+// length of a socket's path.
+type tempDir struct{ path string }
+
+func newTempDir(owner *config.Account) (tempDir, error) {
 	parent, err := filepath.EvalSymlinks(os.TempDir())
 	if err != nil {
-		return "", err
+		return tempDir{}, err
 	}
-	if dir, err = os.MkdirTemp(parent, "claudeops-"); err != nil {
-		return "", err
+	dir, err := os.MkdirTemp(parent, tempPrefix)
+	if err != nil {
+		return tempDir{}, err
 	}
 	if owner != nil {
 		if err := os.Lchown(dir, owner.UID, owner.GID); err != nil {
-			return "", errors.Join(err, os.Remove(dir))
+			return tempDir{}, errors.Join(err, os.Remove(dir))
 		}
 	}
-	return dir, nil
+	return tempDir{dir}, nil
+}
+
+// remove removes the directory with everything that the agent has left in it.
+func (d tempDir) remove() error {
+	parent, err := os.OpenRoot(filepath.Dir(d.path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(agentfiles.RemoveAll(parent, filepath.Base(d.path)), parent.Close())
 }

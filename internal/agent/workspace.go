@@ -9,9 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/agentfiles"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -60,7 +60,7 @@ func (w *workspace) setUp(cooldowns []escalation.ServiceState) error {
 	if err := replaceFile(w.all, ignoreFile, []byte(ignoreAll)); err != nil {
 		return err
 	}
-	if err := w.all.RemoveAll(w.name); err != nil {
+	if err := agentfiles.RemoveAll(w.all, w.name); err != nil {
 		return err
 	}
 	own, err := makeDir(w.all, w.name)
@@ -153,34 +153,20 @@ func (w *workspace) take(name string, longest int64) activities.LeftFile {
 	} else if err != nil {
 		return activities.LeftFile{Problem: err.Error()}
 	}
-	content, err := readRegular(w.own, taken, longest)
-	if err := errors.Join(err, w.own.RemoveAll(taken)); err != nil {
+	content, err := readPlain(w.own, taken, longest)
+	if err := errors.Join(err, agentfiles.RemoveAll(w.own, taken)); err != nil {
 		return activities.LeftFile{Problem: err.Error()}
 	}
 	return activities.LeftFile{Content: content}
 }
 
-// readRegular reads at most longest+1 bytes of a regular file. It does not follow a link or wait for a pipe.
-func readRegular(root *os.Root, name string, longest int64) (content []byte, err error) {
-	info, err := root.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
-	}
-	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+// readPlain reads at most longest+1 bytes of a plain file.
+func readPlain(root *os.Root, name string, longest int64) (content []byte, err error) {
+	file, err := agentfiles.Open(root, name, agentfiles.AnyOwner)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	opened, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !os.SameFile(info, opened) {
-		return nil, errors.New("it was replaced while it was opened")
-	}
 	return io.ReadAll(io.LimitReader(file, longest+1)) // never nil, so that an empty file differs from a missing one
 }
 
@@ -190,7 +176,7 @@ func (w *workspace) close() error {
 	if w.own != nil {
 		var same bool
 		if same, err = isStill(w.all, w.name, w.own); same {
-			err = errors.Join(err, w.all.RemoveAll(w.name))
+			err = errors.Join(err, agentfiles.RemoveAll(w.all, w.name))
 		}
 		err = errors.Join(err, w.own.Close())
 	}

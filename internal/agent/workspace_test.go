@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/agentfiles"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -148,14 +149,14 @@ func TestWorkspaceTakes(t *testing.T) {
 		},
 		"no link": {
 			func(t *testing.T, path, precious string) { t.Helper(); require.NoError(t, os.Symlink(precious, path)) },
-			activities.LeftFile{Problem: "it is no regular file"},
+			activities.LeftFile{Problem: agentfiles.ErrForeign.Error()},
 		},
 		"no link within": {
 			func(t *testing.T, path, _ string) {
 				t.Helper()
 				require.NoError(t, os.Symlink(activities.CooldownFile, path))
 			},
-			activities.LeftFile{Problem: "it is no regular file"},
+			activities.LeftFile{Problem: agentfiles.ErrForeign.Error()},
 		},
 		"no directory": {
 			func(t *testing.T, path, precious string) {
@@ -163,11 +164,11 @@ func TestWorkspaceTakes(t *testing.T) {
 				require.NoError(t, os.MkdirAll(filepath.Join(path, "sub"), 0o700))
 				require.NoError(t, os.Symlink(filepath.Dir(precious), filepath.Join(path, "sub", "link")))
 			},
-			activities.LeftFile{Problem: "it is no regular file"},
+			activities.LeftFile{Problem: agentfiles.ErrForeign.Error()},
 		},
 		"no pipe": {
 			func(t *testing.T, path, _ string) { t.Helper(); require.NoError(t, syscall.Mkfifo(path, 0o600)) },
-			activities.LeftFile{Problem: "it is no regular file"},
+			activities.LeftFile{Problem: agentfiles.ErrForeign.Error()},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -44,18 +44,21 @@ func (e ends) LocalAddr() net.Addr { return e.local }
 // RemoteAddr implements Connection.
 func (e ends) RemoteAddr() net.Addr { return e.remote }
 
-// check returns an error if the connection of a call is not admitted. Calls of the server's own services come over TLS
-// with a certificate that only this process has, so check admits them.
-func (a *admission) check(ctx context.Context) error {
+// refusal says why the connection of a call is not admitted; "" if it is. Calls of the server's own services come over
+// TLS with a certificate that only this process has, so they are admitted.
+func (a *admission) refusal(ctx context.Context) string {
 	caller, found := peer.FromContext(ctx)
 	if a.admit == nil || !found {
-		return nil
+		return ""
 	}
 	remote, overTCP := caller.Addr.(*net.TCPAddr)
 	if _, internal := caller.AuthInfo.(credentials.TLSInfo); internal || !overTCP {
-		return nil
+		return ""
 	}
-	return a.verdict(caller.LocalAddr, remote)()
+	if err := a.verdict(caller.LocalAddr, remote)(); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // verdict returns a function that asks about a connection once, at its first call.

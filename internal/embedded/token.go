@@ -86,8 +86,8 @@ func (a administratorsOnly) Authorize(
 	if caller == nil || caller.System != authorization.RoleAdmin {
 		return authorization.Result{Decision: authorization.DecisionDeny, Reason: tokenWanted}, nil
 	}
-	if err := a.admission.check(ctx); err != nil {
-		return authorization.Result{Decision: authorization.DecisionDeny, Reason: err.Error()}, nil
+	if reason := a.admission.refusal(ctx); reason != "" {
+		return authorization.Result{Decision: authorization.DecisionDeny, Reason: reason}, nil
 	}
 	return authorization.Result{Decision: authorization.DecisionAllow}, nil
 }

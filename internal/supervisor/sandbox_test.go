@@ -23,7 +23,8 @@ import (
 )
 
 // secretFiles returns files that agents of Tiers 1 and 2 must not read: a key in the worker's home, a token in the
-// state directory, and the records if they are in a file. It creates the key and the token.
+// state directory, a temporary file of another session, and the records if they are in a file. It creates all but the
+// records.
 func secretFiles(t *testing.T, cfg config.Config, home string) map[string]string {
 	t.Helper()
 	key := filepath.Join(home, ".ssh", "id_ed25519")
@@ -31,7 +32,12 @@ func secretFiles(t *testing.T, cfg config.Config, home string) map[string]string
 	require.NoError(t, os.WriteFile(key, []byte("PRIVATE KEY"), 0o600))
 	token := filepath.Join(cfg.State.Dir, "token")
 	require.NoError(t, os.WriteFile(token, []byte("PRIVATE KEY"), 0o600))
-	files := map[string]string{"key": key, "token": token, "records": cfg.State.DatabaseFile()}
+	neighbour, err := os.MkdirTemp("", "claudeops-") //nolint:usetesting // where workers make such directories
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(neighbour)) })
+	neighbour = filepath.Join(neighbour, "file")
+	require.NoError(t, os.WriteFile(neighbour, []byte("PRIVATE KEY"), 0o600))
+	files := map[string]string{"key": key, "token": token, "neighbour": neighbour, "records": cfg.State.DatabaseFile()}
 	maps.DeleteFunc(files, func(_, path string) bool { return path == "" })
 	return files
 }
