@@ -2,7 +2,6 @@ package agent
 
 import (
 	"log/slog"
-	"os"
 
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
@@ -51,7 +50,6 @@ func ClaudeOptions(settings config.Claude, environ []string) claude.Options {
 	}
 	if account := settings.Account; account != nil {
 		options.User = &claude.User{Name: account.Name, UID: account.UID, GID: account.GID, Groups: account.Groups}
-		options.SpoolDir = os.TempDir() // not ConfigDir, because links made by agents could redirect the output
 	}
 	if settings.Login {
 		options.ConfigDir = "" // the CLI then uses the directory that the environment names

@@ -16,7 +16,7 @@ func TestAFullDiskIsNamed(t *testing.T) {
 	}
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(disk, syscall.MNT_DETACH)) })
 	cli, invocation := script(t, "head -c 1000000 /dev/zero; echo '"+good+"'; exit 0")
-	cli.options.ConfigDir = disk
+	cli.options.SpoolDir = disk
 	_, err := cli.Run(t.Context(), invocation, nil)
 	require.Equal(t, KindDiskFull, KindOf(err), "%v", err)
 	require.ErrorContains(t, err, "the disk of "+disk+" is full")

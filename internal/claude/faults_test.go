@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -136,15 +135,6 @@ func TestRunNeedsAPlaceForTranscripts(t *testing.T) {
 	require.NoError(t, os.WriteFile(b.configDir, nil, 0o600))
 	_, failed := b.fail(t, claude.KindNotStarted, b.invocation("look"))
 	require.ErrorContains(t, failed, "cannot create the CLI's directory")
-}
-
-func TestRunLeavesNoSpoolBehind(t *testing.T) {
-	t.Parallel()
-	b := newBenchOf(t, simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Say("fine")))))
-	b.run(t, b.invocation("look"))
-	left, err := filepath.Glob(filepath.Join(b.configDir, "claude-stream-*"))
-	require.NoError(t, err)
-	require.Empty(t, left)
 }
 
 func TestALargePromptArrives(t *testing.T) {

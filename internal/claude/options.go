@@ -55,8 +55,8 @@ type Options struct {
 	// must exist and belong to that user. This package then accesses ConfigDir with that user's rights. With the rights
 	// of this process it could follow an agent's symbolic link to a file of this process's user.
 	User *User
-	// SpoolDir is the directory for the temporary file with the CLI's output. If it is empty, ConfigDir is used. If
-	// both are empty, the system's directory for temporary files is used.
+	// SpoolDir is the directory for the file with the CLI's output. Agents must have no access to it. If it is empty, the
+	// system's directory for temporary files is used.
 	SpoolDir string
 }
 

@@ -1,7 +1,6 @@
 package claude
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -97,7 +96,7 @@ func (r *run) execute(ctx context.Context) (process.Exit, error) {
 	if ctx.Err() != nil {
 		return process.Exit{Code: -1, StoppedBy: context.Cause(ctx)}, nil
 	}
-	output, err := newSpool(cmp.Or(r.cli.options.SpoolDir, r.cli.options.ConfigDir))
+	output, err := newSpool(r.cli.options.SpoolDir)
 	if err != nil {
 		return process.Exit{Code: -1}, err
 	}

@@ -37,23 +37,31 @@ const notStopped = -1
 // errDiskFull says that the disk has no space for the CLI's output.
 var errDiskFull = errors.New("the disk is full")
 
-// newSpool creates a spool in dir. If dir is empty, newSpool uses the system's directory for temporary files. With an
-// existing login this is the default, because this program writes nothing to the login's directory.
+// newSpool creates a spool in dir. Agents must have no access to dir: who opens the file can forge a verdict. If dir is
+// empty, newSpool uses the system's directory for temporary files.
 func newSpool(dir string) (*spool, error) {
 	if dir == "" {
 		dir = os.TempDir()
 	}
-	file, err := os.CreateTemp(dir, "claude-stream-*")
+	file, err := createUnnamed(dir)
 	if err != nil {
 		return nil, explainFull(dir, fmt.Errorf("create a file for the CLI's output: %w", err))
-	}
-	if err := os.Remove(file.Name()); err != nil {
-		_ = file.Close()
-		return nil, fmt.Errorf("hide the file for the CLI's output: %w", err)
 	}
 	output := &spool{file: file, dir: dir}
 	output.stopAt.Store(notStopped)
 	return output, nil
+}
+
+// createAndUnlink creates a file in dir, and removes its name.
+func createAndUnlink(dir string) (*os.File, error) {
+	file, err := os.CreateTemp(dir, "claude-stream-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 // stopping records the size of the file. Call it just before the CLI is stopped. Output after this size can be a

@@ -108,7 +108,9 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err := agent.CheckUser(ctx, cfg, env.Environ); err != nil {
 		return nil, err
 	}
-	cli, err := locate(ctx, agent.ClaudeOptions(cfg.Claude, env.Environ), env.Logger)
+	options := agent.ClaudeOptions(cfg.Claude, env.Environ)
+	options.SpoolDir = cfg.State.Dir // which no agent can read
+	cli, err := locate(ctx, options, env.Logger)
 	if err != nil {
 		return nil, err
 	}
