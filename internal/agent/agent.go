@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -26,6 +28,7 @@ type Runner struct {
 	keys          keys
 	settings      config.Claude
 	conversations conversations
+	privates      privates
 	workplaces    workplaces
 	sandboxes     sandboxes
 	guards        *guards
@@ -53,12 +56,18 @@ func New(ctx context.Context, options Options) (*Runner, error) {
 	if err != nil {
 		return nil, errors.Join(err, guards.close(), keys.close())
 	}
+	privates, privateErr := newPrivates(options)
+	conversations, err := newConversations(options)
+	if err := errors.Join(privateErr, err); err != nil {
+		return nil, errors.Join(err, guards.close(), keys.close())
+	}
 	draining, interrupt := context.WithCancel(context.WithoutCancel(ctx))
-	return &Runner{
+	runner := &Runner{
 		cli:           options.CLI,
 		keys:          keys,
 		settings:      options.Config.Claude,
-		conversations: newConversations(options),
+		conversations: conversations,
+		privates:      privates,
 		workplaces:    workplaces,
 		sandboxes:     newSandboxes(options.Config, options.Policy, options.Environ, guards.sockets),
 		guards:        guards,
@@ -66,7 +75,9 @@ func New(ctx context.Context, options Options) (*Runner, error) {
 		logger:        options.Logger,
 		draining:      draining,
 		interrupt:     interrupt,
-	}, nil
+	}
+	runner.reclaimAll(ctx)
+	return runner, nil
 }
 
 // Interrupt ends all running agents, and every agent that is started afterwards. Run then returns
@@ -90,6 +101,9 @@ func (r *Runner) Run(
 	// End the processes of an earlier attempt. These processes may have outlived their worker, and two agents must
 	// never work on one conversation.
 	if _, err := claude.EndSession(order.SessionID); err != nil {
+		return notStarted(err)
+	}
+	if err := r.reclaim(ctx, order.SessionID); err != nil {
 		return notStarted(err)
 	}
 	run, err := r.inDirectory(order)
@@ -126,13 +140,16 @@ func (r *Runner) stopped(ctx context.Context, err error) (activities.AgentReport
 func (r *Runner) runAt(
 	ctx context.Context, place workplace, run activities.AgentRun, observe func(activities.AgentProgress),
 ) (activities.AgentReport, error) {
-	// Use the directory that the run names, even if the agent works in a worktree. Transcripts are kept under this
-	// directory.
-	found, end, err := r.openConversation(ctx, run)
+	found, err := r.findConversation(ctx, run)
+	if _, altered := errors.AsType[*alteredError](err); altered {
+		report, _ := notStarted(err)
+		report.Status = escalation.SessionResumeFailed
+		return report, nil
+	}
 	if err != nil {
 		return notStarted(err)
 	}
-	report, err := r.start(ctx, place, run, end, observe)
+	report, err := r.start(ctx, place, run, observe)
 	if err == nil {
 		return report, nil
 	}
@@ -160,35 +177,45 @@ func (r *Runner) runAt(
 // HasConversation implements activities.Agent. If a conversation is in the archive, but not on this host,
 // HasConversation copies it to this host.
 func (r *Runner) HasConversation(ctx context.Context, directory, sessionID string) (bool, error) {
-	run, err := r.inDirectory(activities.AgentRun{Directory: directory})
+	run, err := r.inDirectory(activities.AgentRun{Directory: directory, Resume: sessionID})
 	if err != nil {
 		return false, err
 	}
-	local, err := r.conversations.copyOf(run.Directory, sessionID)
-	if err != nil {
+	if err := r.reclaim(ctx, sessionID); err != nil {
 		return false, err
 	}
-	if _, err := r.conversations.restore(ctx, sessionID, local); err != nil && ctx.Err() == nil {
+	if _, err := r.findConversation(ctx, run); err != nil && ctx.Err() == nil {
+		if _, altered := errors.AsType[*alteredError](err); altered {
+			return false, nil
+		}
 		return false, err
 	}
-	return r.cli.HasTranscript(run.Directory, sessionID)
+	return claude.HoldsMessage(r.conversations.path(sessionID))
 }
 
-// start runs the CLI for a session whose conversation is open, and cleans up afterwards. If the CLI made calls without
+// start runs the CLI for a session whose conversation was found, and cleans up afterwards. If the CLI made calls without
 // asking the guard, the session's status is failed.
 func (r *Runner) start(
-	ctx context.Context, place workplace, run activities.AgentRun, end func(), observe func(activities.AgentProgress),
+	ctx context.Context, place workplace, run activities.AgentRun, observe func(activities.AgentProgress),
 ) (activities.AgentReport, error) {
 	run, err := place.of(run)
 	if err != nil {
-		end()
+		return notStarted(err)
+	}
+	own, err := r.privates.open(ctx, run.SessionID)
+	if err != nil {
+		return notStarted(err)
+	}
+	end, err := r.giveConversation(ctx, own, run)
+	if err != nil {
+		r.free(ctx, own)
 		return notStarted(err)
 	}
 	workspace := r.openWorkspace(ctx, run)
 	key := r.keys.open(run)
 	invocation := r.invocation(run, workspace)
 	invocation.API = key.endpoint()
-	without, free := r.confine(ctx, &invocation, run, workspace)
+	without := r.confine(&invocation, run, workspace, own)
 	place.adjust(&invocation)
 	watch, err := r.guards.open(ctx, run, &invocation, workspace.asked(run), place.guarded())
 	var result claude.Result
@@ -198,7 +225,7 @@ func (r *Runner) start(
 	count := key.end() // first, so that processes left behind by the agent can no longer call the model
 	unguarded := watch.close(ctx, result.Made, endedByItself(err))
 	end()
-	free()
+	r.free(ctx, own)
 	report := r.report(ctx, run, result, count)
 	report.Sandbox = r.describeSandbox(result, without)
 	report.Handoff = r.closeWorkspace(ctx, workspace, run)
@@ -224,35 +251,75 @@ func (r *Runner) inDirectory(run activities.AgentRun) (activities.AgentRun, erro
 	return run, nil
 }
 
-// openConversation restores the conversation that the run resumes, and reports whether it found this conversation. Then
-// it starts to archive the conversation that the run writes. The archiving continues until the caller calls end.
+// findConversation restores the conversation that the run resumes, and reports whether it found this conversation. If an
+// agent has altered the conversation, the error is an *alteredError.
 //
 // A missing conversation is not an error, because the CLI looks in more places.
-func (r *Runner) openConversation(ctx context.Context, run activities.AgentRun) (found bool, end func(), err error) {
-	own, err := r.conversations.copyOf(run.Directory, run.SessionID)
+func (r *Runner) findConversation(ctx context.Context, run activities.AgentRun) (found bool, err error) {
+	if run.Resume == "" {
+		return false, nil
+	}
+	if err := r.adoptFromLogin(ctx, run); err != nil {
+		return false, err
+	}
+	if err := r.conversations.altered(run.Resume); err != nil {
+		return false, err
+	}
+	resumed, err := r.conversations.copyOf(run.Resume)
 	if err != nil {
-		return false, nil, err
+		return false, err
 	}
-	origin := own
-	if run.Resume != "" && run.Resume != run.SessionID {
-		if origin, err = r.conversations.copyOf(run.Directory, run.Resume); err != nil {
-			return false, nil, err
-		}
-	}
-	if run.Resume != "" {
-		found, err = r.conversations.restore(ctx, run.Resume, origin)
-	}
+	found, err = r.conversations.restore(ctx, run.Resume, resumed)
 	if err != nil && ctx.Err() == nil { // if ctx has ended, start returns the right status at once
-		return false, nil, err
+		return false, err
 	}
-	endSaving := r.conversations.keep(ctx, run.SessionID, own)
-	return found, func() {
+	return found, nil
+}
+
+// adoptFromLogin takes in a conversation that a person has had with the login that agents use, unless this host has a copy.
+func (r *Runner) adoptFromLogin(ctx context.Context, run activities.AgentRun) error {
+	if r.privates.shared == "" {
+		return nil
+	}
+	if _, err := os.Lstat(r.conversations.path(run.Resume)); err == nil {
+		return nil
+	}
+	name, err := claude.TranscriptName(run.Directory, run.Resume)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(r.privates.shared)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.conversations.adopt(ctx, root, run.Resume, inherited{Name: name}), root.Close())
+}
+
+// giveConversation gives the agent the conversation that it resumes. Then it starts to take in and archive the
+// conversation that the agent writes, until the caller calls end.
+func (r *Runner) giveConversation(ctx context.Context, own *private, run activities.AgentRun) (end func(), err error) {
+	in, err := r.conversations.place(own, run)
+	if err != nil {
+		return nil, err
+	}
+	endSaving, err := r.conversations.keep(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
 		limit := lastSaveLimit
 		if r.draining.Err() != nil {
 			limit = drainSaveLimit
 		}
 		endSaving(limit)
 	}, nil
+}
+
+// free removes the directories of a session.
+func (r *Runner) free(ctx context.Context, own *private) {
+	if err := own.close(); err != nil {
+		r.logger.WarnContext(ctx, "a session's directories could not be removed", "session_id", own.id, "error", err)
+	}
 }
 
 // openWorkspace sets up the workspace of a session. If that fails, for example in a read-only working directory,
@@ -289,33 +356,23 @@ func (r *Runner) closeWorkspace(ctx context.Context, opened *workspace, run acti
 	return left
 }
 
-// confine adds a sandbox to the invocation. If the session gets no sandbox, confine returns the reason (without).
-// confine also creates a directory for temporary files. The caller removes this directory by calling free.
+// confine gives the invocation the session's own directories, and a sandbox. If the session gets no sandbox, confine
+// returns the reason (without).
 func (r *Runner) confine(
-	ctx context.Context, invocation *claude.Invocation, run activities.AgentRun, opened *workspace,
-) (without string, free func()) {
-	free = func() {}
-	var own []string
+	invocation *claude.Invocation, run activities.AgentRun, opened *workspace, own *private,
+) (without string) {
+	var chains []string
 	for _, directory := range resolved(run.Directory) {
 		if opened != nil {
-			own = append(own, filepath.Join(directory, activities.ChainsDir, opened.name))
+			chains = append(chains, filepath.Join(directory, activities.ChainsDir, opened.name))
 		}
 	}
-	invocation.Sandbox, without = r.sandboxes.of(run, own)
-	temporary, err := newTempDir(r.settings.Account)
-	if err != nil {
-		r.logger.WarnContext(ctx, "the agent gets no directory for temporary files", "session_id", run.SessionID, "error", err)
-		return without, free
-	}
+	invocation.Sandbox, without = r.sandboxes.of(run, chains)
 	if invocation.Sandbox != nil {
-		invocation.Sandbox.Writable = append(invocation.Sandbox.Writable, temporary.path)
+		own.grant(invocation.Sandbox)
 	}
-	invocation.Env["TMPDIR"], invocation.Env["CLAUDE_CODE_TMPDIR"] = temporary.path, temporary.path
-	return without, func() {
-		if err := temporary.remove(); err != nil {
-			r.logger.WarnContext(ctx, "an agent's temporary files could not be removed", "session_id", run.SessionID, "error", err)
-		}
-	}
+	maps.Copy(invocation.Env, own.variables())
+	return without
 }
 
 // invocation converts a run to the input of the claude driver.

@@ -2,11 +2,19 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/transcripts"
 )
@@ -23,36 +31,38 @@ const (
 	drainSaveLimit = ReportTime / 2
 )
 
-// conversations restores the transcripts that runs resume, and archives the transcripts that runs write.
+// conversations holds this host's copies of the conversations, in a directory that no agent can read. Agents get a copy
+// of the conversation that they continue. What they write is checked before it replaces the worker's copy, and only the
+// worker's copy is archived.
 type conversations struct {
-	cli     *claude.CLI
+	// dir is the directory of the copies.
+	dir     string
+	user    *claude.User
 	archive *transcripts.Archive
 	// failed is called after a failed operation on the archive (see Options.ArchiveFailed).
 	failed func(save bool)
 	logger *slog.Logger
 }
 
-func newConversations(options Options) conversations {
+func newConversations(options Options) (conversations, error) {
 	failed := options.ArchiveFailed
 	if failed == nil {
 		failed = func(bool) {}
 	}
-	return conversations{options.CLI, options.Archive, failed, options.Logger}
+	dir := filepath.Join(options.Config.State.Dir, "conversations")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return conversations{}, fmt.Errorf("make the directory of the conversations: %w", err)
+	}
+	user := ClaudeOptions(options.Config.Claude, options.Environ).User
+	return conversations{dir, user, options.Archive, failed, options.Logger}, nil
 }
 
-// copyOf returns this host's copy of the transcript of a conversation. The agent of the conversation works in
-// directory.
-func (c conversations) copyOf(directory, sessionID string) (*transcripts.Copy, error) {
-	path, err := c.cli.TranscriptPath(directory, sessionID)
-	if err != nil {
-		return nil, err
-	}
-	local, err := c.archive.Copy(sessionID, path)
-	if err != nil {
-		return nil, err
-	}
-	local.As(c.cli.AsUser)
-	return local, nil
+// path returns the path of this host's copy of a conversation.
+func (c conversations) path(sessionID string) string { return filepath.Join(c.dir, sessionID+".jsonl") }
+
+// copyOf returns this host's copy of a conversation, for the archive.
+func (c conversations) copyOf(sessionID string) (*transcripts.Copy, error) {
+	return c.archive.Copy(sessionID, c.path(sessionID))
 }
 
 // restore copies the transcript from the archive if this host has no copy or an older copy. Afterwards restore reports
@@ -86,23 +96,142 @@ func (c conversations) restore(ctx context.Context, sessionID string, local *tra
 	return true, nil
 }
 
-// keep archives the conversation of a run every saveInterval, and a last time when the caller calls end. The argument
-// of end limits the time for this last save. A failed save is logged and does not end the run.
-func (c conversations) keep(ctx context.Context, sessionID string, local *transcripts.Copy) (end func(limit time.Duration)) {
+// alteredError says that an agent has changed a part of a conversation that it had inherited. The conversation must not
+// be resumed.
+type alteredError struct{ sessionID, how string }
+
+// Error implements error.
+func (e *alteredError) Error() string {
+	return fmt.Sprintf("conversation %s cannot be resumed, because its agent changed what it had inherited: %s", e.sessionID, e.how)
+}
+
+// altered returns the error of a conversation that was found altered; nil if it was not.
+func (c conversations) altered(sessionID string) error {
+	how, err := os.ReadFile(c.path(sessionID) + alteredSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look whether a conversation was altered: %w", err)
+	}
+	return &alteredError{sessionID, string(how)}
+}
+
+// alteredSuffix ends the name of the file that says how a conversation was altered.
+const alteredSuffix = ".altered"
+
+// seal remembers that a conversation was altered. It removes the conversation from the archive, so that no other host
+// resumes an earlier state of it either.
+func (c conversations) seal(ctx context.Context, found *alteredError) error {
+	err := os.WriteFile(c.path(found.sessionID)+alteredSuffix, []byte(found.how), 0o600)
+	return errors.Join(err, c.archive.Remove(ctx, found.sessionID))
+}
+
+// place gives a session the conversation that it resumes, and writes the session's record. It returns the intake of
+// what the session writes. The agent works in the directory of the run.
+func (c conversations) place(own *private, run activities.AgentRun) (*intake, error) {
+	name, err := claude.TranscriptName(run.Directory, run.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	in := &intake{conversations: c, sessionID: run.SessionID, root: own.cli, begin: inherited{Name: name}}
+	if run.Resume != "" {
+		resumed, err := claude.TranscriptName(run.Directory, run.Resume)
+		if err != nil {
+			return nil, err
+		}
+		if in.begin.start, err = c.put(own.cli, resumed, run.Resume); err != nil {
+			return nil, fmt.Errorf("give the session its conversation: %w", err)
+		}
+		if run.Resume != run.SessionID && in.begin.Bytes > 0 {
+			in.begin.start, in.begin.Parent = start{}, run.Resume
+		}
+	}
+	return in, own.write(in.begin)
+}
+
+// put writes this host's copy of a conversation to a file in root that belongs to the agents' user. It returns the start that
+// a later version of the file must have. Without a copy it does nothing, and the CLI reports that there is no
+// conversation.
+func (c conversations) put(root *os.Root, name, sessionID string) (begin start, err error) {
+	source, err := os.Open(c.path(sessionID))
+	if errors.Is(err, fs.ErrNotExist) {
+		return start{}, nil
+	}
+	if err != nil {
+		return start{}, err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	digest := sha256.New()
+	err = claude.AsUser(c.user, func() error {
+		if err := root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			return err
+		}
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		begin.Bytes, err = io.Copy(io.MultiWriter(file, digest), source)
+		return errors.Join(err, file.Close())
+	})
+	begin.SHA256 = hex.EncodeToString(digest.Sum(nil))
+	return begin, err
+}
+
+// adopt takes in the conversation that a dead worker's session, or a person with the same login, has left in root.
+func (c conversations) adopt(ctx context.Context, root *os.Root, sessionID string, begin inherited) error {
+	ctx, cancel := context.WithTimeout(ctx, lastSaveLimit)
+	defer cancel()
+	return (&intake{conversations: c, sessionID: sessionID, root: root, begin: begin}).take(ctx)
+}
+
+// prune removes the copies that nothing has changed for so long that the CLI would have removed them.
+func (c conversations) prune() error {
+	names, err := filepath.Glob(filepath.Join(c.dir, "*"))
+	for _, name := range names {
+		info, failed := os.Lstat(name)
+		if failed == nil && time.Since(info.ModTime()) > claude.DefaultRetentionDays*24*time.Hour {
+			err = errors.Join(err, os.Remove(name))
+		}
+	}
+	return err
+}
+
+// keep takes in and archives the conversation of a run every saveInterval, and a last time when the caller calls end.
+// The argument of end limits the time for this last save. A failure is logged and does not end the run.
+func (c conversations) keep(ctx context.Context, in *intake) (end func(limit time.Duration), err error) {
+	local, err := c.copyOf(in.sessionID)
+	if err != nil {
+		return nil, err
+	}
+	save := func(ctx context.Context) error {
+		if err := in.take(ctx); err != nil {
+			return err
+		}
+		_, err := local.Save(ctx)
+		return err
+	}
 	failed := func(err error) {
+		if _, altered := errors.AsType[*alteredError](err); altered {
+			c.logger.ErrorContext(ctx, "an agent changed the conversation that it had inherited", "session_id", in.sessionID, "error", err)
+			return
+		}
 		c.failed(true)
-		c.logger.WarnContext(ctx, "the conversation could not be archived", "session_id", sessionID, "error", err)
+		c.logger.WarnContext(ctx, "the conversation could not be archived", "session_id", in.sessionID, "error", err)
 	}
 	watching, stop := context.WithCancel(ctx)
 	var idle sync.WaitGroup
-	idle.Go(func() { local.Watch(watching, saveInterval, failed) })
+	idle.Go(func() { transcripts.Watch(watching, saveInterval, save, failed) })
 	return func(limit time.Duration) {
 		stop()
 		idle.Wait()
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 		defer cancel()
-		if _, err := local.Save(last); err != nil {
+		if err := save(last); err != nil {
 			failed(err)
 		}
-	}
+	}, nil
 }

@@ -241,6 +241,9 @@ func newTempDir(owner *config.Account) (tempDir, error) {
 
 // remove removes the directory with everything that the agent has left in it.
 func (d tempDir) remove() error {
+	if d.path == "" {
+		return nil
+	}
 	parent, err := os.OpenRoot(filepath.Dir(d.path))
 	if err != nil {
 		return err

@@ -30,7 +30,6 @@ const (
 // same time.
 type workplaces struct {
 	keeper *checkout.Keeper
-	cli    *claude.CLI
 	// scratch is a directory in which several sessions can repair at once.
 	scratch string
 	// otherUser reports whether agents run as a different user from that of this process.
@@ -51,7 +50,7 @@ func newWorkplaces(options Options) (workplaces, error) {
 	}
 	keeper, err := checkout.New(checkouts)
 	return workplaces{
-		keeper: keeper, cli: options.CLI, scratch: options.Config.ScratchDir(), otherUser: settings.Account != nil,
+		keeper: keeper, scratch: options.Config.ScratchDir(), otherUser: settings.Account != nil,
 		mask: options.Mask, logger: options.Logger,
 	}, err
 }
@@ -104,21 +103,13 @@ func (w workplaces) enter(
 	return entered, nil
 }
 
-// prepare ends the processes of an earlier session that never released the workplace. If the workplace is a worktree,
-// prepare then makes the conversations of the shared directory available in the worktree.
+// prepare ends the processes of an earlier session that never released the workplace.
 func (p workplace) prepare() error {
-	if p.Abandoned != "" {
-		if _, err := claude.EndSession(p.Abandoned); err != nil {
-			return err
-		}
-	}
-	if p.Worktree == nil {
+	if p.Abandoned == "" {
 		return nil
 	}
-	if err := p.cli.ShareTranscripts(p.Directory, p.shared); err != nil {
-		return fmt.Errorf("share the conversations of %s with its worktree: %w", p.shared, err)
-	}
-	return nil
+	_, err := claude.EndSession(p.Abandoned)
+	return err
 }
 
 // of adapts a run to this workplace. In a worktree it replaces the directory of the run and adds a section to the
@@ -208,16 +199,9 @@ func (p workplace) leave(ctx context.Context, limit time.Duration) (left *escala
 	return left
 }
 
-// report logs problems of a worktree that appear in no other record. If the worktree is gone, report removes the link
-// to the worktree's conversations.
+// report logs problems of a worktree that appear in no other record.
 func (p workplace) report(ctx context.Context, left escalation.Worktree) {
 	if left.Problem != "" {
 		p.logger.WarnContext(ctx, "a worktree could not be looked at, and is kept", "directory", left.Path, "error", left.Problem)
-	}
-	if left.Kept {
-		return
-	}
-	if err := p.cli.UnshareTranscripts(p.Directory); err != nil {
-		p.logger.WarnContext(ctx, "a link to conversations could not be removed", "directory", left.Path, "error", err)
 	}
 }

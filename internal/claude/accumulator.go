@@ -88,6 +88,7 @@ func (a *accumulator) system(subtype systemSubtype, line []byte) {
 		a.calls.background(event.ToolUseID, event.TaskID)
 	case systemTaskNotification:
 		a.calls.backgroundEnded(event.TaskID)
+	case systemCompacted: // the transcript has the summary
 	}
 }
 

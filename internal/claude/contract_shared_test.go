@@ -9,7 +9,7 @@ import (
 )
 
 // checkForkElsewhere resumes a conversation in another working directory, then in a third one, and then in the first one
-// again. All share their transcripts. The directories have no sessions of their own before.
+// again. Each time, the transcript is copied to where the CLI looks for it in that directory, as a worker does.
 func checkForkElsewhere(t *testing.T, b *bench) {
 	parent := b.invocation("tell me about the first tier")
 	parent.AllowedTools = []string{"Bash(pwd)"}
@@ -18,35 +18,43 @@ func checkForkElsewhere(t *testing.T, b *bench) {
 
 	elsewhere := filepath.Join(t.TempDir(), "a tree of its own")
 	require.NoError(t, os.Mkdir(elsewhere, 0o700))
-	require.NoError(t, b.cli.ShareTranscripts(elsewhere, b.dir))
-	require.NoError(t, b.cli.ShareTranscripts(elsewhere, b.dir), "a second time it is there")
 
+	last := b.dir
 	fork := func(from, prompt, dir string) string {
 		t.Helper()
+		b.move(t, from, last, dir)
+		last = dir
 		child := parent
 		child.SessionID, child.Resume, child.Prompt, child.Dir = b.invocation("").SessionID, from, prompt, dir
 		result := b.run(t, child)
 		require.Equal(t, 2, result.Turns)
-		found, err := b.cli.HasTranscript(b.dir, child.SessionID)
-		require.NoError(t, err)
-		require.True(t, found, "it is found by the shared directory")
 		return child.SessionID
 	}
 	second := fork(parent.SessionID, "now you are the second tier", elsewhere)
 	requests := b.requests()
-	last := requests[len(requests)-1]
-	require.Equal(t, []string{parent.Prompt, "now you are the second tier"}, last.Prompts())
-	require.Contains(t, last.ToolResults()[len(last.ToolResults())-1], elsewhere, "its commands run there")
+	latest := requests[len(requests)-1]
+	require.Equal(t, []string{parent.Prompt, "now you are the second tier"}, latest.Prompts())
+	require.Contains(t, latest.ToolResults()[len(latest.ToolResults())-1], elsewhere, "its commands run there")
 
-	require.NoError(t, b.cli.UnshareTranscripts(elsewhere))
-	require.NoError(t, b.cli.UnshareTranscripts(elsewhere), "a second time there is nothing left")
 	require.NoError(t, os.Remove(elsewhere))
 	require.NoError(t, os.Mkdir(elsewhere, 0o700))
-	require.NoError(t, b.cli.ShareTranscripts(elsewhere, b.dir))
 	third := fork(second, "now you are the third tier", elsewhere)
 	fork(third, "and back", b.dir)
 	requests = b.requests()
-	last = requests[len(requests)-1]
-	require.Equal(t, []string{parent.Prompt, "now you are the second tier", "now you are the third tier", "and back"}, last.Prompts())
+	latest = requests[len(requests)-1]
+	require.Equal(t, []string{parent.Prompt, "now you are the second tier", "now you are the third tier", "and back"}, latest.Prompts())
 	require.Equal(t, string(before), string(b.transcript(t, parent.SessionID)), "the parent's transcript is never written again")
+}
+
+// move copies a transcript to where the CLI looks for it in another working directory.
+func (b *bench) move(t *testing.T, sessionID, from, to string) {
+	t.Helper()
+	source, err := b.cli.TranscriptPath(from, sessionID)
+	require.NoError(t, err)
+	target, err := b.cli.TranscriptPath(to, sessionID)
+	require.NoError(t, err)
+	content, err := os.ReadFile(source)
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Dir(target), 0o700))
+	require.NoError(t, os.WriteFile(target, content, 0o600))
 }

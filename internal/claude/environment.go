@@ -50,7 +50,7 @@ func providers() []provider {
 
 // fixed returns variables that this package sets in every invocation. They override the operator's and the invocation's
 // variables.
-func (c *CLI) fixed(limits Limits) map[string]string {
+func (c *CLI) fixed(i Invocation) map[string]string {
 	variables := map[string]string{
 		// Prompts quote the output of services. Without this variable, an "@path" in such a quotation would make the
 		// CLI read that file.
@@ -66,12 +66,17 @@ func (c *CLI) fixed(limits Limits) map[string]string {
 		"DISABLE_AUTOUPDATER":                      "1",
 		"CLAUDE_CODE_MAX_RETRIES":                  strconv.Itoa(max(c.options.MaxRetries, 0)),
 	}
-	maps.Copy(variables, timeouts(limits.Idle))
+	maps.Copy(variables, timeouts(i.Limits.Idle))
 	if home := c.ownHome(); home != "" {
 		variables["HOME"] = home
 	}
 	if dir := c.configDir(); dir != "" {
-		variables["CLAUDE_CONFIG_DIR"] = dir
+		variables[configVariable] = dir
+	}
+	for _, name := range ownDirs {
+		if dir, given := i.Env[name]; given {
+			variables[name] = dir
+		}
 	}
 	if user := c.options.User; user != nil {
 		variables["USER"], variables["LOGNAME"] = user.Name, user.Name
@@ -142,7 +147,7 @@ func (c *CLI) environment(i Invocation) []string {
 		}
 	}
 	maps.Copy(variables, i.variables())
-	maps.Copy(variables, c.fixed(i.Limits))
+	maps.Copy(variables, c.fixed(i))
 	git := i.GitSettings
 	if c.options.User != nil && i.Dir != "" {
 		// Git refuses a repository that belongs to another user. The operator chose this directory, so permit it.
@@ -180,12 +185,19 @@ func (c *CLI) allowList() []string {
 	return allowed
 }
 
+// ownDirs are the variables with the directories of the CLI and of its agent. An invocation can have directories of its
+// own.
+var ownDirs = []string{configVariable, "HOME"}
+
+// configVariable names the CLI's own directory.
+const configVariable = "CLAUDE_CONFIG_DIR"
+
 // configDir returns the CLI's own directory. If neither the options nor the environment set it, configDir returns "".
 func (c *CLI) configDir() string {
 	if c.options.ConfigDir != "" {
 		return c.options.ConfigDir
 	}
-	return lookupVariable(c.options.Environ, "CLAUDE_CONFIG_DIR")
+	return lookupVariable(c.options.Environ, configVariable)
 }
 
 // lookupVariable returns the value of name in environ, or "". If the variable occurs several times, the last value

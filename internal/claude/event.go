@@ -30,6 +30,7 @@ const (
 	systemDenied           systemSubtype = "permission_denied"
 	systemTaskStarted      systemSubtype = "task_started"
 	systemTaskNotification systemSubtype = "task_notification"
+	systemCompacted        systemSubtype = "compact_boundary"
 )
 
 // envelope has the fields that all lines share.

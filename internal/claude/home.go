@@ -32,9 +32,10 @@ func startupFiles() []string {
 
 // makeDirs creates the CLI's own directory and the agent's HOME in it. Only the owner of these directories may access
 // them, because transcripts contain everything that the agent has read. makeDirs removes shell start-up files from
-// HOME, because nobody but an earlier agent can have written such files.
-func (c *CLI) makeDirs() error {
-	if c.options.ConfigDir == "" {
+// HOME, because nobody but an earlier agent can have written such files. Directories of the invocation's own are the
+// caller's.
+func (c *CLI) makeDirs(i Invocation) error {
+	if _, given := i.Env[configVariable]; given || c.options.ConfigDir == "" {
 		return nil
 	}
 	if err := c.asUser(func() error { return os.MkdirAll(c.options.ConfigDir, 0o700) }); err != nil {

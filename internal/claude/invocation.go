@@ -38,7 +38,8 @@ type Invocation struct {
 	// Dir is the working directory. It is required and must exist.
 	Dir string
 	// Env adds variables to the environment of the CLI and of every command it runs. These variables override those of
-	// Options.Environ, but not the variables that this package sets itself.
+	// Options.Environ, but not the variables that this package sets itself. CLAUDE_CONFIG_DIR and HOME are exceptions:
+	// with them an invocation has directories of its own, which the caller creates, removes and grants to the Sandbox.
 	Env map[string]string
 	// GitSettings holds names and values of git's configuration for the agent's commands. They override the
 	// configuration of any repository. This package adds further settings.

@@ -192,7 +192,7 @@ func (s studio) record(t *testing.T, path, name, id string) {
 	}
 	args, err := s.cli.arguments(invocation)
 	require.NoError(t, err)
-	require.NoError(t, s.cli.makeDirs())
+	require.NoError(t, s.cli.makeDirs(Invocation{}))
 	var stdout bytes.Buffer
 	command := exec.CommandContext(t.Context(), s.cli.path, args...)
 	command.Dir, command.Env = s.dir, s.cli.environment(invocation)

@@ -53,7 +53,7 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.makeDirs(); err != nil {
+	if err := c.makeDirs(invocation); err != nil {
 		return nil, err
 	}
 	if err := c.clearEmptyTranscript(invocation); err != nil {

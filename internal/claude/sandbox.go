@@ -39,7 +39,7 @@ func (c *CLI) sandbox(i Invocation, environ []string) *Sandbox {
 	}
 	all := *i.Sandbox
 	all.Readable = slices.Concat(all.Readable, c.programs(all.Hidden, environ), namedFiles(environ))
-	all.Writable = slices.Concat(all.Writable, c.ownPlaces())
+	all.Writable = slices.Concat(all.Writable, c.ownPlaces(i))
 	if all.Executable != nil {
 		all.Executable = slices.Concat(all.Executable, c.executables(environ))
 	}
@@ -58,8 +58,11 @@ func (c *CLI) executables(environ []string) []string {
 }
 
 // ownPlaces returns the existing files and directories that the CLI writes. If the CLI uses an existing login, these
-// include files in HOME.
-func (c *CLI) ownPlaces() []string {
+// include files in HOME. Directories of the invocation's own are the caller's.
+func (c *CLI) ownPlaces(i Invocation) []string {
+	if _, given := i.Env[configVariable]; given {
+		return nil
+	}
 	if c.options.ConfigDir != "" {
 		return resolved(c.options.ConfigDir)
 	}

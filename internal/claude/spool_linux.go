@@ -14,7 +14,7 @@ func createUnnamed(dir string) (*os.File, error) {
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	switch {
 	case err == nil:
-		return os.NewFile(uintptr(fd), filepath.Join(dir, "claude-stream")), nil //nolint:gosec // a descriptor
+		return os.NewFile(uintptr(fd), filepath.Join(dir, "claude-stream")), nil
 	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EISDIR): // EISDIR: the kernel does not know O_TMPFILE
 		return createAndUnlink(dir)
 	}

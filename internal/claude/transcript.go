@@ -23,6 +23,23 @@ func (c *CLI) TranscriptPath(dir, sessionID string) (string, error) {
 	return transcriptPath(home, dir, sessionID)
 }
 
+// TranscriptName returns the path of the transcript of a conversation below the CLI's own directory. The agent works in the
+// directory dir.
+func TranscriptName(dir, sessionID string) (string, error) { return transcriptPath("", dir, sessionID) }
+
+// HoldsMessage reports whether the CLI can resume the conversation in the transcript at path. It can do so if the
+// transcript contains a message. The file must not be one that an agent can replace.
+func HoldsMessage(path string) (bool, error) {
+	found, err := holdsMessage(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return found, err
+}
+
+// ConfigDir returns the CLI's own directory for invocations that have none of their own.
+func (c *CLI) ConfigDir() (string, error) { return c.transcriptHome() }
+
 // HasTranscript reports whether the CLI can resume the conversation sessionID in the working directory dir. It can do
 // so if the transcript exists and contains a message.
 func (c *CLI) HasTranscript(dir, sessionID string) (bool, error) {
@@ -45,6 +62,9 @@ func (c *CLI) HasTranscript(dir, sessionID string) (bool, error) {
 // would refuse to start a new conversation with the same id.
 func (c *CLI) clearEmptyTranscript(i Invocation) error {
 	if i.Resume == i.SessionID {
+		return nil
+	}
+	if _, given := i.Env[configVariable]; given { // the caller decides what is in it
 		return nil
 	}
 	path, err := c.TranscriptPath(i.Dir, i.SessionID)

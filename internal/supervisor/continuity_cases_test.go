@@ -59,12 +59,6 @@ func continuityCases() map[string]continuityCase {
 	always := func(want continued) func(claudesim.Version) continued {
 		return func(claudesim.Version) continued { return want }
 	}
-	foreign := func(version claudesim.Version) continued { // the new release searches all directories for the transcript
-		if version == claudesim.VersionOld {
-			return fellBack(escalation.SessionTranscriptLost, notFound+lost)
-		}
-		return wentOn()
-	}
 	remove := func(t *testing.T, transcript string) { require.NoError(t, os.Remove(transcript)) }
 	empty := func(t *testing.T, transcript string) { require.NoError(t, os.Truncate(transcript, 0)) }
 	silence := func(t *testing.T, transcript string) { // no line of it is a message
@@ -77,7 +71,7 @@ func continuityCases() map[string]continuityCase {
 		"overwritten":       {harm: silence, want: always(fellBack(escalation.SessionResumeFailed, notFound))},
 		"deleted_archived":  {archived: true, harm: remove, want: always(wentOn())},
 		"emptied_archived":  {archived: true, harm: empty, want: always(wentOn())},
-		"foreign_directory": {foreign: true, want: foreign},
+		"foreign_directory": {foreign: true, want: always(wentOn())},
 		"foreign_archived":  {foreign: true, archived: true, want: always(wentOn())},
 		"prompt_too_long":   {refused: 1, want: always(fellBack(escalation.SessionResumeFailed, tooLong, 2))},
 		"too_long_twice":    {refused: 2, want: always(fellBackInVain())},

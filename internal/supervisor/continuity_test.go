@@ -2,7 +2,6 @@ package supervisor_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -106,10 +105,7 @@ func (c continuityCase) run(t *testing.T, s *site, backend backend) continued {
 	require.Equal(t, escalation.OutcomeNeedsHuman, before.Outcome, "%s %+v", before.Reason, before.Last())
 	parent := before.Sessions[0]
 	if c.harm != nil {
-		found, err := filepath.Glob(filepath.Join(s.cfg.Claude.ConfigDir, "projects", "*", parent.SessionID+".jsonl"))
-		require.NoError(t, err)
-		require.Len(t, found, 1)
-		c.harm(t, found[0])
+		c.harm(t, conversationOf(s.cfg, parent.SessionID))
 	}
 	from := parent.SessionID
 	if c.unknown {

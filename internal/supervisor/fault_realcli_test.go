@@ -38,7 +38,7 @@ func TestFaultRealCLIWorkerKilled(t *testing.T) {
 		require.Eventually(t, func() bool { return len(s.heartbeat(run.GetID()).InFlight) > 0 },
 			testTimeout, 20*time.Millisecond, "no heartbeat tells of the call")
 		require.Eventually(t, func() bool { // the CLI writes the transcript a moment later
-			files, _ := filepath.Glob(filepath.Join(s.cfg.Claude.ConfigDir, "projects", "*", session+".jsonl"))
+			files, _ := filepath.Glob(filepath.Join(s.cfg.AgentsDir(), "sessions", session, "projects", "*", session+".jsonl"))
 			if len(files) != 1 {
 				return false
 			}

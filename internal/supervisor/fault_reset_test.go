@@ -40,7 +40,7 @@ func TestFaultReset(t *testing.T) {
 			run := s.start(nil)
 			first, err := s.finish(run)
 			require.NoError(t, err)
-			tier1 := simtest.TranscriptPath(s.cfg.Claude.ConfigDir, s.cfg.Claude.WorkDir, first.Sessions[0].SessionID)
+			tier1 := conversationOf(s.cfg, first.Sessions[0].SessionID)
 			checkpoint, err := os.ReadFile(tier1)
 			require.NoError(t, err)
 

@@ -35,6 +35,11 @@ const testTimeout = 5 * time.Minute
 // sweepInterval is short, so that a sweep runs during every test. A sweep must leave sessions in use alone.
 const sweepInterval = 500 * time.Millisecond
 
+// conversationOf returns the path of the worker's own copy of a conversation.
+func conversationOf(cfg config.Config, sessionID string) string {
+	return filepath.Join(cfg.State.Dir, "conversations", sessionID+".jsonl")
+}
+
 // site is an installation under test: a state directory and a worker on a real Temporal server.
 type site struct {
 	t      *testing.T

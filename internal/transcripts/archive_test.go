@@ -109,7 +109,6 @@ func TestNoArchive(t *testing.T) {
 	saved, err := local.Save(t.Context())
 	require.NoError(t, err)
 	require.False(t, saved)
-	local.Watch(t.Context(), time.Nanosecond, nil)
 	require.NoError(t, archive.Close())
 }
 
@@ -242,7 +241,11 @@ func TestWatch(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var failures atomic.Int32
 	var idle sync.WaitGroup
-	idle.Go(func() { watched.Watch(ctx, time.Millisecond, func(error) { failures.Add(1) }) })
+	save := func(ctx context.Context) error {
+		_, err := watched.Save(ctx)
+		return err
+	}
+	idle.Go(func() { Watch(ctx, time.Millisecond, save, func(error) { failures.Add(1) }) })
 
 	for n := range 3 {
 		add(t, path, lines("first", n+1))

@@ -115,16 +115,13 @@ func (c *Copy) write(ctx context.Context, v version, local extent) error {
 	return object.Close()
 }
 
-// saveTimeout limits each Save of Watch, so that a call that hangs does not prevent later saves.
+// saveTimeout limits each call of save in Watch, so that a call that hangs does not prevent later ones.
 const saveTimeout = time.Minute
 
-// Watch calls Save after every interval until ctx ends. If Save fails, Watch calls the function failed, and
+// Watch calls the function save after every interval until ctx ends. If save fails, Watch calls the function failed, and
 // continues. If the same error repeats, Watch calls failed only once. Watch does not save at the end, so the caller
-// must call Save after the transcript's writer has ended.
-func (c *Copy) Watch(ctx context.Context, interval time.Duration, failed func(error)) {
-	if c.archive == nil {
-		return
-	}
+// must do so after the transcript's writer has ended.
+func Watch(ctx context.Context, interval time.Duration, save func(context.Context) error, failed func(error)) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	told := ""
@@ -134,7 +131,7 @@ func (c *Copy) Watch(ctx context.Context, interval time.Duration, failed func(er
 			return
 		case <-ticker.C:
 		}
-		err := c.saveWithin(ctx, saveTimeout)
+		err := within(ctx, saveTimeout, save)
 		if err == nil || ctx.Err() != nil {
 			told = ""
 		} else if err.Error() != told {
@@ -144,9 +141,8 @@ func (c *Copy) Watch(ctx context.Context, interval time.Duration, failed func(er
 	}
 }
 
-func (c *Copy) saveWithin(ctx context.Context, limit time.Duration) error {
+func within(ctx context.Context, limit time.Duration, save func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	_, err := c.Save(ctx)
-	return err
+	return save(ctx)
 }

@@ -1,0 +1,230 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/agentfiles"
+	"github.com/claudeops/claudeops/internal/claude"
+)
+
+const (
+	// maxTranscript limits the size of a conversation. A long one has about ten megabytes.
+	maxTranscript = 256 << 20
+	// maxTranscriptLine limits a line of it, because a line is held in memory.
+	maxTranscriptLine = 32 << 20
+)
+
+// inherited describes the conversation with which a session began.
+type inherited struct {
+	// Name is the path of the session's transcript below the CLI's directory.
+	Name string `json:"name"`
+	// Parent is the conversation of which the session's is a fork; empty if it is none.
+	Parent string `json:"parent,omitempty"`
+	start
+}
+
+// start is the beginning of a transcript. The zero value is the beginning of every transcript.
+type start struct {
+	Bytes int64 `json:"bytes,omitempty"`
+	// SHA256 is hexadecimal.
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// intake takes the conversation of a session from a file that its agent can write.
+type intake struct {
+	conversations
+
+	sessionID string
+	// root is the CLI's directory.
+	root  *os.Root
+	begin inherited
+	// parent is what the parent's copy says; nil if it was not read yet.
+	parent *claude.Lineage
+	// size and changed are those of the file when it was last taken in.
+	size    int64
+	changed time.Time
+	// altered is the error after which nothing is taken in any more.
+	altered error
+}
+
+// take replaces this host's copy of the conversation by the complete lines of the agent's file. A missing file is not an
+// error. If the agent has changed what it had inherited, the error is an *alteredError, and the copy stays as it is.
+func (in *intake) take(ctx context.Context) (err error) {
+	if in.altered != nil {
+		return in.altered
+	}
+	file, err := agentfiles.Open(in.root, in.begin.Name, in.owner())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the transcript: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() == in.size && info.ModTime().Equal(in.changed) {
+		return nil
+	}
+	if info.Size() > maxTranscript {
+		return fmt.Errorf("the transcript has %d bytes, more than the %d that are taken", info.Size(), maxTranscript)
+	}
+	if err := in.takeFile(ctx, io.LimitReader(file, maxTranscript)); err != nil {
+		if found, is := errors.AsType[*alteredError](err); is {
+			in.altered = err
+			err = errors.Join(err, in.seal(ctx, found))
+		}
+		return err
+	}
+	in.size, in.changed = info.Size(), info.ModTime()
+	return nil
+}
+
+// owner returns the number of the agents' user.
+func (in *intake) owner() int {
+	if in.user != nil {
+		return in.user.UID
+	}
+	return os.Getuid()
+}
+
+// takeFile checks and copies the agent's file.
+func (in *intake) takeFile(ctx context.Context, source io.Reader) (err error) {
+	draft, err := os.CreateTemp(in.dir, ".taking-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(draft.Name()))
+		}
+	}()
+	err = in.copyLines(agentfiles.Reader(ctx, source), draft)
+	if err := errors.Join(err, draft.Close()); err != nil {
+		return err
+	}
+	return os.Rename(draft.Name(), in.path(in.sessionID))
+}
+
+// copyLines copies the lines that belong to the conversation. The CLI skips lines that are not JSON, and so does
+// copyLines. The last line may be incomplete, because the CLI is still writing it.
+func (in *intake) copyLines(source io.Reader, target io.Writer) error {
+	check := in.newCheck()
+	buffered := bufio.NewWriterSize(target, 1<<16)
+	for lines := bufio.NewReaderSize(source, 1<<16); ; {
+		line, err := readLine(lines)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if check.passes(line) {
+			if _, err := buffered.Write(line); err != nil {
+				return err
+			}
+		}
+	}
+	how, err := check.departure()
+	if err != nil {
+		return err
+	}
+	if how != "" {
+		return &alteredError{in.sessionID, how}
+	}
+	return buffered.Flush()
+}
+
+// readLine returns the next complete line. It returns io.EOF for an incomplete one.
+func readLine(lines *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := lines.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > maxTranscriptLine {
+			return nil, fmt.Errorf("the transcript has a line of more than %d bytes", maxTranscriptLine)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// check compares a transcript with what its session inherited.
+type check struct {
+	*intake
+
+	lineage *claude.Lineage
+	// read counts the bytes so far, and digest is that of the inherited ones.
+	read   int64
+	digest hash.Hash
+}
+
+func (in *intake) newCheck() *check {
+	return &check{intake: in, lineage: claude.NewLineage(), digest: sha256.New()}
+}
+
+// passes reports whether a line belongs to the conversation. All lines that the session inherited do: they were checked
+// before.
+func (c *check) passes(line []byte) bool {
+	start := c.read
+	c.read += int64(len(line))
+	belongs := c.lineage.Add(bytes.TrimSpace(line), c.sessionID)
+	if start < c.begin.Bytes {
+		_, _ = c.digest.Write(line)
+		return true
+	}
+	return belongs
+}
+
+// departure says how the transcript departs from what the session inherited; "" if it continues it.
+func (c *check) departure() (string, error) {
+	if c.begin.Bytes > 0 && (c.read < c.begin.Bytes || hex.EncodeToString(c.digest.Sum(nil)) != c.begin.SHA256) {
+		return fmt.Sprintf("its first %d bytes are others", c.begin.Bytes), nil
+	}
+	if c.begin.Parent == "" {
+		return "", nil
+	}
+	parent, err := c.readParent()
+	if err != nil {
+		return "", err
+	}
+	return c.lineage.Departure(parent), nil
+}
+
+// readParent reads this host's copy of the parent.
+func (c *check) readParent() (_ *claude.Lineage, err error) {
+	if c.parent != nil {
+		return c.parent, nil
+	}
+	file, err := os.Open(c.path(c.begin.Parent))
+	if err != nil {
+		return nil, fmt.Errorf("read the conversation of the parent: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	parent := claude.NewLineage()
+	for lines := bufio.NewReader(file); ; {
+		line, err := readLine(lines)
+		if errors.Is(err, io.EOF) {
+			c.parent = parent
+			return parent, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		parent.Add(bytes.TrimSpace(line), c.begin.Parent)
+	}
+}

@@ -1,0 +1,177 @@
+package claude
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+)
+
+// Lineage is what one transcript says about its messages: enough to tell whether a fork still has the conversation that
+// it began with.
+//
+// A fork is not a copy of its parent's file. The CLI writes the messages again: with the same UUIDs, links and content,
+// the fork's own session ID, and more fields beside them. It leaves out lines about itself, calls without a result and
+// messages that the conversation has left behind.
+type Lineage struct {
+	lines map[string]lineageLine
+	// order lists the UUIDs as they were read, and last is that of the last message.
+	order []string
+	last  string
+	// results holds the calls that have a result.
+	results map[string]bool
+	// forked holds UUIDs that occur with two contents.
+	forked map[string]bool
+}
+
+// lineageLine is a line with a UUID.
+type lineageLine struct {
+	parent string
+	digest [sha256.Size]byte
+	// message reports whether the line is a message of the main thread.
+	message bool
+	// calls holds the calls of the message, and said whether it has anything else that a model reads.
+	calls []string
+	said  bool
+	// summary reports whether a summary replaces the conversation before this line.
+	summary bool
+}
+
+// NewLineage returns an empty Lineage.
+func NewLineage() *Lineage {
+	return &Lineage{lines: map[string]lineageLine{}, results: map[string]bool{}, forked: map[string]bool{}}
+}
+
+// Add adds a line of the transcript. It returns false if the line does not belong there: it must be a JSON object, and
+// the conversation that it names, if any, must be sessionID.
+func (l *Lineage) Add(line []byte, sessionID string) bool {
+	var read struct {
+		Type      eventType       `json:"type"`
+		Subtype   systemSubtype   `json:"subtype"`
+		UUID      string          `json:"uuid"`
+		Parent    string          `json:"parentUuid"`
+		SessionID *string         `json:"sessionId"`
+		Sidechain bool            `json:"isSidechain"`
+		Message   json.RawMessage `json:"message"`
+		// Attachment and Rendered are what the CLI itself has told the model.
+		Attachment json.RawMessage `json:"attachment"`
+		Rendered   json.RawMessage `json:"rendered"`
+	}
+	if json.Unmarshal(line, &read) != nil || read.SessionID != nil && *read.SessionID != sessionID {
+		return false
+	}
+	if read.UUID == "" {
+		return true
+	}
+	found := lineageLine{
+		parent: read.Parent, summary: read.Subtype == systemCompacted,
+		message: !read.Sidechain && (read.Type == eventUser || read.Type == eventAssistant),
+	}
+	found.digest = digestOf(read.Type, read.Parent, read.Message, read.Attachment, read.Rendered)
+	if found.message {
+		l.readMessage(read.Message, &found)
+		l.last = read.UUID
+	}
+	if known, again := l.lines[read.UUID]; again && known.digest != found.digest {
+		l.forked[read.UUID] = true
+	}
+	l.lines[read.UUID] = found
+	l.order = append(l.order, read.UUID)
+	return true
+}
+
+// readMessage reads the calls and results in a message.
+func (l *Lineage) readMessage(message json.RawMessage, line *lineageLine) {
+	var read struct {
+		Content json.RawMessage `json:"content"`
+	}
+	if json.Unmarshal(message, &read) != nil {
+		return
+	}
+	var blocks []contentBlock
+	if json.Unmarshal(read.Content, &blocks) != nil {
+		line.said = true // a text
+		return
+	}
+	for _, block := range blocks {
+		switch block.Type {
+		case blockToolUse:
+			line.calls = append(line.calls, block.ID)
+		case blockToolResult:
+			l.results[block.ToolUseID] = true
+			line.said = true
+		case blockText:
+			line.said = line.said || len(bytes.TrimSpace([]byte(block.Text))) > 0
+		default: // such as thinking, which the CLI drops when nothing follows
+		}
+	}
+}
+
+// digestOf returns a digest of what a fork takes over. It does not depend on the spelling of the JSON.
+func digestOf(kind eventType, parent string, contents ...json.RawMessage) [sha256.Size]byte {
+	digest := sha256.New()
+	_, _ = fmt.Fprintf(digest, "%s\n%s\n", kind, parent)
+	for _, content := range contents {
+		var value any
+		if json.Unmarshal(content, &value) == nil {
+			if text, err := json.Marshal(value); err == nil {
+				content = text
+			}
+		}
+		_, _ = fmt.Fprintf(digest, "%s\n", content)
+	}
+	return [sha256.Size]byte(digest.Sum(nil))
+}
+
+// Departure says how the conversation of l departs from the one of its parent, from which it was forked; "" if it
+// continues it.
+func (l *Lineage) Departure(parent *Lineage) string {
+	for _, id := range parent.order {
+		own, found := l.lines[id]
+		if found && (own.digest != parent.lines[id].digest || l.forked[id]) {
+			return "message " + id + " was changed"
+		}
+	}
+	thread, summed := l.thread()
+	if summed {
+		return ""
+	}
+	inherited, _ := parent.thread()
+	for _, id := range parent.order {
+		if inherited[id] && parent.lasts(parent.lines[id]) && !thread[id] {
+			return "message " + id + " was left out"
+		}
+	}
+	return ""
+}
+
+// thread returns the lines that lead to the last message. It stops at a summary, and then returns true for summed.
+func (l *Lineage) thread() (thread map[string]bool, summed bool) {
+	thread = map[string]bool{}
+	for id := l.last; id != "" && !thread[id]; {
+		line, found := l.lines[id]
+		if !found {
+			break
+		}
+		thread[id] = true
+		if line.summary {
+			return thread, true
+		}
+		id = line.parent
+	}
+	return thread, false
+}
+
+// lasts reports whether a fork must have a message. The CLI leaves out calls without a result, and messages without
+// content.
+func (l *Lineage) lasts(line lineageLine) bool {
+	if !line.message {
+		return false
+	}
+	for _, call := range line.calls {
+		if l.results[call] {
+			return true
+		}
+	}
+	return line.said
+}
