@@ -86,7 +86,7 @@ func (c *CLI) programs(hidden, environ []string) []string {
 	if self, err := os.Executable(); err == nil { // hooks run it
 		places = append(places, resolved(self)...)
 	}
-	for _, dir := range append(filepath.SplitList(lookupVariable(environ, "PATH")), filepath.Dir(path)) {
+	for _, dir := range append(filepath.SplitList(lookupVariable(environ, "PATH")), filepath.Dir(path), filepath.Dir(c.path)) {
 		for _, place := range resolved(dir) {
 			if !slices.Contains(resolved(hidden...), place) {
 				places = append(places, place)

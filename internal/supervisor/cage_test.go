@@ -64,7 +64,7 @@ func TestTheArchiveHandsOutNothing(t *testing.T) {
 		cfg, err := config.Load(environ)
 		require.NoError(t, err)
 		require.NoError(t, cfg.MakeDirs())
-		token := secretFiles(t, cfg, lookup(environ, "HOME"))["token"]
+		token := secretFiles(t, cfg, homeIn(environ))["token"]
 		ran := filepath.Join(t.TempDir(), "ran")
 		attack := unseen(t, work, `cd "$CLAUDE_CONFIG_DIR"/projects/* && for f in *.jsonl; do ln -sf `+token+` $f; done; ls -l; `+
 			`mkdir -p ../../shell-snapshots; echo touch `+ran+` | tee -a ../../shell-snapshots/*.sh "$HOME/.bashrc" "$HOME/.profile"; `+

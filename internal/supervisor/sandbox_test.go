@@ -52,14 +52,14 @@ func TestSandboxOfTheTiers(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, cfg.MakeDirs())
 		try := ""
-		files := secretFiles(t, cfg, lookup(environ, "HOME"))
+		files := secretFiles(t, cfg, homeIn(environ))
 		names := slices.Sorted(maps.Keys(files))
 		for _, name := range names {
 			try += "head -c 11 " + files[name] + " > /dev/null && echo " + name + "; "
 		}
 		try += `cat /proc/` + strconv.Itoa(os.Getpid()) + `/environ > /dev/null && echo saw; `
 		try += `echo x > "$TMPDIR/own" && echo x > "$HOME/own" && echo x > "$CLAUDEOPS_CHAIN_DIR/own" && echo own; echo x > ` + work + `/file && echo wrote; ` +
-			`touch ` + lookup(environ, "HOME") + `/elsewhere && echo elsewhere; ls / > /dev/null && cat /proc/meminfo > /dev/null && echo looked`
+			`touch ` + homeIn(environ) + `/elsewhere && echo elsewhere; ls / > /dev/null && cat /proc/meminfo > /dev/null && echo looked`
 		tries := unseen(t, work, try)
 		api := simtest.StartAPI(t, claudesim.Play(
 			claudesim.On(claudesim.Match{Model: "haiku"}, tries, claudesim.Conclude(asksFor(2))),
@@ -99,7 +99,7 @@ func TestSandboxOfAWorktree(t *testing.T) {
 		cfg, err := config.Load(environ)
 		require.NoError(t, err)
 		require.NoError(t, cfg.MakeDirs())
-		token := secretFiles(t, cfg, lookup(environ, "HOME"))["token"]
+		token := secretFiles(t, cfg, homeIn(environ))["token"]
 		script := strings.Join([]string{
 			"echo 2 > limit && git commit --quiet --all --message raise && echo committed", "git switch --quiet --create fix origin/main && echo switched",
 			"git status --short --branch > /dev/null && echo clean", "git stash list && git gc --quiet --auto && echo kept",
@@ -176,10 +176,10 @@ func TestSandboxRequired(t *testing.T) {
 	require.ErrorContains(t, err, "the agent's sandbox is required")
 }
 
-// lookup returns the value of a variable in environ.
-func lookup(environ []string, name string) string {
+// homeIn returns the HOME in environ.
+func homeIn(environ []string) string {
 	for _, variable := range slices.Backward(environ) {
-		if value, found := strings.CutPrefix(variable, name+"="); found {
+		if value, found := strings.CutPrefix(variable, "HOME="); found {
 			return value
 		}
 	}
