@@ -109,7 +109,7 @@ const encryptionKeysFile = "ENCRYPTION_KEYS_FILE"
 // Claude holds the settings of the claude CLI for all tiers.
 type Claude struct {
 	Path      string `env:"CLAUDE" desc:"The claude executable: a path, or a name to look up on PATH."`
-	ConfigDir string `env:"CLAUDE_CONFIG_DIR" default:"STATE_DIR/claude" desc:"Directory for the CLI's login, settings and conversations. Unset: a directory of its own; credentials then come from the environment. login: the directory of the user who runs this program, with that user's login. An absolute path: that existing directory."`
+	ConfigDir string `env:"CLAUDE_CONFIG_DIR" default:"STATE_DIR/claude" desc:"Directory for the CLI's login. Files in its subdirectory home are linked into the home of each agent. Unset: a directory of its own; credentials then come from the environment. login: the directory of the user who runs this program, with that user's login. An absolute path: that existing directory."`
 	// Login reports whether ConfigDir is the directory of the user who runs this program. If so, the CLI gets the
 	// variables HOME and CLAUDE_CONFIG_DIR of this process, if they are set. With these variables, the CLI also finds a
 	// login outside of ConfigDir, for example in a keychain.
