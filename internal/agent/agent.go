@@ -26,6 +26,7 @@ const ReportTime = 10 * time.Second
 type Runner struct {
 	cli           *claude.CLI
 	keys          keys
+	reserve       *reserve
 	settings      config.Claude
 	conversations conversations
 	privates      privates
@@ -77,6 +78,7 @@ func New(ctx context.Context, options Options) (*Runner, error) {
 		interrupt:     interrupt,
 	}
 	runner.reclaimAll(ctx)
+	runner.reserve = openReserve(options.Config.State.Dir, options.Logger)
 	return runner, nil
 }
 
@@ -87,6 +89,7 @@ func (r *Runner) Interrupt() { r.interrupt() }
 // Close interrupts the running agents and revokes the agents' keys. After that the guard answers no more calls.
 func (r *Runner) Close() error {
 	r.interrupt()
+	r.reserve.close()
 	return errors.Join(r.guards.close(), r.keys.close())
 }
 
@@ -219,8 +222,10 @@ func (r *Runner) start(
 	place.adjust(&invocation)
 	watch, err := r.guards.open(ctx, run, &invocation, workspace.asked(run), place.guarded())
 	var result claude.Result
+	limited, stopWatching := r.watchUsage(ctx, own, workspace)
+	defer stopWatching()
 	if err == nil {
-		result, err = r.cli.Run(ctx, invocation, func(p claude.Progress) { observe(progressOf(p, key.count())) })
+		result, err = r.cli.Run(limited, invocation, func(p claude.Progress) { observe(progressOf(p, key.count())) })
 	}
 	count := key.end() // first, so that processes left behind by the agent can no longer call the model
 	unguarded := watch.close(ctx, result.Made, endedByItself(err))
@@ -229,7 +234,11 @@ func (r *Runner) start(
 	report := r.report(ctx, run, result, count)
 	report.Sandbox = r.describeSandbox(result, without)
 	report.Handoff = r.closeWorkspace(ctx, workspace, run)
+	excess, exceeded := errors.AsType[*quotaError](context.Cause(limited))
 	switch {
+	case exceeded:
+		report.Status, report.Error = escalation.SessionFailed, excess.Error()
+		err = nil // another attempt would fill the disk in the same way
 	case unguarded != nil:
 		report.Status, report.Error = escalation.SessionFailed, unguarded.Error()
 		err = nil // another attempt would end in the same way

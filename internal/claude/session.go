@@ -24,6 +24,9 @@ func EndSession(sessionID string) (ended int, err error) {
 	return ended, nil
 }
 
+// DeletedBytes returns the space of files without a name that processes of a session have open, as process.DeletedBytes does.
+func DeletedBytes(sessionID string) int64 { return process.DeletedBytes(sessionMark(sessionID)) }
+
 // Connection is a TCP connection, such as a net.Conn.
 type Connection interface {
 	LocalAddr() net.Addr

@@ -126,8 +126,9 @@ type Claude struct {
 	Sandbox          Sandbox       `env:"SANDBOX" desc:"Sandbox of the kernel (Landlock, Linux 5.19 and newer). It denies agents of tiers 1 and 2 the worker's files, keys and memory, and denies tier 1 writing outside of its own directories. auto: use it if possible, otherwise record that it is missing. require: run no agent of these tiers without it. off: do not use it. starter doctor prints whether it works here."`
 	AgentUser        string        `env:"AGENT_USER" desc:"Name of the user that agents run as. Requires a worker that runs as root. Unset: the worker's own user. If set, the agents' default directories are in STATE_DIR-agents instead of STATE_DIR, and the user must be able to pass through the directories above it."`
 	// Account describes AgentUser; nil if AgentUser is unset.
-	Account    *Account `env:"-"`
-	APIRetries int      `env:"API_RETRIES" desc:"Number of times that the CLI repeats a failed call of the model's API; 0 to 10."`
+	Account     *Account `env:"-"`
+	SessionDisk int      `env:"SESSION_DISK" desc:"Space in MiB that one session may use for its own files: the CLI's directory, the agent's home, temporary files and the chain's directory. A session that uses more is ended. At least 16."`
+	APIRetries  int      `env:"API_RETRIES" desc:"Number of times that the CLI repeats a failed call of the model's API; 0 to 10."`
 }
 
 // Containment selects the method with which a worker finds and ends all processes of an agent.

@@ -102,6 +102,7 @@ func (c Config) validateClaude(p *problems) {
 	p.must("STOP_GRACE", c.Claude.StopGrace <= longestGrace, "be at most %s, so that a worker that Temporal has given up for lost "+
 		"has stopped its agent before another worker starts one", escalation.ShortDuration(longestGrace))
 	c.validateSandbox(p)
+	p.must("SESSION_DISK", c.Claude.SessionDisk >= 16, "be at least 16")
 	p.must("API_RETRIES", c.Claude.APIRetries >= 0 && c.Claude.APIRetries <= 10, "be between 0 and 10")
 }
 

@@ -10,6 +10,9 @@ import (
 // EndMarked does nothing, because this system does not show other processes' environments.
 func EndMarked(string) (int, error) { return 0, nil }
 
+// DeletedBytes always returns 0, because this system does not show other processes' files.
+func DeletedBytes(string) int64 { return 0 }
+
 // PeerIsOurs always returns false, because this system does not show other processes' sockets.
 func PeerIsOurs(_, _ Endpoint, _ string) (bool, error) { return false, nil }
 

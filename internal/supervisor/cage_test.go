@@ -99,3 +99,34 @@ func TestTheArchiveHandsOutNothing(t *testing.T) {
 		require.Empty(t, left)
 	})
 }
+
+// TestAnAgentCannotFillTheDisk lets an agent write more than its session may: into its home, into a file without a name,
+// and as directories without end. The session must be ended, and nothing of it may stay.
+func TestAnAgentCannotFillTheDisk(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	for name, fill := range map[string]string{
+		"home":       `head -c 40M /dev/zero > "$HOME/big"; sleep 300`,
+		"temporary":  `head -c 40M /dev/zero > "$TMPDIR/big"; sleep 300`,
+		"chains_dir": `head -c 40M /dev/zero > "$CLAUDEOPS_CHAIN_DIR/big"; sleep 300`,
+		"no_name":    `exec 9> "$TMPDIR/big"; rm "$TMPDIR/big"; head -c 40M /dev/zero >&9; sleep 300`,
+		"hidden":     `mkdir "$HOME/a"; head -c 40M /dev/zero > "$HOME/a/big"; chmod 0 "$HOME/a"; sleep 300`,
+		"deep":       `cd "$HOME"; for i in $(seq 300); do mkdir d && cd d || exit; done; sleep 300`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Bash(fill), claudesim.Conclude(resolved()))))
+			s := startSite(t, temporalServer, environment(t, claude, append(toolsAllowed(),
+				"CLAUDEOPS_SESSION_DISK=16", "CLAUDEOPS_SANDBOX=auto", "CLAUDEOPS_TASK_QUEUE=fill_"+name)...))
+			chain, err := s.finish(s.start(nil))
+			require.NoError(t, err)
+			require.Equal(t, escalation.SessionFailed, chain.Sessions[0].Status)
+			require.Regexp(t, "the agent was ended because its session stored (more than 16 MiB|directories more than 200 levels deep)", chain.Sessions[0].Error)
+			require.Equal(t, 1, chain.Sessions[0].Attempts)
+			require.Empty(t, processesOf(t, chain.Sessions[0].SessionID))
+			left, err := os.ReadDir(filepath.Join(s.cfg.AgentsDir(), "sessions"))
+			require.NoError(t, err)
+			require.Empty(t, left)
+		})
+	}
+}
