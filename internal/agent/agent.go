@@ -223,11 +223,11 @@ func (r *Runner) start(
 	watch, err := r.guards.open(ctx, run, &invocation, workspace.asked(run), place.guarded())
 	var result claude.Result
 	limited, stopWatching := r.watchUsage(ctx, own, workspace)
-	defer stopWatching()
 	if err == nil {
 		result, err = r.cli.Run(limited, invocation, func(p claude.Progress) { observe(progressOf(p, key.count())) })
 	}
 	count := key.end() // first, so that processes left behind by the agent can no longer call the model
+	stopWatching()
 	unguarded := watch.close(ctx, result.Made, endedByItself(err))
 	end()
 	r.free(ctx, own)

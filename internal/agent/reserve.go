@@ -77,7 +77,8 @@ func (r *reserve) look() {
 	switch {
 	case free < reserveFree:
 		if !r.given.Swap(true) {
-			r.logger.Error("the disk of the state directory is full; make room there", "directory", filepath.Dir(r.path), "free_bytes", free)
+			r.logger.Error("the disk of the state directory is full; make room there",
+				"directory", filepath.Dir(r.path), "free_bytes", free)
 		}
 		if err := os.Remove(r.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			r.logger.Error("the reserved space could not be given to the records", "error", err)

@@ -88,7 +88,7 @@ func (c *CLI) programs(hidden, environ []string) []string {
 	}
 	for _, dir := range append(filepath.SplitList(lookupVariable(environ, "PATH")), filepath.Dir(path), filepath.Dir(c.path)) {
 		for _, place := range resolved(dir) {
-			if !slices.Contains(resolved(hidden...), place) {
+			if !slices.Contains(resolved(hidden...), place) && !slices.Contains(places, place) {
 				places = append(places, place)
 			}
 		}

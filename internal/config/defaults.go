@@ -34,7 +34,7 @@ func defaults() Config {
 			Sandbox:          SandboxAuto,
 			Worktrees:        WorktreesAuto,
 			SessionDisk:      4096, // room for clones and builds of a repair
-			APIRetries:       5, // well under a minute of backoff; Temporal retries after longer waits
+			APIRetries:       5,    // well under a minute of backoff; Temporal retries after longer waits
 		},
 		Tiers: Tiers{Tier1: tier1(), Tier2: tier2(), Tier3: tier3()},
 		Worker: Worker{

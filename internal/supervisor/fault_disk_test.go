@@ -122,16 +122,16 @@ func TestFaultDiskFullForTheArchive(t *testing.T) {
 		d.how, chain.Outcome, lost, warnings)
 }
 
-// TestFaultDiskFullForTheCLI fills the disk of the CLI's own directory, which holds its transcripts. The tier cannot
-// continue there, and another process would fail, too. The chain must end at once with an error that says what to do.
+// TestFaultDiskFullForTheCLI fills the disk of the state directory, which holds the sessions' directories and output, and
+// not the records. The tier cannot continue there, and another process would fail, too. The chain must end at once with an error that says what to do.
 func TestFaultDiskFullForTheCLI(t *testing.T) {
 	t.Parallel()
 	d, dir := smallDisk(t), t.TempDir()
 	atIt, goOn := filepath.Join(dir, "at-it"), filepath.Join(dir, "go-on")
 	claude := simtest.Install(t, climbing(atIt, goOn))
-	own := filepath.Join(d.dir, "claude")
-	require.NoError(t, os.Mkdir(own, 0o700))
-	environ := environment(t, claude, append(toolsAllowed(), "CLAUDEOPS_CLAUDE_CONFIG_DIR="+own)...)
+	own := filepath.Join(d.dir, "state")
+	environ := environment(t, claude, append(toolsAllowed(), "CLAUDEOPS_STATE_DIR="+own,
+		"CLAUDEOPS_DATABASE_URL=sqlite://"+filepath.Join(dir, "records.db"), "CLAUDEOPS_TRANSCRIPTS=file://"+filepath.Join(dir, "archive"))...)
 	s, _ := startWorkingSite(t, startTemporal(t), environ)
 	run := s.start(nil)
 	require.Eventually(t, exists(atIt), testTimeout, 20*time.Millisecond)

@@ -38,7 +38,7 @@ func testRealInput(t *testing.T, version claudesim.Version, cli string) {
 
 	api := simtest.StartAPI(t, repairScript(broken.URL))
 	home := filepath.Join(t.TempDir(), "state")
-	snapshot := transcriptSnapshot{projects: filepath.Join(home, "claude", "projects"), dir: filepath.Join(home, "claude", "before")}
+	snapshot := transcriptSnapshot{kept: filepath.Join(home, "conversations"), dir: filepath.Join(workDir, "before")}
 	s := startSite(t, startTemporal(t), environment(t, snapshot.inFrontOf(t, cli), append(broken.settings(t),
 		"CLAUDEOPS_STATE_DIR="+home, "CLAUDEOPS_WORK_DIR="+workDir, "CLAUDEOPS_SANDBOX=auto", "CLAUDEOPS_TIER2_TOOLS=Bash,Edit",
 		"ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key")...))
@@ -189,10 +189,10 @@ func requireListed(t *testing.T, s *site, chain escalation.Chain) {
 	require.InDelta(t, chain.CostUSD, cost, 1e-9)
 }
 
-// transcriptSnapshot is a copy of all transcripts, taken before Tier 2's process starts.
+// transcriptSnapshot is a copy of the transcripts that Tier 2 is given, taken before its process starts.
 type transcriptSnapshot struct {
-	projects string // where the CLI keeps its transcripts
-	dir      string // the copy
+	kept string // where the worker keeps its copies
+	dir  string // the copy
 }
 
 // inFrontOf returns a program that executes cli. If cli is to resume a conversation, the program takes the snapshot
@@ -200,7 +200,7 @@ type transcriptSnapshot struct {
 func (s transcriptSnapshot) inFrontOf(t *testing.T, cli string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "claude-and-snapshot")
-	script := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *\" --resume \"*) cp -r '%s' '%s' ;; esac\nexec '%s' \"$@\"\n", s.projects, s.dir, cli)
+	script := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *\" --resume \"*) cp -r \"$CLAUDE_CONFIG_DIR/projects\" '%s' ;; esac\nexec '%s' \"$@\"\n", s.dir, cli)
 	require.NoError(t, process.WriteProgram(program, []byte(script)))
 	return program
 }
@@ -208,16 +208,16 @@ func (s transcriptSnapshot) inFrontOf(t *testing.T, cli string) string {
 // requireUnchanged checks that the transcript of sessionID has not changed since the snapshot.
 func (s transcriptSnapshot) requireUnchanged(t *testing.T, sessionID string) {
 	t.Helper()
-	read := func(dir string) string {
-		files, err := filepath.Glob(filepath.Join(dir, "*", sessionID+".jsonl"))
+	read := func(pattern string) string {
+		files, err := filepath.Glob(filepath.Join(pattern, sessionID+".jsonl"))
 		require.NoError(t, err)
-		require.Len(t, files, 1, "in %s", dir)
+		require.Len(t, files, 1, "in %s", pattern)
 		data, err := os.ReadFile(files[0])
 		require.NoError(t, err)
 		require.NotEmpty(t, data)
 		return string(data)
 	}
-	require.Equal(t, read(s.dir), read(s.projects), "Tier 2 wrote into Tier 1's transcript")
+	require.Equal(t, read(filepath.Join(s.dir, "*")), read(s.kept), "Tier 2 wrote into Tier 1's transcript")
 }
 
 // TestEndToEndVerdictRepaired lets the model end without its verdict. The real CLI itself asks for it once. Then the
