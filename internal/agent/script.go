@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"strings"
 
 	"github.com/claudeops/claudeops/activities"
@@ -40,15 +39,15 @@ func RunScript(ctx context.Context, options Options, script Script) (code int, e
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
-	variables := map[string]string{"TMPDIR": temporary, "CLAUDE_CODE_TMPDIR": temporary}
+	defer func() { err = errors.Join(err, temporary.remove()) }()
+	variables := map[string]string{"TMPDIR": temporary.path, "CLAUDE_CODE_TMPDIR": temporary.path}
 	place, err := options.Place(script.Directory, variables, nil)
 	if err != nil {
 		return 0, err
 	}
 	judge := guard.New(options.Policy, guard.Host{})
 	run := activities.AgentRun{Tier: script.Tier, Directory: script.Directory}
-	sandbox, _ := newSandboxes(options.Config, options.Policy, options.Environ, guards.sockets).of(run, []string{temporary})
+	sandbox, _ := newSandboxes(options.Config, options.Policy, options.Environ, guards.sockets).of(run, []string{temporary.path})
 	session := hook.Session{
 		ID: "starter policy run", Tier: int(script.Tier), Place: place, Executables: guards.executables(script.Tier, sandbox),
 	}
