@@ -115,7 +115,7 @@ func TestAnAgentCannotFillTheDisk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Bash(fill), claudesim.Conclude(resolved()))))
+			claude := simtest.Install(t, claudesim.Play(claudesim.Always(unseen(t, t.TempDir(), fill), claudesim.Conclude(resolved()))))
 			s := startSite(t, temporalServer, environment(t, claude, append(toolsAllowed(),
 				"CLAUDEOPS_SESSION_DISK=16", "CLAUDEOPS_SANDBOX=auto", "CLAUDEOPS_TASK_QUEUE=fill_"+name)...))
 			chain, err := s.finish(s.start(nil))
