@@ -47,9 +47,9 @@ services:
 	decisions, err := s.records().Decisions(t.Context(), chain.ID)
 	require.NoError(t, err)
 	decisions = slices.DeleteFunc(decisions, func(decision escalation.CallDecision) bool { return decision.Tool != "Bash" })
-	require.Len(t, decisions, 2)
-	require.Equal(t, []escalation.CallAction{{Kind: escalation.ActionRestart, Service: "Jellyfin"}}, decisions[0].Actions)
-	require.Contains(t, decisions[1].Reason, "the cooldown of Jellyfin does not allow a restart now")
+	require.Len(t, decisions, 4, "two calls, and an act of each")
+	require.Equal(t, []escalation.CallAction{{Kind: escalation.ActionRestart, Service: "Jellyfin"}}, decisions[1].Actions)
+	require.Contains(t, decisions[3].Reason, "the cooldown of Jellyfin does not allow a restart now")
 
 	for _, launch := range simtest.Launches(t, claude) {
 		require.Contains(t, launch.Stdin, "- `Jellyfin` (normal; also called `media`, `jellyfin-app-1`); look: curl http://nas:8096/health; "+

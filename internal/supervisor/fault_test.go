@@ -80,12 +80,16 @@ func repairingOnce(effects string, services int) []claudesim.Turn {
 	file := `"` + effects + `/$CLAUDEOPS_CHAIN_ID"`
 	long := `case "$CLAUDEOPS_CHAIN_ID" in ` + longChain + `*) sleep 3;; ` + slowChain + `*) sleep 20;; esac`
 	lingering := `case "$CLAUDEOPS_CHAIN_ID" in ` + lingeringChain + `*) sleep 600;; esac`
-	alone := `exec 9>> "` + effects + `/lock-$CLAUDEOPS_CHAIN_ID"; flock -n 9 || echo "$CLAUDEOPS_CHAIN_ID" >> "` + effects + `/` + overlaps + `"`
+	const held = `99`
+	alone := func(work string) claudesim.Reply {
+		return claudesim.Bash(`flock -n -E ` + held + ` "` + effects + `/lock-$CLAUDEOPS_CHAIN_ID" sh -c '` + work + `'; ` +
+			`test $? != ` + held + ` || echo "$CLAUDEOPS_CHAIN_ID" >> "` + effects + `/` + overlaps + `"`)
+	}
 	act := long + `; sleep 0.3; echo "$CLAUDEOPS_SESSION_ID" >> ` + file + `; sleep 0.3; ` + lingering
 	turns := []claudesim.Turn{
 		claudesim.On(claudesim.Match{Model: "sonnet", Prompt: startedAgain},
-			claudesim.Bash(alone+"; test -s "+file+" || { "+act+"; }"), claudesim.Conclude(resolved())),
-		claudesim.On(claudesim.Match{Model: "sonnet"}, claudesim.Bash(alone+"; "+act), claudesim.Conclude(resolved())),
+			alone("test -s "+file+" || { "+act+"; }"), claudesim.Conclude(resolved())),
+		claudesim.On(claudesim.Match{Model: "sonnet"}, alone(act), claudesim.Conclude(resolved())),
 	}
 	// Each chain has its own service, so that no chain waits for another.
 	for i := range services {

@@ -2,6 +2,7 @@ package supervisor_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,7 +127,7 @@ func TestRestartsOfALiar(t *testing.T) {
 			require.NoError(t, err)
 			var allowed []bool
 			for _, decision := range decisions {
-				if decision.Tool == "Bash" {
+				if strings.Contains(decision.Call, "#") { // an act
 					allowed = append(allowed, decision.Allowed)
 					require.Equal(t, decision.Allowed, !strings.Contains(decision.Reason, "the next one is allowed at"), decision.Reason)
 				}
@@ -171,11 +172,15 @@ func TestAttacksOnATier(t *testing.T) {
 		decisions, err := s.records().Decisions(t.Context(), chain.ID)
 		require.NoError(t, err)
 		decisions = slices.DeleteFunc(decisions, func(d escalation.CallDecision) bool { return d.Tool != "Bash" })
-		require.Len(t, decisions, len(attacks))
-		for i, decision := range decisions {
-			require.False(t, decision.Allowed, attacks[i])
-			require.NotEmpty(t, decision.Reason, attacks[i])
+		var call string
+		refused := map[string]bool{} // the calls that are denied, or of which an act is
+		for _, decision := range decisions {
+			call, _, _ = strings.Cut(decision.Call, "#")
+			refused[call] = refused[call] || !decision.Allowed
+			require.Equal(t, decision.Allowed, decision.Reason == "", decision.Input)
 		}
+		require.Len(t, refused, len(attacks))
+		require.NotContains(t, slices.Collect(maps.Values(refused)), false)
 		require.Empty(t, tools.called())
 		require.NoFileExists(t, filepath.Join(work, "here"))
 	})

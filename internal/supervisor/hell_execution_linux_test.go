@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"syscall"
 	"unsafe"
@@ -168,7 +169,8 @@ func executeAny(asked question) error {
 			if err != nil {
 				return err
 			}
-			granted := policy.Runs(tier, file.Name())
+			interpreted := slices.Contains([]string{"bash", "sh", "dash"}, file.Name())
+			granted := policy.Runs(tier, file.Name()) && !interpreted
 			// A link and its target are one file: gunzip is gzip. A helper may be executable and need not be.
 			other := policy.Runs(tier, filepath.Base(path)) || helpers.MatchString(filepath.Base(path))
 			if asked == isOpen && executable && !granted && !other || asked == isShut && !executable && granted {
