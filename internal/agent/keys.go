@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/apiproxy"
@@ -44,6 +45,7 @@ func (k keys) open(run activities.AgentRun) sessionKey {
 		ID:        run.SessionID,
 		Permits:   func(asked string) bool { return k.cli.Permits(run.Policy.Model, asked) },
 		Price:     k.price,
+		WebSearch: slices.Contains(run.Policy.Tools, "WebSearch"),
 		BudgetUSD: run.Policy.BudgetUSD,
 	})}
 }

@@ -40,7 +40,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	ctx, end := lease.bound(r.Context(), w)
+	// A caller that leaves does not end its call. The API would charge for the answer, and the proxy would not know how
+	// much. So the proxy reads the answer to its end.
+	ctx, end := lease.bound(context.WithoutCancel(r.Context()), w)
 	defer end()
 	if err := p.serve(w, r.WithContext(ctx), lease); err != nil {
 		p.refuse(w, err, lease)
@@ -76,14 +78,12 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) erro
 	if err != nil {
 		return unreadable(err)
 	}
-	models, err := askedModels(body)
+	asked, err := readQuestion(body)
 	if err != nil {
 		return unreadable(err)
 	}
-	for _, model := range models {
-		if !lease.session.Permits(model) {
-			return foreignModel(model)
-		}
+	if err := lease.session.check(asked); err != nil {
+		return err
 	}
 	if r.URL.Path == messagesPath && !lease.withinBudget() {
 		return overBudget(lease.session.BudgetUSD)
@@ -92,7 +92,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) erro
 	// connection.
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	ctx := context.WithValue(r.Context(), callKey{}, &call{lease: lease, asked: models[0], metered: r.URL.Path == messagesPath})
+	ctx := context.WithValue(r.Context(), callKey{}, &call{
+		lease: lease, asked: asked.models[0], metered: r.URL.Path == messagesPath, bytes: len(body),
+	})
 	p.reverse.ServeHTTP(w, r.WithContext(ctx))
 	return nil
 }
@@ -168,6 +170,9 @@ func (p *Proxy) failed(_ http.ResponseWriter, r *http.Request, err error) {
 	c := callOf(r)
 	if operation, ok := errors.AsType[*net.OpError](err); c.metered && (!ok || operation.Op != "dial") {
 		c.cutShort() // the API has possibly received the request
+		if c.lease.running.Err() != nil {
+			c.used("", Usage{Input: c.bytes / bytesOfToken}) // it reads the request before it notices the end
+		}
 	}
 	if r.Context().Err() == nil {
 		c.unreachable(fmt.Sprintf("the model's API could not be reached: %v", err))

@@ -20,9 +20,26 @@ type Session struct {
 	Permits func(model string) bool
 	// Price returns the cost of a call in US dollars.
 	Price func(model string, usage Usage) float64
+	// WebSearch permits the tools with which the API searches the web.
+	WebSearch bool
 	// BudgetUSD is the session's budget in US dollars; 0 means no limit. When the budget is spent, new calls are
 	// refused.
 	BudgetUSD float64
+}
+
+// check returns a refusal if the session may not ask the question.
+func (s *Session) check(asked question) error {
+	for _, model := range asked.models {
+		if !s.Permits(model) {
+			return foreignModel(model)
+		}
+	}
+	for _, tool := range asked.tools {
+		if tool != "" && tool != customTool && (!s.WebSearch || !strings.HasPrefix(tool, "web_search_")) {
+			return foreignTool(tool)
+		}
+	}
+	return nil
 }
 
 // Count holds the usage of a session.
@@ -32,7 +49,8 @@ type Count struct {
 	Calls int
 	// CostUSD is the cost of all answered calls in US dollars.
 	CostUSD float64
-	// Partial counts the calls that ended before the API had reported all usage. CostUSD includes the reported part.
+	// Partial counts the calls that ended before the API had reported all usage. CostUSD includes the reported part, and
+	// an estimate of the rest from what was streamed.
 	Partial int
 	// OverBudget counts the calls that were refused because the budget was spent.
 	OverBudget int
@@ -150,6 +168,8 @@ type call struct {
 	asked string
 	// metered is true if the call costs something. A call that only counts tokens costs nothing.
 	metered bool
+	// bytes is the length of the request.
+	bytes   int
 	costUSD float64
 }
 

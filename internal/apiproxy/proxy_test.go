@@ -212,10 +212,27 @@ func TestRefusals(t *testing.T) {
 		"counting for another model": {
 			path: messages + "/count_tokens", body: `{"model":"claude-opus-5-5"}`, status: 403, kind: "permission_error",
 		},
-		"a fallback":       {body: `{"model":"claude-haiku-5-5","fallbacks":[{"model":"claude-opus-5-5"}]}`, status: 403, kind: "permission_error"},
+		"a fallback": {body: `{"model":"claude-haiku-5-5","fallbacks":[{"model":"claude-opus-5-5"}]}`, status: 403, kind: "permission_error"},
+		"a server of tools": {
+			body: `{"model":"claude-haiku-5-5","mcp_servers":[{"type":"url","url":"https://x"}]}`, status: 403, kind: "permission_error",
+		},
+		"a faster answer":       {body: `{"model":"claude-haiku-5-5","speed":"fast"}`, status: 403, kind: "permission_error"},
+		"a container":           {body: `{"container":"x","model":"claude-haiku-5-5"}`, status: 403, kind: "permission_error"},
+		"a member with a slash": {body: `{"model":"claude-haiku-5-5","sp\u0065ed":"fast"}`, status: 403, kind: "permission_error"},
+		"the tools twice":       {body: `{"model":"claude-haiku-5-5","tools":[],"tools":[]}`, status: 400, kind: "invalid_request_error"},
+		"tools in no list":      {body: `{"model":"claude-haiku-5-5","tools":{"type":"x"}}`, status: 400, kind: "invalid_request_error"},
+		"a type twice": {
+			body: `{"model":"claude-haiku-5-5","tools":[{"type":"code_execution_20250825","type":"custom"}]}`, status: 400, kind: "invalid_request_error",
+		},
+		"the API's own programs": {
+			body: `{"model":"claude-haiku-5-5","tools":[{"type":"code_execution_20250825","name":"x"}]}`, status: 403, kind: "permission_error",
+		},
+		"a search of the web": {
+			body: `{"model":"claude-haiku-5-5","tools":[{"type":"web_search_20250305","name":"x"}]}`, status: 403, kind: "permission_error",
+		},
 		"an advisor":       {body: `{"model":"claude-haiku-5-5","tools":[{"type":"advisor_20260301","model":"claude-opus-5-5"}]}`, status: 403, kind: "permission_error"},
 		"two models":       {body: `{"model":"claude-opus-5-5","model":"claude-haiku-5-5"}`, status: 400, kind: "invalid_request_error"},
-		"in other letters": {body: `{"model":"claude-opus-5-5","Model":"claude-haiku-5-5"}`, status: 400, kind: "invalid_request_error"},
+		"in other letters": {body: `{"model":"claude-opus-5-5","Model":"claude-haiku-5-5"}`, status: 403, kind: "permission_error"},
 		"escaped":          {body: `{"mod\u0065l":"claude-opus-5-5"}`, status: 403, kind: "permission_error"},
 		"two in a tool":    {body: `{"model":"claude-haiku-5-5","tools":[{"model":"claude-opus-5-5","model":"claude-haiku-5-5"}]}`, status: 400, kind: "invalid_request_error"},
 		"two objects":      {body: question + question, status: 400, kind: "invalid_request_error"},
@@ -259,13 +276,14 @@ func TestWhatPasses(t *testing.T) {
 	lease := s.proxy.Open(session())
 	for _, body := range []string{
 		`{"messages":[{"role":"user","content":[{"type":"text","model":"claude-opus-5-5"}]}],"model":"claude-haiku-5-5"}`,
+		`{"model":"claude-haiku-5-5","tools":[{"type":"custom","name":"Bash"}],"thinking":{"type":"adaptive"}}`,
 		`{"model":"claude-haiku-5-5","tools":[{"name":"Agent","input_schema":{"properties":{"model":{"enum":["opus"]}},"model":"opus"}}]}`,
-		`{"model":"claude-haiku-5-5","system":[{"model":"opus"}],"max_tokens":1e3,"tools":[{"model":"claude-haiku-4-5"}],"x":[[{}],null,true]}`,
+		`{"model":"claude-haiku-5-5","system":[{"model":"opus"}],"max_tokens":1e3,"tools":[{"model":"claude-haiku-4-5"}],"metadata":[[{}],null,true]}`,
 	} {
 		require.Equal(t, http.StatusOK, s.ask(lease.Key(), body).status, body)
 	}
 	require.Equal(t, http.StatusOK, s.send(http.MethodPost, "/v1/messages/count_tokens?beta=true", question, http.Header{"X-Api-Key": {lease.Key()}}).status)
-	require.Equal(t, 3, lease.Count().Calls, "counting tokens costs nothing")
+	require.Equal(t, 4, lease.Count().Calls, "counting tokens costs nothing")
 }
 
 // TestTheProbe covers the request with which the CLI probes for a server. It has no key.
@@ -431,18 +449,93 @@ func TestClosingALeaseEndsItsCalls(t *testing.T) {
 	require.Equal(t, lease.Count(), lease.Close(), "closing twice does no harm")
 }
 
-func TestACallerThatLeavesEndsTheCall(t *testing.T) {
+// TestACallerThatLeavesPays checks that a caller cannot get an answer for less by leaving before its end.
+func TestACallerThatLeavesPays(t *testing.T) {
 	t.Parallel()
-	gone := make(chan struct{})
-	s := newSite(t, hold(gone, nil))
+	rest := make(chan struct{})
+	s := newSite(t, hold(make(chan struct{}), rest))
+	limited := session()
+	limited.BudgetUSD = 2000
+	lease := s.proxy.Open(limited)
+	s.leave(lease.Key())
+	close(rest)
+	require.Eventually(t, func() bool { return lease.Count() == apiproxy.Count{Calls: 1, CostUSD: 2165} }, patience, time.Millisecond)
+	require.Equal(t, http.StatusPaymentRequired, s.ask(lease.Key(), question).status)
+	require.Equal(t, apiproxy.Count{Calls: 1, CostUSD: 2165, OverBudget: 1}, lease.Close())
+}
+
+// TestACallerThatLeavesBeforeTheAnswerPays covers a caller that leaves as soon as its request has arrived.
+func TestACallerThatLeavesBeforeTheAnswerPays(t *testing.T) {
+	t.Parallel()
+	left := make(chan struct{})
+	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		<-left
+		stream(started, ended)(w, r)
+	})
 	lease := s.proxy.Open(session())
 	ctx, leave := context.WithCancel(t.Context())
-	answer, err := s.trySend(ctx, http.MethodPost, "/v1/messages", question, http.Header{"X-Api-Key": {lease.Key()}})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = answer.Body.Close() })
+	answered := make(chan error, 1)
+	go func() {
+		answer, err := s.trySend(ctx, http.MethodPost, "/v1/messages", question, http.Header{"X-Api-Key": {lease.Key()}})
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		answered <- err
+	}()
+	require.Eventually(t, func() bool { return s.reached.Load() == 1 }, patience, time.Millisecond)
 	leave()
-	<-gone
-	require.Equal(t, 1, lease.Close().Partial)
+	require.Error(t, <-answered)
+	close(left)
+	require.Eventually(t, func() bool { return lease.Count().CostUSD == 2165 }, patience, time.Millisecond)
+	require.Zero(t, lease.Close().Partial)
+}
+
+// leave calls the model with key, and disconnects when the answer has begun.
+func (s *site) leave(key string) {
+	s.t.Helper()
+	ctx, leave := context.WithCancel(s.t.Context())
+	answer, err := s.trySend(ctx, http.MethodPost, "/v1/messages", question, http.Header{"X-Api-Key": {key}})
+	require.NoError(s.t, err)
+	leave()
+	require.NoError(s.t, answer.Body.Close())
+}
+
+// TestTheEndOfASessionIsNoDiscount covers calls that the end of the session cuts off. What was streamed is charged by
+// an estimate, and so is the request of a call without an answer.
+func TestTheEndOfASessionIsNoDiscount(t *testing.T) {
+	t.Parallel()
+	long := "data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"" + strings.Repeat("x", 3000) + "\"}}\n\n"
+	for name, c := range map[string]struct {
+		parts []string
+		want  apiproxy.Count
+	}{
+		"in the middle": {[]string{started, long}, apiproxy.Count{Calls: 1, CostUSD: 125 + 1000, Partial: 1}},
+		"before":        {nil, apiproxy.Count{CostUSD: float64(len(question) / 3), Partial: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body) // before that, a server does not notice that its caller leaves
+				if c.parts != nil {
+					stream(c.parts...)(w, r)
+				}
+				<-r.Context().Done()
+			})
+			lease := s.proxy.Open(session())
+			go func() {
+				answer, err := s.trySend(t.Context(), http.MethodPost, "/v1/messages", question, http.Header{"X-Api-Key": {lease.Key()}})
+				if err == nil {
+					_ = answer.Body.Close()
+				}
+			}()
+			expected := c.want
+			expected.Partial = 0
+			require.Eventually(t, func() bool {
+				return s.reached.Load() == 1 && (c.parts == nil || lease.Count() == expected)
+			}, patience, time.Millisecond)
+			require.Equal(t, c.want, lease.Close())
+		})
+	}
 }
 
 // TestACallerThatDoesNotReadHoldsNothingUp covers a stopped process whose connection stays open with full buffers.

@@ -32,6 +32,9 @@ func tooMany() refusal {
 }
 
 func unreadable(err error) refusal {
+	if refused, ok := errors.AsType[refusal](err); ok {
+		return refused
+	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return refusal{http.StatusRequestEntityTooLarge, "request_too_large", "the request is longer than the API takes"}
 	}
@@ -40,6 +43,16 @@ func unreadable(err error) refusal {
 
 func foreignModel(model string) refusal {
 	return refusal{http.StatusForbidden, "permission_error", fmt.Sprintf("this session may not ask the model %q", model)}
+}
+
+func foreignMember(name string) refusal {
+	message := fmt.Sprintf("a session's request may not have the member %q", name)
+	return refusal{http.StatusForbidden, "permission_error", message}
+}
+
+func foreignTool(kind string) refusal {
+	message := fmt.Sprintf("this session may not have the API run a tool of the type %q", kind)
+	return refusal{http.StatusForbidden, "permission_error", message}
 }
 
 // overBudget returns a refusal with status 402. After an answer with this status, both measured versions of the CLI

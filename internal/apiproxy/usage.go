@@ -45,13 +45,30 @@ type message struct {
 	} `json:"message"`
 	Model string `json:"model"`
 	Usage Usage  `json:"usage"`
+	// Delta is a piece of the text: of the answer, of the model's thoughts, or of a tool's input.
+	Delta struct {
+		Text     string `json:"text"`
+		Thinking string `json:"thinking"`
+		Input    string `json:"partial_json"`
+	} `json:"delta"`
 }
+
+// streamed returns the length of the piece of text.
+func (m *message) streamed() int {
+	return len(m.Delta.Text) + len(m.Delta.Thinking) + len(m.Delta.Input)
+}
+
+// bytesOfToken is the number of bytes for which an estimate counts a token. English text has about four. A lower number
+// makes the estimate rather too high.
+const bytesOfToken = 3
 
 // The events of a stream that report usage, and the event at the end of the stream.
 const (
 	messageStart = "message_start" // has the input tokens
 	messageDelta = "message_delta" // has the output tokens
 	messageStop  = "message_stop"
+	// contentDelta has a piece of the text, before the usage is reported.
+	contentDelta = "content_block_delta"
 )
 
 // meter reads the usage from an answer that is written to it.
@@ -74,6 +91,8 @@ type streamMeter struct {
 	line    []byte
 	skipped bool
 	stopped bool
+	// streamed is the length of the text so far.
+	streamed int
 }
 
 // Write implements io.Writer. It never returns an error.
@@ -103,7 +122,7 @@ func (m *streamMeter) add(part []byte) {
 func (m *streamMeter) endLine() {
 	data, found := bytes.CutPrefix(m.line, []byte("data:"))
 	m.line, m.skipped = m.line[:0], false
-	if !found || !bytes.Contains(data, []byte(`"message_`)) {
+	if !found || !bytes.Contains(data, []byte(`"message_`)) && !bytes.Contains(data, []byte(contentDelta)) {
 		return
 	}
 	var event message
@@ -114,8 +133,11 @@ func (m *streamMeter) endLine() {
 	case messageStart:
 		m.model = event.Message.Model
 		m.count(event.Message.Usage)
+	case contentDelta:
+		m.streamed += event.streamed()
+		m.count(Usage{Output: m.streamed / bytesOfToken})
 	case messageDelta:
-		m.usage.Output = 0 // the value in message_start is a placeholder
+		m.usage.Output = 0 // the value so far is a placeholder or an estimate
 		m.count(event.Usage)
 	case messageStop:
 		m.stopped = true
@@ -172,10 +194,12 @@ func (b *meteredBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer.
+// Close implements io.Closer. It first reads the rest of the answer, because the API charges for all of it. Reading ends
+// early if the session ends.
 func (b *meteredBody) Close() error {
 	if !b.ended {
 		b.ended = true
+		_, _ = io.Copy(io.Discard, io.TeeReader(b.ReadCloser, b.meter)) // an answer that ends early is counted as such
 		if !b.meter.finish() {
 			b.call.cutShort()
 		}
