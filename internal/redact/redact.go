@@ -19,6 +19,7 @@ const maxRounds = 6
 type Redactor struct {
 	// names holds the names of the variables with secrets.
 	names   map[string]bool
+	values  []value
 	forms   []form
 	scanner *scanner
 }
@@ -26,7 +27,7 @@ type Redactor struct {
 // New returns a Redactor that knows the secrets in environ ("NAME=value").
 func New(environ []string) *Redactor {
 	values := valuesOf(environ)
-	r := &Redactor{names: map[string]bool{}}
+	r := &Redactor{names: map[string]bool{}, values: values}
 	for _, v := range values {
 		r.names[v.name] = true
 	}
@@ -83,7 +84,7 @@ func (r *Redactor) find(text string) []span {
 	}
 	var found []span
 	if r != nil {
-		found = r.findValues(text)
+		found = append(r.findValues(text), r.findDumped(text)...)
 	}
 	found = append(found, findShapes(text)...)
 	return merge(withoutMasks(found, r.masks(text)))

@@ -49,6 +49,26 @@ var shapes = []shape{
 		example: "→sk-ant-" + "api03-" + fill(93) + "AA", near: "sk-ant-api03-… is how a key begins", source: gitleaks,
 	},
 	{
+		label: "session key", keys: []string{"claudeops-session-"}, pattern: `claudeops-session-[A-Z2-7]{16,}`,
+		example: "→claudeops-session-" + strings.Repeat("A2B3C4D5", 6) + "WXYZ", near: "claudeops-session-x and claudeops-sessions",
+		source: "package apiproxy",
+	},
+	{
+		label: "claudeops token", keys: []string{"claudeops-token-"}, pattern: `claudeops-token-[0-9a-f]{32,}`,
+		example: "→claudeops-token-" + strings.Repeat("0a", 32), near: "claudeops-token-file and claudeops-tokens",
+		source: "package supervisor",
+	},
+	{
+		label: "password hash",
+		keys: []string{
+			"$1$", "$2a$", "$2b$", "$2x$", "$2y$", "$5$", "$6$", "$7$", "$y$", "$gy$", "$apr1$", "$argon2", "$scrypt", "$pbkdf2",
+		},
+		pattern: `\$(?:[1567]|2[abxy]|g?y|apr1|argon2(?:id|[id])|scrypt|pbkdf2[\w-]*)\$(?:[\w=,./+-]{1,80}\$){0,4}[\w./+-]{20,}={0,2}`,
+		example: "root:→$6$rounds=5000$" + fill(16) + "$" + fill(86) + ":19000:0:99999:7:::",
+		near:    "echo $1$2, $6$ and a price of $5$ each, $y$ and $PATH",
+		source:  "crypt(5), the PHC string format",
+	},
+	{
 		label: "openai key", keys: []string{"sk-"},
 		pattern: edge + `(sk-(?:proj|svcacct|admin|or-v1)-[\w-]{20,}|sk-[A-Za-z0-9]{32,})`,
 		example: "key →sk-" + "proj-" + fill(60), near: "sk-learn-contrib and task-0123456789", source: gitleaks,

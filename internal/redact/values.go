@@ -42,6 +42,8 @@ var (
 type value struct {
 	// name is the name of its variable.
 	name string
+	// secret is the value itself.
+	secret string
 	// forms holds the spellings of the value: literal, in JSON, in URLs and in hexadecimal digits.
 	forms []string
 	// encoded holds the base64 spellings of the value. They lack the characters that depend on the bytes before and
@@ -60,7 +62,7 @@ func valuesOf(environ []string) []value {
 				continue
 			}
 			known[secret] = true
-			all = append(all, value{name: name, forms: formsOf(secret), encoded: encodedForms(secret)})
+			all = append(all, value{name: name, secret: secret, forms: formsOf(secret), encoded: encodedForms(secret)})
 		}
 	}
 	return all

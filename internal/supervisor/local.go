@@ -212,6 +212,9 @@ func OpenToken(name string) (string, error) {
 	return keptToken(name)
 }
 
+// tokenPrefix is the beginning of every token, by which masking finds it in text.
+const tokenPrefix = "claudeops-token-"
+
 // keptToken returns the token in a file. If the file is missing, or if other users can access it, keptToken replaces
 // the file with a new token.
 func keptToken(name string) (string, error) {
@@ -225,7 +228,7 @@ func keptToken(name string) (string, error) {
 	}
 	token := make([]byte, tokenBytes)
 	_, _ = rand.Read(token) // it never fails
-	text := hex.EncodeToString(token)
+	text := tokenPrefix + hex.EncodeToString(token)
 	return text, writePrivate(name, text+"\n")
 }
 
@@ -235,7 +238,8 @@ func readToken(name string) (string, error) {
 		return "", err
 	}
 	token := strings.TrimSpace(string(content))
-	if decoded, err := hex.DecodeString(token); err != nil || len(decoded) != tokenBytes {
+	digits, marked := strings.CutPrefix(token, tokenPrefix)
+	if decoded, err := hex.DecodeString(digits); !marked || err != nil || len(decoded) != tokenBytes {
 		return "", fmt.Errorf("file %s holds no token; remove it and start again, which makes one", name)
 	}
 	return token, nil
