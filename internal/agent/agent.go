@@ -33,6 +33,7 @@ type Runner struct {
 	workplaces    workplaces
 	sandboxes     sandboxes
 	guards        *guards
+	modes         modes
 	mask          *redact.Redactor
 	logger        *slog.Logger
 	// draining is a context that the function interrupt cancels. When draining ends, every running agent is stopped,
@@ -72,6 +73,7 @@ func New(ctx context.Context, options Options) (*Runner, error) {
 		workplaces:    workplaces,
 		sandboxes:     newSandboxes(options.Config, options.Policy, options.Environ, guards.sockets),
 		guards:        guards,
+		modes:         newModes(options.Config, options.Logger),
 		mask:          options.Mask,
 		logger:        options.Logger,
 		draining:      draining,
@@ -224,7 +226,9 @@ func (r *Runner) start(
 	var result claude.Result
 	limited, stopWatching := r.watchUsage(ctx, own, workspace)
 	if err == nil {
+		mended := r.modes.watch(ctx, run.SessionID)
 		result, err = r.cli.Run(limited, invocation, func(p claude.Progress) { observe(progressOf(p, key.count())) })
+		mended()
 	}
 	count := key.end() // first, so that processes left behind by the agent can no longer call the model
 	stopWatching()

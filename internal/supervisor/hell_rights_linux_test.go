@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// rightsAttacks returns attacks that use the rights of the worker's user: its capabilities and its terminals.
+// rightsAttacks returns attacks that use the rights of the worker's user: its capabilities, its terminals, and what the
+// owner of a file may do.
 func rightsAttacks() []attack {
 	return []attack{
 		{name: "listen to the packets of this host", act: func(victim) error { return openSocket(unix.AF_PACKET, unix.SOCK_RAW, 0) }},
@@ -18,6 +20,16 @@ func rightsAttacks() []attack {
 		{name: "keep a capability", act: func(victim) error { return holdCapability("CapEff", "CapPrm", "CapInh", "CapAmb") }},
 		{name: "be another user", act: func(victim) error { return unix.Setresuid(2, 2, 2) }},
 		{name: "be in another group", act: func(victim) error { return unix.Setgroups([]int{2}) }},
+		{name: "open the state directory to everybody", act: func(v victim) error { return os.Chmod(v.State, 0o755) }, harm: stateIsOpen},
+		{name: "open the records to everybody", act: func(v victim) error { return os.Chmod(v.database(), 0o644) }, harm: stateIsOpen},
+		{name: "give the state directory away", act: func(v victim) error { return os.Chown(v.State, 1, 1) }},
+		{
+			name: "change the times of the records", act: func(v victim) error { return os.Chtimes(v.database(), time.Now(), time.Now()) },
+			open: map[hellMode]string{
+				ordinaryUser: "Landlock does not hold what the owner of a file may do with its times; nothing relies on them",
+				rootAlone:    "the same",
+			},
+		},
 		{name: "write to the operator's terminal", act: func(v victim) error { return openTerminal(v.Terminal, unix.O_WRONLY) }},
 		{name: "read from the operator's terminal", act: func(v victim) error { return openTerminal(v.Terminal, unix.O_RDONLY) }},
 		{name: "write to any terminal", act: func(victim) error {
@@ -31,6 +43,23 @@ func rightsAttacks() []attack {
 			return errors.Join(errors.New("none could be opened"), err)
 		}},
 	}
+}
+
+// database returns the path of the records.
+func (v *victim) database() string { return filepath.Join(v.State, "claudeops.db") }
+
+// stateIsOpen returns an error if other users can read the worker's files after the session.
+func stateIsOpen(v victim) error {
+	for _, path := range []string{v.State, v.database()} {
+		info, err := os.Stat(path)
+		if err == nil && info.Mode()&0o077 != 0 {
+			err = fmt.Errorf("%s has the mode %s", path, info.Mode())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func openSocket(family, kind, protocol int) error {

@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/config"
+)
+
+// openToOthers holds the permissions that other users have.
+const openToOthers fs.FileMode = 0o077
+
+// modeInterval is the time between two looks at the worker's files while an agent runs.
+const modeInterval = time.Second
+
+// modes guards the permissions of the worker's own files while agents run. Landlock does not restrict chmod, so an agent
+// with the worker's user can open these files to all users of the host. It still cannot read them itself. Agents of
+// another user cannot change them.
+type modes struct {
+	dirs   []string
+	logger *slog.Logger
+}
+
+// newModes returns a guard of the state directory and of the archive. If agents have another user, it guards nothing.
+func newModes(cfg config.Config, logger *slog.Logger) modes {
+	m := modes{logger: logger}
+	if cfg.Claude.Account != nil {
+		return m
+	}
+	for _, dir := range []string{cfg.State.Dir, filepath.Join(cfg.State.Dir, "up"), cfg.State.TranscriptsDir()} {
+		if info, err := os.Lstat(dir); dir != "" && err == nil && info.IsDir() && info.Mode()&openToOthers == 0 {
+			m.dirs = append(m.dirs, dir) // a directory that was open before is so by the operator's choice
+		}
+	}
+	return m
+}
+
+// watch mends the permissions until the returned function is called, and then once more.
+func (m modes) watch(ctx context.Context, session string) (end func()) {
+	if len(m.dirs) == 0 {
+		return func() {}
+	}
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for ticker := time.NewTicker(modeInterval); ; {
+			select {
+			case <-ended:
+				ticker.Stop()
+				return
+			case <-ticker.C:
+				m.mend(ctx, session)
+			}
+		}
+	}()
+	return func() {
+		close(ended)
+		<-done
+		m.mend(ctx, session)
+	}
+}
+
+// mend takes the permissions of other users from the guarded directories and from the files in them.
+func (m modes) mend(ctx context.Context, session string) {
+	for _, dir := range m.dirs {
+		changed, err := mendDir(dir)
+		if len(changed) > 0 {
+			m.logger.ErrorContext(ctx, "an agent had changed the permissions of the worker's files; now other users are kept out again",
+				"session_id", session, "files", strings.Join(changed, ", "))
+		}
+		if err != nil {
+			m.logger.ErrorContext(ctx, "the worker's files cannot be closed to other users of this host; do it with chmod",
+				"session_id", session, "directory", dir, "error", err)
+		}
+	}
+}
+
+// mendDir closes a directory and the regular files in it. It returns the paths that were open. It follows no symbolic
+// link, so that an agent cannot make it change another file.
+func mendDir(dir string) (changed []string, err error) {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrPermission) { // an agent can also take the owner's own permissions
+		if err = os.Chmod(dir, 0o700); err == nil { //nolint:gosec // a directory
+			root, err = os.OpenRoot(dir)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+	entries, err := fs.ReadDir(root.FS(), ".")
+	names := []string{"."}
+	for _, entry := range entries {
+		if entry.Type().IsRegular() {
+			names = append(names, entry.Name())
+		}
+	}
+	for _, name := range names {
+		mended, failure := closeToOthers(root, name)
+		if mended {
+			changed = append(changed, filepath.Join(dir, name))
+		}
+		if !errors.Is(failure, fs.ErrNotExist) { // a file of the database that is gone again
+			err = errors.Join(err, failure)
+		}
+	}
+	return changed, err
+}
+
+// closeToOthers takes the permissions of other users from a file of the directory root, or from root itself, whose name
+// is ".". It reports whether they had any.
+func closeToOthers(root *os.Root, name string) (changed bool, err error) {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return false, err
+	}
+	mode := info.Mode().Perm() &^ openToOthers
+	if name == "." {
+		mode |= 0o700
+	}
+	if mode == info.Mode().Perm() {
+		return false, nil
+	}
+	err = root.Chmod(name, mode)
+	return err == nil, err
+}
