@@ -12,29 +12,36 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// ProbeSandbox starts a process in the sandbox of each tier that has a sandbox. It returns a description of the
-// restrictions that the kernel can enforce on this host. If the configuration requires more restrictions, ProbeSandbox
-// fails.
+// ProbeSandbox starts a process in the sandbox of each tier that has a sandbox. It returns a description of the level of
+// protection on this host, and of what this level leaves open. If the configuration requires more, ProbeSandbox fails.
 func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (string, error) {
+	if err := CheckLevel(cfg); err != nil {
+		return "", err
+	}
 	policy, err := cfg.Guard.LoadPolicy()
 	if err != nil {
 		return "", err
 	}
 	boxes := newSandboxes(cfg, policy, environ)
 	var said []string
+	weakest := levelOf(true, cfg.Claude.Account != nil)
 	for _, tier := range []escalation.Tier{escalation.TierObserve, escalation.TierSafeRepair} {
 		sandbox, why := boxes.of(activities.AgentRun{
 			Tier: tier, Directory: cfg.Claude.WorkDir,
 		}, nil)
+		confined := false
 		if sandbox != nil {
 			var err error
-			if why, err = claude.ProbeSandbox(ctx, ClaudeOptions(cfg.Claude, environ), sandbox); err != nil {
+			if why, confined, err = claude.ProbeSandbox(ctx, ClaudeOptions(cfg.Claude, environ), sandbox); err != nil {
 				return "", err
 			}
 		}
+		if !confined {
+			weakest = levelOf(false, cfg.Claude.Account != nil)
+		}
 		said = append(said, fmt.Sprintf("%s: %s", tier, why))
 	}
-	return strings.Join(said, "; "), nil
+	return fmt.Sprintf("%s (%s): %s", weakest, strings.Join(said, "; "), weakest.open()), nil
 }
 
 // CheckUser returns an error if agents cannot run as the configured user, or if that user cannot read the agents'
@@ -45,7 +52,7 @@ func CheckUser(ctx context.Context, cfg config.Config, environ []string) error {
 		return nil
 	}
 	options := ClaudeOptions(cfg.Claude, environ)
-	if _, err := claude.ProbeSandbox(ctx, options, nil); err != nil {
+	if _, _, err := claude.ProbeSandbox(ctx, options, nil); err != nil {
 		return fmt.Errorf("%sAGENT_USER=%s: %w; run the worker as root, or unset it", config.Prefix, account.Name, err)
 	}
 	for _, dir := range append([]string{cfg.Claude.ConfigDir, cfg.Claude.WorkDir}, cfg.Claude.Repositories...) {

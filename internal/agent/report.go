@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/claudeops/claudeops/activities"
@@ -28,14 +29,17 @@ func (r *Runner) report(ctx context.Context, run activities.AgentRun, result cla
 	return report
 }
 
-// describeSandbox describes the agent's sandbox for the records. If there was no sandbox, the result is the reason that
-// the caller gives.
+// describeSandbox describes the agent's level and sandbox for the records. If there was no sandbox, the description has
+// the reason that the caller gives.
 func (r *Runner) describeSandbox(result claude.Result, without string) string {
 	text := cmp.Or(result.Sandbox, without)
-	if text != "" && r.settings.AgentUser != "" {
+	if text == "" { // the CLI was not started
+		return ""
+	}
+	if r.settings.AgentUser != "" {
 		text += ", as user " + r.settings.AgentUser
 	}
-	return text
+	return fmt.Sprintf("%s: %s", levelOf(result.Confined, r.settings.Account != nil), text)
 }
 
 // endedByItself reports whether the CLI ended without being stopped. In that case the agent had finished, or had used

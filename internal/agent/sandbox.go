@@ -76,7 +76,7 @@ func (s sandboxes) of(run activities.AgentRun, own []string) (sandbox *claude.Sa
 	}
 	grants := grantsOf(s.policy, tier, s.hidden)
 	sandbox = &claude.Sandbox{
-		Required: s.choice == config.SandboxRequire,
+		Required: s.choice.Required(),
 		Hidden:   slices.Concat(s.hidden, tempDirs()),
 		Readable: append(resolved(run.Directory), grants.Readable...),
 		Writable: slices.Concat(own, grants.Writable),

@@ -66,6 +66,8 @@ type Result struct {
 	Containment Containment
 	// Sandbox describes the sandbox of the CLI, or says why there was none. It is empty if Invocation.Sandbox is nil.
 	Sandbox string
+	// Confined reports whether the sandbox was in force.
+	Confined bool
 	// Survivors counts processes of the agent that could not be ended. Mostly they belong to another user.
 	Survivors int
 	// Duration is the wall-clock time of the invocation.
@@ -136,6 +138,7 @@ func (r *run) result(exit process.Exit) Result {
 		ExitCode:      exit.Code,
 		Containment:   exit.Containment.Mode,
 		Sandbox:       exit.Sandbox.String(),
+		Confined:      exit.Sandbox.ABI > 0,
 		Survivors:     exit.Survivors,
 		Duration:      time.Since(r.started),
 	}

@@ -123,7 +123,7 @@ type Claude struct {
 	IdleTimeout      time.Duration `env:"IDLE_TIMEOUT" desc:"Time without output after which an agent is considered stalled. The CLI prints nothing while a command runs, so this also limits the longest command."`
 	StopGrace        time.Duration `env:"STOP_GRACE" desc:"Time between asking an agent to end and killing it; at most 10s."`
 	Containment      Containment   `env:"CONTAINMENT" desc:"How an agent's processes are kept together, so that all of them can be ended: auto, namespace, subreaper or group. auto is subreaper on Linux and group elsewhere. namespace is the most reliable, but its agents cannot send signals to processes of the host. starter doctor prints the method in use."`
-	Sandbox          Sandbox       `env:"SANDBOX" desc:"Sandbox of the kernel (Landlock, Linux 5.19 and newer). It denies agents of tiers 1 and 2 the worker's files, keys and memory, and denies tier 1 writing outside of its own directories. auto: use it if possible, otherwise record that it is missing. require: run no agent of these tiers without it. off: do not use it. starter doctor prints whether it works here."`
+	Sandbox          Sandbox       `env:"SANDBOX" desc:"Sandbox of the kernel (Landlock, Linux 5.19 and newer). It denies agents of tiers 1 and 2 the worker's files, keys and memory, and denies tier 1 writing outside of its own directories. auto: use it if possible, otherwise record that it is missing. require-kernel: run no agent of these tiers without it. require-full: also refuse to start without CLAUDEOPS_AGENT_USER. require: require-full for a worker of root, else require-kernel. off: do not use it. starter doctor prints the level of protection here, and what that leaves open."`
 	AgentUser        string        `env:"AGENT_USER" desc:"Name of the user that agents run as. Requires a worker that runs as root. Unset: the worker's own user. If set, the agents' default directories are in STATE_DIR-agents instead of STATE_DIR, and the user must be able to pass through the directories above it."`
 	// Account describes AgentUser; nil if AgentUser is unset.
 	Account     *Account `env:"-"`
@@ -158,8 +158,16 @@ type Sandbox string
 const (
 	SandboxAuto    Sandbox = "auto"
 	SandboxRequire Sandbox = "require"
-	SandboxOff     Sandbox = "off"
+	// SandboxRequireKernel requires the kernel's sandbox, and SandboxRequireFull also another user for agents.
+	SandboxRequireKernel Sandbox = "require-kernel"
+	SandboxRequireFull   Sandbox = "require-full"
+	SandboxOff           Sandbox = "off"
 )
+
+// Required reports whether agents of Tiers 1 and 2 must not run without the kernel's sandbox.
+func (s Sandbox) Required() bool {
+	return s == SandboxRequire || s == SandboxRequireKernel || s == SandboxRequireFull
+}
 
 // Tiers holds the settings of each tier.
 type Tiers struct {

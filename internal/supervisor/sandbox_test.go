@@ -71,7 +71,7 @@ func TestSandboxOfTheTiers(t *testing.T) {
 		require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
 		require.Len(t, chain.Sessions, 3)
 		requireSandbox(t, chain.Sessions[:2]...)
-		require.Equal(t, "none at tier 3", chain.Sessions[2].Sandbox)
+		require.Equal(t, "guard only: none at tier 3", chain.Sessions[2].Sandbox)
 		for i := range chain.Sessions[1:] {
 			require.Equal(t, escalation.ContinuityResume, chain.Sessions[i+1].Continuity)
 		}
@@ -161,7 +161,7 @@ func modelOf(full string) string {
 func TestSandboxRequired(t *testing.T) {
 	t.Parallel()
 	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(resolved()))))
-	environ := environment(t, claude, "CLAUDEOPS_SANDBOX=require", "CLAUDEOPS_CONTAINMENT=group")
+	environ := environment(t, claude, "CLAUDEOPS_SANDBOX=require-kernel", "CLAUDEOPS_CONTAINMENT=group")
 	s := startSite(t, startTemporal(t), environ)
 	chain, err := s.finish(s.start(nil))
 	require.NoError(t, err)
@@ -260,7 +260,7 @@ func TestAgentsAsAnotherUser(t *testing.T) {
 		require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
 		require.Len(t, chain.Sessions, 2)
 		require.Equal(t, escalation.ContinuityResume, chain.Sessions[1].Continuity)
-		require.Equal(t, "none at tier 3, as user "+agentsName, chain.Sessions[1].Sandbox)
+		require.Equal(t, "user only: none at tier 3, as user "+agentsName, chain.Sessions[1].Sandbox)
 		said := map[string]string{}
 		for _, request := range api.Requests() {
 			if results := request.ToolResults(); len(results) > 0 {

@@ -105,8 +105,11 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err != nil {
 		return nil, err
 	}
-	if err := agent.CheckUser(ctx, cfg, env.Environ); err != nil {
+	if err := errors.Join(agent.CheckUser(ctx, cfg, env.Environ), agent.CheckLevel(cfg)); err != nil {
 		return nil, err
+	}
+	if agent.RootAlone(cfg) {
+		env.Logger.WarnContext(ctx, "agents run as root, like this worker: give them a user of their own with "+config.Prefix+"AGENT_USER")
 	}
 	options := agent.ClaudeOptions(cfg.Claude, env.Environ)
 	options.SpoolDir = cfg.State.Dir // which no agent can read

@@ -132,7 +132,7 @@ func ContextOf(session *escalation.Session) string {
 	if session.ParentID != 0 {
 		text += fmt.Sprintf(" %s #%d", of, session.ParentID)
 	}
-	if strings.HasPrefix(session.Sandbox, "none: ") {
+	if strings.Contains(session.Sandbox, "none: ") {
 		text += ", no sandbox"
 	}
 	if session.Worktree != nil && session.Worktree.Kept {

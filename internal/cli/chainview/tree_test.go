@@ -62,7 +62,8 @@ func TestCost(t *testing.T) {
 func TestTreeNamesAMissingSandbox(t *testing.T) {
 	t.Parallel()
 	for sandbox, named := range map[string]bool{
-		"none: this kernel has no Landlock, which came with Linux 5.13": true, "landlock (ABI 7)": false, "off": false, "none at tier 3": false, "": false,
+		"guard only: none: this kernel has no Landlock, which came with Linux 5.13": true, "kernel only: landlock (ABI 7)": false,
+		"guard only: off": false, "user only: none at tier 3, as user agent": false, "": false,
 	} {
 		session := escalation.Session{Report: escalation.Report{Sandbox: sandbox}}
 		require.Equal(t, named, strings.Contains(ContextOf(&session), ", no sandbox"), sandbox)
