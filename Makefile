@@ -54,6 +54,17 @@ help: ## List the targets
 build: ## Build bin/worker and bin/starter, or one of them: COMMANDS=./worker
 	$(GO) build $(BUILD) -o $(BIN)/ $(COMMANDS)
 
+# Installs for systemd: the programs, the users, the units, and the drop-in with which agents get a user of their own. DESTDIR is for packages.
+.PHONY: install
+install: build ## Install the programs, the users claudeops and claudeops-agent, and the units (as root)
+	install -D -m 0755 -t $(DESTDIR)/usr/local/bin $(BIN)/worker $(BIN)/starter
+	install -D -m 0644 deploy/systemd/sysusers.conf $(DESTDIR)/etc/sysusers.d/claudeops.conf
+	install -D -m 0644 -t $(DESTDIR)/etc/systemd/system deploy/systemd/claudeops-worker.service deploy/systemd/claudeops-up.service
+	for unit in worker up; do \
+		install -D -m 0644 -t $(DESTDIR)/etc/systemd/system/claudeops-$$unit.service.d deploy/systemd/drop-ins/agent-user.conf || exit 1; done
+	install -d -m 0700 $(DESTDIR)/etc/claudeops
+	if [ -z "$(DESTDIR)" ]; then systemd-sysusers && systemctl daemon-reload; fi
+
 # If a test failed and then passed, the target prints it at the end as FLAKY, and writes its first failure to bin/report/flaky.txt.
 .PHONY: test
 test: clis check race real ## Everything that must hold before a change is merged

@@ -52,11 +52,13 @@ func TestDoctorWarnsOfAnUntestedVersionOnce(t *testing.T) {
 func TestDoctorTriesTheSandbox(t *testing.T) {
 	t.Parallel()
 	got := starter(t, bareEnvironment(t, "CLAUDEOPS_SANDBOX=auto"), "doctor")
-	require.Regexp(t, `✓ sandbox +tier 1: (landlock \(ABI \d+|none: ).*; tier 2: (landlock \(ABI \d+|none: )`, got.stdout)
+	require.Regexp(t, `✓ sandbox +(full|user only|kernel only|guard only) \(tier 1: (landlock \(ABI \d+|none: ).*; tier 2: (landlock \(ABI \d+|none: )`, got.stdout)
 	got = starter(t, bareEnvironment(t, "CLAUDEOPS_SANDBOX=off"), "doctor")
-	require.Regexp(t, `✓ sandbox +tier 1: off; tier 2: off`, got.stdout)
-	got = starter(t, bareEnvironment(t, "CLAUDEOPS_SANDBOX=require", "CLAUDEOPS_CONTAINMENT=group"), "doctor")
+	require.Regexp(t, `✓ sandbox +(full|user only|kernel only|guard only) \(tier 1: off; tier 2: off`, got.stdout)
+	got = starter(t, bareEnvironment(t, "CLAUDEOPS_SANDBOX=require-kernel", "CLAUDEOPS_CONTAINMENT=group"), "doctor")
 	require.Regexp(t, `✗ sandbox +the agent's sandbox is required, and not to be had here: .*; set CLAUDEOPS_SANDBOX=auto`, got.stdout)
+	got = starter(t, bareEnvironment(t, "CLAUDEOPS_SANDBOX=require-full"), "doctor")
+	require.Regexp(t, `✗ sandbox +CLAUDEOPS_SANDBOX=require-full: agents would run as the worker's user`, got.stdout)
 }
 
 // TestDoctorChecksTheServicesFile checks what `doctor` reports without a services file, with one, and with a mistake in it.
