@@ -12,9 +12,6 @@ import (
 // kind.
 const KindLookFailed = "look_failed"
 
-// maxLooksAnew limits how often in a row a chain whose look failed looks anew because another look had a result.
-const maxLooksAnew = 2
-
 // LookFailed reports whether the session is a look that ended without a result, so that a person must know. It then has
 // no verdict, or its verdict says that it failed and names no service. A cancelled look does not count, and neither
 // does a look that could not load a conversation.
@@ -55,26 +52,6 @@ func (i *Incident) isFailedLookOf(fault Issue) bool {
 	return same && (i.ResolvedAt.IsZero() || scopeCovers(fault.Services, i.Services))
 }
 
-// Sightings returns the faults that the session has found, each with its incident (see Verdict.Sightings). If the
-// session is a failed look, its failure is the only fault. If the chain already works on a fault, the session is not
-// the first look, and its failure is no fault.
-func (s *Session) Sightings(incidents []Incident, own []string) []Sighting {
-	if !s.LookFailed() {
-		if s.Verdict == nil {
-			return nil
-		}
-		return s.Verdict.Sightings(incidents, own)
-	}
-	for i := range incidents {
-		if !incidents[i].IsFailedLook() && slices.Contains(own, incidents[i].ID) {
-			return nil
-		}
-	}
-	finder := incidentFinder{verdict: new(Verdict), incidents: incidents, own: own, used: map[string]bool{}}
-	fault := s.lookFault()
-	return []Sighting{finder.sighting(fault, -1, finder.find(fault))}
-}
-
 // withoutFailedLooks returns those IDs of own that are no failed looks among incidents.
 func withoutFailedLooks(incidents []Incident, own []string) []string {
 	return slices.DeleteFunc(slices.Clone(own), func(id string) bool {
@@ -93,11 +70,6 @@ func (s *Session) healsLook(incident *Incident, own []string) bool {
 func scopeCovers(scope, services []string) bool {
 	return len(scope) == 0 || containsServices(scope, services)
 }
-
-// MayLookAnew reports whether a chain at a gate may look anew because another look had a result. The argument before
-// holds the gates before this one. If the chain's own look has failed again each time, only a person can help: the
-// look has another model, another request or other limits than the one that had a result.
-func MayLookAnew(before []Gate) bool { return automatic(before, GateRecheck) < maxLooksAnew }
 
 // DescribeServices lists the services of an incident of this kind in words.
 func DescribeServices(services []string, kind string) string {

@@ -99,12 +99,12 @@ func TestSightingsOfAFailedLook(t *testing.T) {
 	require.Empty(t, session.Sightings([]Incident{all}, nil))
 
 	// An agent that names the incident or its kind does not reach it.
-	verdict := Verdict{
+	names := looked(Verdict{
 		Status: VerdictEscalate, Services: []string{"web"}, Kind: "down",
 		Known: []KnownIncident{{ID: "incident-1", Status: IncidentUnchanged}},
-	}
+	})
 	for _, incident := range []Incident{all, web} {
-		sightings := verdict.Sightings([]Incident{incident}, nil)
+		sightings := names.Sightings([]Incident{incident}, nil)
 		require.Len(t, sightings, 1)
 		require.Nil(t, sightings[0].Incident)
 	}
@@ -218,14 +218,14 @@ func TestDecideALookAnew(t *testing.T) {
 	}
 }
 
-func TestMayLookAnew(t *testing.T) {
+func TestMayRecheck(t *testing.T) {
 	t.Parallel()
 	closed := func(action GateAction, actor string) Gate {
 		return Gate{Answer: &GateClosing{Action: action, Actor: actor}}
 	}
 	again := closed(GateRecheck, "")
-	require.True(t, MayLookAnew(nil))
-	require.True(t, MayLookAnew([]Gate{again}))
-	require.False(t, MayLookAnew([]Gate{again, again}))
-	require.True(t, MayLookAnew([]Gate{again, again, closed(GateFix, "ada")}), "a person has answered since")
+	require.True(t, MayRecheck(nil))
+	require.True(t, MayRecheck([]Gate{again}))
+	require.False(t, MayRecheck([]Gate{again, again}))
+	require.True(t, MayRecheck([]Gate{again, again, closed(GateFix, "ada")}), "a person has answered since")
 }

@@ -164,6 +164,15 @@ func (s *Session) concludedForPerson() bool {
 	return s.Verdict.Status == VerdictNeedsHuman || s.Verdict.Status == VerdictEscalate && s.Tier == TierFullRepair
 }
 
+// maxRechecks limits how many consecutive gates of a chain are closed because other looks found its incidents healed, or
+// had a result.
+const maxRechecks = 2
+
+// MayRecheck reports whether a chain at a gate may look once more because of another look. The argument before holds the
+// gates before this one. If the chain has found its fault again each time, only a person can help: the two looks differ,
+// for example in their model or their limits.
+func MayRecheck(before []Gate) bool { return automatic(before, GateRecheck) < maxRechecks }
+
 // automatic counts the gates at the end of the list that were closed by this action without a person.
 func automatic(gates []Gate, action GateAction) int {
 	count := 0

@@ -8,8 +8,9 @@ import (
 // Heals returns the IDs of the open incidents that the session's verdict ends. The verdict ends an incident that it
 // calls healed, and an incident whose services it finds healthy. If the status of the verdict is resolved or healthy,
 // it also ends the chain's own incidents. The parameter own holds the IDs of the own incidents. If another chain has
-// seen an incident too late for this session, Heals leaves the incident open, unless the verdict names it. An incident
-// of the kind KindLookFailed ends with each look that has a result and includes its services.
+// seen an incident too late for this session, Heals leaves the incident open, unless the verdict names it. A look never
+// ends an incident that was opened or came back after its start. An incident of the kind KindLookFailed ends with each
+// look that has a result and includes its services.
 func (s *Session) Heals(incidents []Incident, own []string) []string {
 	if s.Verdict == nil {
 		return nil
@@ -35,7 +36,10 @@ func (s *Session) Heals(incidents []Incident, own []string) []string {
 
 func (s *Session) heals(incident *Incident, own []string) bool {
 	v := s.Verdict
-	if news, named := v.newsOf(incident.ID); named {
+	if v.Status != VerdictResolved && (incident.OpenedAt.After(s.StartedAt) || incident.ReturnedAt.After(s.StartedAt)) {
+		return false
+	}
+	if news, named := s.newsOf(incident); named {
 		return news.Status == IncidentGone
 	}
 	if !slices.Contains(own, incident.ID) && s.precedes(incident.LastSeenAt) {

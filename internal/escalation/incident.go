@@ -120,6 +120,8 @@ type ChainProgress struct {
 	At      time.Time `json:"at"`
 	// MaxTier is the highest tier that the chain's policy allowed; 0 if that is not recorded.
 	MaxTier Tier `json:"max_tier,omitempty"`
+	// DryRun reports whether the chain is a dry run, which takes care of nothing.
+	DryRun bool `json:"dry_run,omitempty"`
 	// Owns holds the IDs of the chain's own incidents. For a chain that waits before its first session, the records
 	// connect the chain with its incidents only by Owns.
 	Owns []string `json:"owns,omitempty"`
@@ -144,7 +146,7 @@ const (
 // ProgressOf returns the progress of a chain after a decision. If the decision opens a gate, Until is the time at which
 // the gate expires.
 func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
-	progress := ChainProgress{Status: ChainRepairing, At: at, MaxTier: policy.MaxTier}
+	progress := ChainProgress{Status: ChainRepairing, At: at, MaxTier: policy.MaxTier, DryRun: policy.DryRun}
 	switch decision.Action {
 	case DecisionComplete:
 		progress.Status, progress.Outcome = ChainEnded, decision.Outcome
@@ -165,7 +167,7 @@ func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
 func ProgressOfIssue(policy Policy, issue IssueChain, at time.Time) ChainProgress {
 	return ChainProgress{
 		Status: ChainEnded, Outcome: issue.Outcome, Rule: RuleIssues, Reason: cut(issue.Reason, maxIncidentText), At: at,
-		MaxTier: policy.MaxTier, Only: []string{issue.IncidentID},
+		MaxTier: policy.MaxTier, DryRun: policy.DryRun, Only: []string{issue.IncidentID},
 	}
 }
 
@@ -185,9 +187,6 @@ const (
 	MaxClosingReason = 500
 	// maxIncidentText limits each text of an incident, in characters.
 	maxIncidentText = 500
-	// lateEnd is how long a chain still counts as waiting after the end of its wait. If no worker runs at the end of
-	// the wait, the chain continues later.
-	lateEnd = time.Hour
 )
 
 // ClipIncidentText cuts a text from a verdict to maxIncidentText characters.
@@ -210,63 +209,19 @@ func (i *Incident) StateOf() IncidentState {
 		return IncidentResolved
 	}
 	state := IncidentOpen
-	var latest IncidentChain
 	for _, chain := range i.Chains {
-		switch chain.Status {
-		case ChainRepairing:
+		switch {
+		case chain.DryRun:
+		case chain.Status == ChainRepairing:
 			return IncidentRepairing
-		case ChainWaiting:
+		case chain.Status == ChainWaiting:
 			state = IncidentWaiting
-		case ChainEnded:
-			if chain.Outcome != OutcomeSuppressed {
-				latest = chain
-			}
-		case ChainLooking:
 		}
 	}
-	if latest.unanswered() && i.unchangedSince(latest) {
+	if latest, care := i.ended(i.Chains, time.Time{}); care == CareAsked && i.unchangedSince(latest) {
 		state = IncidentWaiting
 	}
 	return state
-}
-
-// unanswered reports whether the chain has ended because a person must act. It returns false if a temporary limit
-// refused the chain, because another chain can repair after the limit has passed. A failure counts only if the chain
-// itself decided to fail. A chain that broke off has no rule, and a split chain leaves failures to the chains of its
-// issues.
-func (c *IncidentChain) unanswered() bool {
-	failed := c.Outcome == OutcomeFailed && c.Rule != "" && c.Rule != RuleIssues
-	return c.Status == ChainEnded && !c.Rule.passes() && (failed || c.Outcome == OutcomeNeedsHuman || c.Rule == RuleGateExpired)
-}
-
-// unchangedSince reports whether the incident has neither become worse nor come back since the given chain ended.
-func (i *Incident) unchangedSince(ended IncidentChain) bool {
-	return !i.WorseAt.After(ended.At) && !ended.At.Before(i.ReturnedAt)
-}
-
-// Handler returns the chain that takes care of the incident at a given time, other than the chain in except. If no such
-// chain takes care of the incident, Handler returns false.
-//
-// A chain takes care of an incident while the chain repairs or waits. An ended chain still takes care of the incident
-// in two cases: at its gate a person has accepted the state, or a person must act and has not acted yet. An ended chain
-// stops taking care when another chain has worked on the incident, or when the incident becomes worse or comes back. So
-// an unchanged fault is repaired once, and not after every look. A dry run does not count as work.
-func (i *Incident) Handler(except ChainRun, at time.Time) (IncidentChain, bool) {
-	var latest IncidentChain
-	for _, chain := range slices.Backward(i.Chains) {
-		if chain.ChainID == except.ChainID && chain.FirstRunID == except.FirstRunID {
-			continue
-		}
-		waits := chain.Status == ChainWaiting && (chain.Until.IsZero() || at.Before(chain.Until.Add(lateEnd)))
-		if waits || chain.Status == ChainRepairing {
-			return chain, true
-		}
-		if latest.ChainID == "" && chain.Status == ChainEnded && chain.Outcome != OutcomeSuppressed {
-			latest = chain
-		}
-	}
-	settled := latest.Outcome == OutcomeOverridden || latest.unanswered()
-	return latest, settled && i.unchangedSince(latest)
 }
 
 // mayTry reports whether a chain that can run the tiers up to maxTier can try more than the earlier chains that ended
@@ -275,7 +230,7 @@ func (i *Incident) Handler(except ChainRun, at time.Time) (IncidentChain, bool) 
 func (i *Incident) mayTry(maxTier Tier) bool {
 	var allowed Tier
 	for _, chain := range i.Chains {
-		if chain.unanswered() && i.unchangedSince(chain) {
+		if chain.asked() && i.unchangedSince(chain) {
 			allowed = max(allowed, chain.MaxTier)
 		}
 	}

@@ -17,7 +17,7 @@ func worked(chainID string, status ChainStatus, outcome Outcome) IncidentChain {
 
 // looked returns a look with this verdict.
 func looked(verdict Verdict) Session {
-	return Session{Tier: TierObserve, Report: Report{Status: SessionCompleted, Verdict: &verdict}}
+	return Session{Tier: TierObserve, StartedAt: incidentNoon, Report: Report{Status: SessionCompleted, Verdict: &verdict}}
 }
 
 func TestHandlerOfAnIncident(t *testing.T) {
@@ -224,7 +224,7 @@ func TestRecognize(t *testing.T) {
 	require.Equal(t, []string{"db", "web"}, recognition.NewServices())
 	once := Limit{Max: 1, Window: Duration(time.Hour)}
 	require.Nil(t, recognition.Returned(once, 0), "the issue is another fault")
-	verdict := recognition.AddIssues(beside)
+	verdict := recognition.SplitIssues(beside)
 	require.Len(t, beside.Issues, 1)
 	require.Equal(t, []string{"web"}, verdict.Issues[1].Services, "a split chain repairs it, too")
 	require.Equal(t, "incident-1", recognition.Returned(once, 1).ID)

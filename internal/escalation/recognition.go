@@ -44,27 +44,49 @@ type Look struct {
 // fault that has become worse or come back is known only if the handler still runs, because only a running chain can
 // react. If the handler has ended because a person must act, the fault is not known to a chain that a person has
 // started, or that may run a higher tier.
+//
+// A fault is also known if its incident was resolved while the session ran. The next look tells whether it still exists.
 func Recognize(session Session, incidents []Incident, look Look, at time.Time) Recognition {
 	recognition := Recognition{At: at}
 	for _, sighting := range session.Sightings(incidents, look.Own) {
-		incident := sighting.Incident
-		if incident == nil || !sighting.Covered() {
-			recognition.New = append(recognition.New, sighting)
+		if handler, known := look.knows(sighting, at); known {
+			if sighting.Incident != nil && !sighting.Overtaken && !sighting.Incident.ResolvedAt.IsZero() {
+				sighting.News, sighting.Note = IncidentUnchanged, "it has come back"
+			}
+			recognition.Known = append(recognition.Known, RecognizedFault{sighting, handler})
 			continue
 		}
-		handler, handled := look.handler(*incident, at)
-		back := !incident.ResolvedAt.IsZero()
-		acts := handler.unanswered() && (look.Manual || incident.mayTry(look.MaxTier))
-		if !handled || handler.Status == ChainEnded && (back || sighting.News == IncidentWorse || acts) {
-			recognition.New = append(recognition.New, sighting)
-			continue
-		}
-		if back {
-			sighting.News, sighting.Note = IncidentUnchanged, "it has come back"
-		}
-		recognition.Known = append(recognition.Known, RecognizedFault{sighting, handler})
+		recognition.New = append(recognition.New, sighting)
 	}
 	return recognition
+}
+
+// knows returns the handler of a known fault. If the fault is new, it returns false.
+func (l Look) knows(sighting Sighting, at time.Time) (IncidentChain, bool) {
+	incident := sighting.Incident
+	switch {
+	case incident == nil || !sighting.Covered():
+		return IncidentChain{}, false
+	case sighting.Overtaken:
+		return incident.resolver(), true
+	}
+	handler, handled := l.handler(*incident, at)
+	acts := handler.asked() && (l.Manual || incident.mayTry(l.MaxTier))
+	back := !incident.ResolvedAt.IsZero()
+	if !handled || handler.Status == ChainEnded && (back || sighting.News == IncidentWorse || acts) {
+		return IncidentChain{}, false
+	}
+	return handler, true
+}
+
+// resolver returns the chain that resolved the incident. If a person closed the incident, ChainID is the person's name.
+func (i *Incident) resolver() IncidentChain {
+	for _, chain := range i.Chains {
+		if chain.ChainID == i.ResolvedBy {
+			return chain
+		}
+	}
+	return IncidentChain{ChainID: i.ResolvedBy, ChainProgress: ChainProgress{Status: ChainEnded, Outcome: OutcomeResolved, At: i.ResolvedAt}}
 }
 
 // handler returns the other chain that takes care of incident. If there is none, it returns false.
@@ -93,8 +115,15 @@ func (c *IncidentChain) aheadOf(other IncidentChain) bool {
 	return cmp.Or(cmp.Compare(other.Tier, c.Tier), c.Since.Compare(other.Since), cmp.Compare(c.ChainID, other.ChainID)) < 0
 }
 
-// Describe names the incident and the chain that takes care of it.
+// Describe names the incident and the chain that takes care of it, or has resolved it.
 func (f *RecognizedFault) Describe() string {
+	if f.Overtaken {
+		by := "chain " + f.Handler.ChainID
+		if f.Incident.Resolution == IncidentClosed {
+			by = f.Handler.ChainID
+		}
+		return fmt.Sprintf("%s was resolved by %s while the session ran", f.Incident.Describe(), by)
+	}
 	return fmt.Sprintf("%s is with chain %s, which %s", f.Incident.Describe(), f.Handler.ChainID, f.Handler.Describe())
 }
 
@@ -114,21 +143,66 @@ func (r *Recognition) KnownIssue(issue int) *RecognizedFault {
 	return nil
 }
 
-// AddIssues returns verdict with one more issue for each incident that still exists, is not among the verdict's issues,
-// and has no other chain that takes care of it. A chain that splits repairs only issues, and would omit such an
-// incident. AddIssues stores the index of each added issue in its sighting.
-func (r *Recognition) AddIssues(verdict Verdict) Verdict {
+// SplitIssues returns verdict with the issues that a chain that splits deals with. Issues of one incident become one issue,
+// because one chain repairs an incident. Incidents that still exist, are not among the issues, and are nobody's become
+// issues, because a chain that splits repairs only issues. SplitIssues stores the new indexes in the sightings.
+func (r *Recognition) SplitIssues(verdict Verdict) Verdict {
 	if r == nil {
 		return verdict
 	}
-	verdict.Issues = slices.Clone(verdict.Issues)
-	for i := range r.New {
-		if s := &r.New[i]; s.Issue < 0 {
-			s.Issue = len(verdict.Issues)
-			verdict.Issues = append(verdict.Issues, s.Fault)
+	merged := map[string]int{} // the issue of each new incident
+	issues := verdict.Issues
+	verdict.Issues = nil
+	for _, s := range r.inOrder(len(issues)) {
+		if s.Incident != nil && !r.isKnown(s) {
+			if at, has := merged[s.Incident.ID]; has {
+				verdict.Issues[at], s.Issue = verdict.Issues[at].with(s.Fault), at
+				continue
+			}
+			merged[s.Incident.ID] = len(verdict.Issues)
 		}
+		s.Issue = len(verdict.Issues)
+		verdict.Issues = append(verdict.Issues, s.Fault)
 	}
 	return verdict
+}
+
+// inOrder returns the sightings of the verdict's issues, in the order of the issues. The other new sightings follow.
+func (r *Recognition) inOrder(issues int) []*Sighting {
+	ordered := make([]*Sighting, issues)
+	for i := range r.Known {
+		if s := &r.Known[i].Sighting; s.Issue >= 0 {
+			ordered[s.Issue] = s
+		}
+	}
+	for i := range r.New {
+		if s := &r.New[i]; s.Issue >= 0 {
+			ordered[s.Issue] = s
+		} else {
+			ordered = append(ordered, s)
+		}
+	}
+	return ordered
+}
+
+// isKnown reports whether s is the sighting of a known fault.
+func (r *Recognition) isKnown(s *Sighting) bool {
+	for i := range r.Known {
+		if s == &r.Known[i].Sighting {
+			return true
+		}
+	}
+	return false
+}
+
+// with returns one issue for i and other, which belong to one incident.
+func (i Issue) with(other Issue) Issue {
+	i.Summary, i.Services = i.Summary+"; "+other.Summary, MergeServices(i.Services, other.Services)
+	i.Kind, i.RecommendedTier = cmp.Or(i.Kind, other.Kind), max(i.RecommendedTier, other.RecommendedTier)
+	if MoreSevere(other.Severity, i.Severity) {
+		i.Severity = other.Severity
+	}
+	return i
 }
 
 // NewServices returns the services of the faults in New.
@@ -158,7 +232,7 @@ func (c *IncidentChain) Describe() string {
 		return "waits: " + cut(c.Reason, 120)
 	case c.Outcome == OutcomeOverridden:
 		return "ended because a person accepted the state"
-	case c.unanswered():
+	case c.asked():
 		return "ended, and nobody has acted since: " + cut(c.Reason, 120)
 	case c.Status == ChainEnded:
 		return fmt.Sprintf("ended %s", c.Outcome)

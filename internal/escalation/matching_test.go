@@ -1,0 +1,205 @@
+package escalation
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// issue returns an issue of one service.
+func issue(service, kind string) Issue {
+	return Issue{Summary: service + " is broken", Services: []string{service}, Kind: kind, Severity: SeverityWarning}
+}
+
+// TestMatching checks to which incident each issue of a verdict belongs.
+func TestMatching(t *testing.T) {
+	t.Parallel()
+	both := func(kind string) Incident {
+		return Incident{ID: "incident-1", Services: []string{"web", "db"}, Kind: kind}
+	}
+	web := Incident{ID: "incident-1", Services: []string{"web"}, Kind: "down"}
+	unchanged := []KnownIncident{{ID: "incident-1", Status: IncidentUnchanged}}
+	for name, tt := range map[string]struct {
+		issues    []Issue
+		known     []KnownIncident
+		incidents []Incident
+		want      []string
+	}{
+		"two issues of a named incident":              {[]Issue{issue("web", "down"), issue("db", "")}, unchanged, []Incident{both("down")}, []string{"incident-1", "incident-1"}},
+		"two issues of a named incident, no kinds":    {[]Issue{issue("web", ""), issue("db", "")}, unchanged, []Incident{both("")}, []string{"incident-1", "incident-1"}},
+		"two issues that fit equally well":            {[]Issue{issue("web", "down"), issue("db", "down")}, nil, []Incident{both("down")}, []string{"incident-1", "incident-1"}},
+		"the exact one before the one without a kind": {[]Issue{issue("db", ""), issue("web", "down")}, nil, []Incident{both("down")}, []string{"", "incident-1"}},
+		"two kinds are two faults":                    {[]Issue{issue("web", "down"), issue("web", "disk_full")}, nil, []Incident{both("")}, []string{"incident-1", ""}},
+		"two kinds, though it is named":               {[]Issue{issue("web", "down"), issue("web", "disk_full")}, unchanged, []Incident{web}, []string{"incident-1", ""}},
+		"each its own": {
+			[]Issue{issue("web", ""), issue("web", "down")}, nil,
+			[]Incident{{ID: "incident-1", Services: []string{"web"}, Kind: "down"}, {ID: "incident-2", Services: []string{"web"}, Kind: "slow"}},
+			[]string{"incident-2", "incident-1"},
+		},
+		"the incident of the same services": {
+			[]Issue{issue("web", "down")}, nil, []Incident{web, {ID: "incident-2", Services: []string{"web", "db"}, Kind: "down"}}, []string{"incident-1"},
+		},
+		"the named one before the exact one": {
+			[]Issue{issue("web", "down")}, []KnownIncident{{ID: "incident-2", Status: IncidentUnchanged}},
+			[]Incident{web, {ID: "incident-2", Services: []string{"web", "db"}}}, []string{"incident-2"},
+		},
+		"a resolved one of another kind": {
+			[]Issue{issue("web", "")}, nil, []Incident{{ID: "incident-1", Services: []string{"web"}, Kind: "down", ResolvedAt: incidentNoon.Add(-time.Hour)}}, []string{""},
+		},
+	} {
+		session := looked(Verdict{Status: VerdictEscalate, Issues: tt.issues, Known: tt.known})
+		var got []string
+		for _, sighting := range session.Sightings(tt.incidents, nil) {
+			require.Equal(t, len(got), sighting.Issue, name)
+			id := ""
+			if sighting.Incident != nil {
+				id = sighting.Incident.ID
+			}
+			got = append(got, id)
+		}
+		require.Equal(t, tt.want, got, name)
+	}
+}
+
+// TestMatchingIgnoresOrder checks that neither the order of the issues nor the order of the incidents decides which issues are
+// new.
+func TestMatchingIgnoresOrder(t *testing.T) {
+	t.Parallel()
+	services := []string{"db", "mail", "web"}
+	kinds := []string{"", "down", "slow"}
+	rapid.Check(t, func(rt *rapid.T) {
+		var issues []Issue
+		for range rapid.IntRange(1, 3).Draw(rt, "issues") {
+			one := issue(rapid.SampledFrom(services).Draw(rt, "service"), rapid.SampledFrom(kinds).Draw(rt, "kind"))
+			same := func(other Issue) bool { return other.Services[0] == one.Services[0] && sameKind(other.Kind, one.Kind) }
+			if !slices.ContainsFunc(issues, same) { // otherwise two issues are one fault
+				issues = append(issues, one)
+			}
+		}
+		var incidents []Incident
+		for i := range rapid.IntRange(0, 3).Draw(rt, "incidents") {
+			incidents = append(incidents, Incident{
+				ID: []string{"incident-1", "incident-2", "incident-3"}[i], Kind: rapid.SampledFrom(kinds).Draw(rt, "kind"),
+				Services: rapid.SliceOfNDistinct(rapid.SampledFrom(services), 1, 2, rapid.ID[string]).Draw(rt, "services"),
+			})
+		}
+		found := func(issues []Issue) map[string]bool {
+			session := looked(Verdict{Status: VerdictEscalate, Issues: issues})
+			matched := map[string]bool{}
+			for _, sighting := range session.Sightings(incidents, nil) {
+				matched[sighting.Fault.Services[0]+sighting.Fault.Kind] = sighting.Incident != nil
+			}
+			return matched
+		}
+		backward := slices.Clone(issues)
+		slices.Reverse(backward)
+		want := found(issues)
+		require.Equal(rt, want, found(backward))
+		slices.Reverse(incidents)
+		if len(issues) == 1 {
+			require.Equal(rt, want, found(issues))
+		}
+	})
+}
+
+// TestSightingsWithoutServices checks that a verdict of a repair that names no service is about the incidents of its chain, or
+// about the services of its session.
+func TestSightingsWithoutServices(t *testing.T) {
+	t.Parallel()
+	incidents := []Incident{{ID: "incident-1", Services: []string{"web"}}, {ID: "incident-2", Services: []string{"db"}}}
+	for _, status := range []VerdictStatus{VerdictNeedsHuman, VerdictEscalate} {
+		for _, tier := range []Tier{TierSafeRepair, TierFullRepair} {
+			session := looked(Verdict{Status: status, Summary: "the disk is broken"})
+			session.Tier, session.Scope = tier, []string{"web"}
+			found := session.Sightings(incidents, []string{"incident-1"})
+			require.Len(t, found, 1)
+			require.Equal(t, "incident-1", found[0].Incident.ID)
+			require.Equal(t, IncidentUnchanged, found[0].News)
+			found = session.Sightings(nil, nil)
+			require.Equal(t, []string{"web"}, found[0].Fault.Services, "it was started at this tier")
+		}
+	}
+	session := looked(Verdict{Status: VerdictNeedsHuman})
+	session.Scope = []string{"web", "db"}
+	require.Empty(t, session.Sightings(incidents, nil)[0].Fault.Services, "a look has not been told what is broken")
+}
+
+// TestLookIsAnInterval checks that a look concludes nothing about an incident that was resolved or opened while the look ran.
+func TestLookIsAnInterval(t *testing.T) {
+	t.Parallel()
+	began, ended := incidentNoon, incidentNoon.Add(5*time.Minute)
+	look := func(verdict Verdict) Session {
+		session := looked(verdict)
+		session.StartedAt, session.EndedAt = began, ended
+		return session
+	}
+	own := Look{ChainRun: ChainRun{ChainID: "look"}}
+	finds := look(Verdict{Status: VerdictEscalate, Services: []string{"web"}, Known: []KnownIncident{{ID: "incident-1", Status: IncidentUnchanged}}})
+	for name, tt := range map[string]struct {
+		resolved time.Time
+		how      IncidentEnd
+		reason   string
+	}{
+		"repaired meanwhile": {began.Add(2 * time.Minute), IncidentRepaired, "incident-1 (web: slow) was resolved by chain other while the session ran"},
+		"closed meanwhile":   {began.Add(2 * time.Minute), IncidentClosed, "incident-1 (web: slow) was resolved by other while the session ran"},
+		"repaired before":    {began.Add(-time.Minute), IncidentRepaired, ""},
+	} {
+		incident := Incident{
+			ID: "incident-1", Services: []string{"web"}, Summary: "slow", ResolvedAt: tt.resolved, ResolvedBy: "other", Resolution: tt.how,
+			Chains: []IncidentChain{worked("other", ChainEnded, OutcomeResolved)},
+		}
+		recognition := Recognize(finds, []Incident{incident}, own, ended)
+		if tt.reason == "" {
+			require.Len(t, recognition.New, 1, name)
+			continue
+		}
+		require.True(t, recognition.AllKnown(), name)
+		require.Equal(t, tt.reason, recognition.describe(), name)
+	}
+
+	healthy := look(Verdict{Status: VerdictHealthy, Known: []KnownIncident{{ID: "incident-1", Status: IncidentGone}}})
+	opened := Incident{ID: "incident-1", Services: []string{"web"}, OpenedAt: began.Add(time.Minute), LastSeenAt: began.Add(time.Minute)}
+	returned := Incident{ID: "incident-1", Services: []string{"web"}, ReturnedAt: began.Add(time.Minute), LastSeenAt: began.Add(time.Minute)}
+	require.Empty(t, healthy.Heals([]Incident{opened}, nil))
+	require.Empty(t, healthy.Heals([]Incident{returned}, nil))
+	require.Empty(t, healthy.Heals([]Incident{opened}, []string{"incident-1"}))
+	opened.OpenedAt = began.Add(-time.Minute)
+	require.NotEmpty(t, healthy.Heals([]Incident{opened}, nil), "its agent was told of it, and has looked")
+}
+
+// TestWorseByAnotherService checks that a failed check of one service does not make the incident of another one worse.
+func TestWorseByAnotherService(t *testing.T) {
+	t.Parallel()
+	incident := Incident{ID: "incident-1", Services: []string{"web"}, Severity: SeverityWarning}
+	for service, want := range map[string]IncidentNews{"db": IncidentUnchanged, "web": IncidentWorse} {
+		session := looked(Verdict{
+			Status: VerdictEscalate, Services: []string{"web"}, Checks: []CheckResult{{Service: service, Status: CheckDown}},
+		})
+		require.Equal(t, want, session.Sightings([]Incident{incident}, nil)[0].News, service)
+	}
+}
+
+// TestSplitIssues checks that issues of one incident become one issue, unless another chain takes care of the incident.
+func TestSplitIssues(t *testing.T) {
+	t.Parallel()
+	incident := Incident{ID: "incident-1", Services: []string{"web", "db"}, Kind: "down"}
+	verdict := Verdict{Status: VerdictEscalate, Issues: []Issue{issue("web", "down"), issue("mail", ""), issue("db", "down")}}
+	recognition := Recognize(looked(verdict), []Incident{incident}, Look{}, incidentNoon)
+	split := recognition.SplitIssues(verdict)
+	require.Len(t, split.Issues, 2)
+	require.Equal(t, []string{"web", "db"}, split.Issues[0].Services)
+	require.Equal(t, []string{"mail"}, split.Issues[1].Services)
+	require.Equal(t, "web is broken; db is broken", split.Issues[0].Summary)
+	require.Len(t, verdict.Issues, 3)
+
+	incident.Chains = []IncidentChain{worked("other", ChainWaiting, "")}
+	recognition = Recognize(looked(verdict), []Incident{incident}, Look{ChainRun: ChainRun{ChainID: "own"}}, incidentNoon)
+	split = recognition.SplitIssues(verdict)
+	require.Len(t, split.Issues, 3)
+	require.NotNil(t, recognition.KnownIssue(0))
+	require.Nil(t, recognition.KnownIssue(1))
+	require.NotNil(t, recognition.KnownIssue(2))
+}
