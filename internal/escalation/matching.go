@@ -73,9 +73,9 @@ type fit struct {
 	sameSummary     bool
 }
 
-// match returns a sighting of each fault. It considers all faults and all incidents together, the best fit first. Several
-// faults belong to one incident if they fit it equally well and are not of different kinds, or if the verdict names the
-// incident. The index of a fault in the verdict's issues begins at first; -1 if the faults are no issues.
+// match returns the sightings of faults, at least one for each. It considers all faults and all incidents together, the best fit first. Several
+// faults of different services belong to one incident if they are not of different kinds, and if they fit it equally well
+// or the verdict names it. Two faults of one service are never one incident, because the agent tells them apart. The index of a fault in the verdict's issues begins at first; -1 if the faults are no issues.
 func (m *matching) match(faults []Issue, first int) []Sighting {
 	var fits []fit
 	for f := range faults {
@@ -96,24 +96,52 @@ func (m *matching) match(faults []Issue, first int) []Sighting {
 			holders[fit.incident] = append(holders[fit.incident], fit)
 		}
 	}
-	sightings := make([]Sighting, len(faults))
+	var sightings []Sighting
 	for f, fault := range faults {
 		issue := -1
 		if first >= 0 {
 			issue = first + f
 		}
-		sightings[f] = Sighting{Fault: fault, Issue: issue}
 		if at, has := taken[f]; has {
-			sightings[f] = m.sighting(fault, issue, &m.incidents[at])
+			sightings = append(sightings, m.parts(fault, issue, &m.incidents[at])...)
+		} else {
+			sightings = append(sightings, Sighting{Fault: fault, Issue: issue})
 		}
 	}
 	return sightings
 }
 
+// parts returns the sightings of a fault whose best incident is given. Normally this is one. If a fault has more services than
+// its incident, and the rest of them has an open incident, too, the fault is two incidents that the agent reports as one.
+func (m *matching) parts(fault Issue, issue int, incident *Incident) []Sighting {
+	part, rest := fault, fault
+	part.Services, rest.Services = nil, nil
+	for _, service := range fault.Services {
+		if HasService(incident.Services, service) {
+			part.Services = append(part.Services, service)
+		} else {
+			rest.Services = append(rest.Services, service)
+		}
+	}
+	var best *fit
+	for i := range m.incidents {
+		fit, matches := m.fit(rest, &m.incidents[i])
+		if fit.incident = i; matches && fit.open && (best == nil || fit.compare(*best) > 0) {
+			best = &fit
+		}
+	}
+	if len(rest.Services) == 0 || len(part.Services) == 0 || best == nil {
+		return []Sighting{m.sighting(fault, issue, incident)}
+	}
+	return append([]Sighting{m.sighting(part, issue, incident)}, m.parts(rest, issue, &m.incidents[best.incident])...)
+}
+
 // joins reports whether the fault of f can belong to its incident beside the faults that already do.
 func (f fit) joins(holders []fit, faults []Issue) bool {
+	own := faults[f.fault]
 	for _, holder := range holders {
-		if !sameKind(faults[holder.fault].Kind, faults[f.fault].Kind) {
+		other := faults[holder.fault]
+		if !sameKind(other.Kind, own.Kind) || SharesService(other.Services, own.Services) {
 			return false
 		}
 	}

@@ -183,6 +183,32 @@ func TestWorseByAnotherService(t *testing.T) {
 	}
 }
 
+// TestMergedIncidents checks a fault that the agent reports as one and that is two open incidents.
+func TestMergedIncidents(t *testing.T) {
+	t.Parallel()
+	waits := []IncidentChain{worked("other", ChainWaiting, "")}
+	web := Incident{ID: "incident-1", Services: []string{"web"}, Kind: "down", Chains: waits}
+	db := Incident{ID: "incident-2", Services: []string{"db"}, Chains: waits}
+	one := Issue{Services: []string{"web", "db"}, Kind: "down", Summary: "both are down", Severity: SeverityWarning}
+	plain := Verdict{Status: VerdictEscalate, Services: one.Services, Kind: one.Kind}
+	recognition := Recognize(looked(plain), []Incident{web, db}, Look{ChainRun: ChainRun{ChainID: "own"}}, incidentNoon)
+	require.True(t, recognition.AllKnown())
+	require.Len(t, recognition.Known, 2)
+
+	db.Chains = nil
+	recognition = Recognize(looked(plain), []Incident{web, db}, Look{ChainRun: ChainRun{ChainID: "own"}}, incidentNoon)
+	require.Len(t, recognition.Known, 1)
+	require.Equal(t, []string{"db"}, recognition.NewServices(), "web is not repaired again")
+
+	beside := Verdict{Status: VerdictEscalate, Issues: []Issue{one, issue("mail", "")}}
+	recognition = Recognize(looked(beside), []Incident{web, db}, Look{ChainRun: ChainRun{ChainID: "own"}}, incidentNoon)
+	split := recognition.SplitIssues(beside)
+	require.Len(t, split.Issues, 2)
+	require.Equal(t, []string{"db"}, split.Issues[0].Services)
+	require.Nil(t, recognition.KnownIssue(0))
+	require.Nil(t, recognition.KnownIssue(1))
+}
+
 // TestSplitIssues checks that issues of one incident become one issue, unless another chain takes care of the incident.
 func TestSplitIssues(t *testing.T) {
 	t.Parallel()

@@ -130,9 +130,9 @@ func (f *RecognizedFault) Describe() string {
 // AllKnown reports whether the look found faults, and all of them are known.
 func (r *Recognition) AllKnown() bool { return r != nil && len(r.Known) > 0 && len(r.New) == 0 }
 
-// KnownIssue returns the known fault with this index in the verdict's issues; nil if the issue is not known.
+// KnownIssue returns the known fault with this index in the verdict's issues; nil if the issue, or a part of it, is new.
 func (r *Recognition) KnownIssue(issue int) *RecognizedFault {
-	if r == nil {
+	if r == nil || slices.ContainsFunc(r.New, func(s Sighting) bool { return s.Issue == issue }) {
 		return nil
 	}
 	for i := range r.Known {
@@ -150,49 +150,50 @@ func (r *Recognition) SplitIssues(verdict Verdict) Verdict {
 	if r == nil {
 		return verdict
 	}
-	merged := map[string]int{} // the issue of each new incident
+	known, fresh := r.byIssue()
 	issues := verdict.Issues
 	verdict.Issues = nil
-	for _, s := range r.inOrder(len(issues)) {
-		if s.Incident != nil && !r.isKnown(s) {
+	merged := map[string]int{} // the issue of each incident
+	place := func(s *Sighting) {
+		if s.Incident != nil {
 			if at, has := merged[s.Incident.ID]; has {
 				verdict.Issues[at], s.Issue = verdict.Issues[at].with(s.Fault), at
-				continue
+				return
 			}
 			merged[s.Incident.ID] = len(verdict.Issues)
 		}
 		s.Issue = len(verdict.Issues)
 		verdict.Issues = append(verdict.Issues, s.Fault)
 	}
+	for i, issue := range issues {
+		at := -1 // a known part of an issue that is new
+		if len(fresh[i]) == 0 {
+			at = len(verdict.Issues)
+			verdict.Issues = append(verdict.Issues, issue)
+		}
+		for _, s := range known[i] {
+			s.Issue = at
+		}
+		for _, s := range fresh[i] {
+			place(s)
+		}
+	}
+	for _, s := range fresh[-1] {
+		place(s)
+	}
 	return verdict
 }
 
-// inOrder returns the sightings of the verdict's issues, in the order of the issues. The other new sightings follow.
-func (r *Recognition) inOrder(issues int) []*Sighting {
-	ordered := make([]*Sighting, issues)
+// byIssue returns the known and the new sightings by the index of their issue.
+func (r *Recognition) byIssue() (known, fresh map[int][]*Sighting) {
+	known, fresh = map[int][]*Sighting{}, map[int][]*Sighting{}
 	for i := range r.Known {
-		if s := &r.Known[i].Sighting; s.Issue >= 0 {
-			ordered[s.Issue] = s
-		}
+		known[r.Known[i].Issue] = append(known[r.Known[i].Issue], &r.Known[i].Sighting)
 	}
 	for i := range r.New {
-		if s := &r.New[i]; s.Issue >= 0 {
-			ordered[s.Issue] = s
-		} else {
-			ordered = append(ordered, s)
-		}
+		fresh[r.New[i].Issue] = append(fresh[r.New[i].Issue], &r.New[i])
 	}
-	return ordered
-}
-
-// isKnown reports whether s is the sighting of a known fault.
-func (r *Recognition) isKnown(s *Sighting) bool {
-	for i := range r.Known {
-		if s == &r.Known[i].Sighting {
-			return true
-		}
-	}
-	return false
+	return known, fresh
 }
 
 // with returns one issue for i and other, which belong to one incident.

@@ -25,7 +25,7 @@ const sweepInterval = time.Minute
 // lostAfter is the time without any worker after which a namespace counts as lost. Workers of other namespaces then
 // settle the records of the lost namespace. Agents end with their worker, so no agent of a lost namespace runs.
 // lostAfter is longer than a restart or a deployment takes, and shorter than the time for which chains wait for a
-// service.
+// service. It is measured in sweeps, during which the other namespace could have reported, and not by a clock.
 const lostAfter = time.Hour
 
 // Records reads and closes the open sessions and the service locks of all chains.
@@ -41,9 +41,9 @@ type Records interface {
 
 // Workers records which workers run, and which of them sweeps.
 type Workers interface {
-	// ReportAlive records that a worker of this namespace runs now. It returns the time of the latest such report for
-	// each namespace.
-	ReportAlive(ctx context.Context, now time.Time) ([]store.SeenNamespace, error)
+	// ReportAlive records that a worker of this namespace runs now and sweeps. It returns how many sweeps of this namespace
+	// each other namespace has missed.
+	ReportAlive(ctx context.Context, now time.Time) ([]store.Absence, error)
 	// ClaimDuty gives a duty to holder until a time. It returns false if another holder has it.
 	ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error)
 }
@@ -74,8 +74,9 @@ var _ Records = (*store.Store)(nil)
 //
 // Workers of several namespaces can share the records. A running chain of another namespace is unknown to this
 // Sweeper's Temporal, so Sweeper leaves the chains of other namespaces alone. There is one exception. If no worker of a
-// namespace has run for an hour, for example because its Temporal was set up anew, Sweeper settles the records of that
-// namespace. Without this exception, chains of a lost namespace would hold their services for good.
+// namespace has reported during an hour of this namespace's sweeps, for example because its Temporal was set up anew,
+// Sweeper settles the records of that namespace. Without this exception, chains of a lost namespace would hold their
+// services for good.
 //
 // The cost of a closed session is the estimate of its last heartbeat. Without a heartbeat the cost is unknown, and the
 // day's budget counts the session's whole reservation.
@@ -88,8 +89,6 @@ type Sweeper struct {
 	NamespaceID string
 	// Holder identifies this worker.
 	Holder string
-	// Started is the time at which this worker started.
-	Started time.Time
 	// Interval is the time between two sweeps of Run; 0 means one minute.
 	Interval time.Duration
 	Logger   *slog.Logger
@@ -138,7 +137,7 @@ func (s Sweeper) interval() time.Duration { return cmp.Or(s.Interval, sweepInter
 // read it. If a session was closed meanwhile, its report stays. If a new run of the chain has locked a service, the
 // service stays locked.
 func (s Sweeper) sweep(ctx context.Context) error {
-	lost, err := s.lostNamespaces(ctx, time.Now())
+	lost, err := s.lostNamespaces(ctx)
 	if err != nil {
 		return err
 	}
@@ -178,19 +177,15 @@ func (s Sweeper) sweep(ctx context.Context) error {
 	return nil
 }
 
-// lostNamespaces returns the IDs of the namespaces that have had no worker for lostAfter. Until lostAfter has passed
-// since its own start, a worker counts no namespace as lost. Otherwise, after an outage of the machine, the first
-// worker to start would count all other namespaces as lost.
-func (s Sweeper) lostNamespaces(ctx context.Context, now time.Time) (map[string]bool, error) {
-	namespaces, err := s.Records.ReportAlive(ctx, now)
-	if err != nil || now.Sub(s.Started) < lostAfter {
-		return nil, err
-	}
+// lostNamespaces returns the IDs of the namespaces that have missed all sweeps of lostAfter. An outage of the database ends
+// for all namespaces at once, and counts no sweep. So each of them has time to report again before it counts as lost.
+func (s Sweeper) lostNamespaces(ctx context.Context) (map[string]bool, error) {
+	absences, err := s.Records.ReportAlive(ctx, time.Now())
 	lost := map[string]bool{}
-	for _, namespace := range namespaces {
-		lost[namespace.ID] = now.Sub(namespace.SeenAt) >= lostAfter
+	for _, absence := range absences {
+		lost[absence.NamespaceID] = absence.Sweeps > int(lostAfter/s.interval())
 	}
-	return lost, nil
+	return lost, err
 }
 
 // settleSession closes the session if its chain has ended.

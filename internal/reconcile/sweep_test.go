@@ -25,7 +25,7 @@ import (
 type openRecords struct {
 	sessions []escalation.Session
 	locks    []store.ServiceLock
-	seen     []store.SeenNamespace
+	absences []store.Absence
 
 	settled  map[string]escalation.Report
 	released []string
@@ -38,8 +38,8 @@ var _ Records = (*openRecords)(nil)
 
 func (r *openRecords) Running(context.Context) ([]escalation.Session, error) { return r.sessions, nil }
 
-func (r *openRecords) ReportAlive(context.Context, time.Time) ([]store.SeenNamespace, error) {
-	return r.seen, nil
+func (r *openRecords) ReportAlive(context.Context, time.Time) ([]store.Absence, error) {
+	return r.absences, nil
 }
 
 func (r *openRecords) ClaimDuty(context.Context, string, string, time.Time, time.Time) (bool, error) {
@@ -137,43 +137,80 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepOfLostNamespaces settles the records of other namespaces, whose workers last ran at different times.
+// TestSweepOfLostNamespaces settles the records of other namespaces, which have missed different numbers of sweeps.
 func TestSweepOfLostNamespaces(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	for name, tc := range map[string]struct {
-		started time.Time
-		want    []string
-	}{
-		"a worker that has run for long":   {now.Add(-2 * lostAfter), []string{"lost"}},
-		"a worker that has just started":   {now, nil},
-		"a worker that was started lately": {now.Add(-lostAfter / 2), nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			records := &openRecords{settled: map[string]escalation.Report{}, seen: []store.SeenNamespace{
-				{Namespace: store.Namespace{ID: "own"}, SeenAt: now},
-				{Namespace: store.Namespace{ID: "restarts"}, SeenAt: now.Add(-lostAfter / 2)},
-				{Namespace: store.Namespace{ID: "lost"}, SeenAt: now.Add(-lostAfter)},
-			}}
-			for _, namespace := range []string{"own", "restarts", "lost", "never seen"} {
-				records.sessions = append(records.sessions, escalation.Session{NamespaceID: namespace, ChainID: "nightly", SessionID: namespace})
-				records.locks = append(records.locks, store.ServiceLock{NamespaceID: namespace, ChainID: "nightly", Service: namespace})
-			}
-			sweeper := Sweeper{
-				Converter: converter.GetDefaultDataConverter(),
-				Records:   records, NamespaceID: "own", Started: tc.started, Logger: slog.New(slog.DiscardHandler),
-				Temporal: fakeChains{"nightly": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)},
-			}
-			sweeper.Sweep(t.Context())
-			require.Equal(t, tc.want, records.released)
-			require.Len(t, records.settled, len(tc.want))
-			for _, namespace := range tc.want {
-				require.Equal(t, "no worker of its Temporal namespace has run for an hour", records.settled[namespace].Error)
-				require.True(t, records.settled[namespace].CostEstimated)
-			}
-		})
+	hour := int(lostAfter / sweepInterval)
+	records := &openRecords{
+		absences: []store.Absence{{NamespaceID: "back", Sweeps: 1}, {NamespaceID: "late", Sweeps: hour}, {NamespaceID: "lost", Sweeps: hour + 1}},
+		settled:  map[string]escalation.Report{},
 	}
+	for _, namespace := range []string{"own", "back", "late", "lost", "unheard of"} {
+		records.sessions = append(records.sessions, escalation.Session{NamespaceID: namespace, ChainID: "nightly", SessionID: namespace})
+		records.locks = append(records.locks, store.ServiceLock{NamespaceID: namespace, ChainID: "nightly", Service: namespace})
+	}
+	Sweeper{
+		Converter: converter.GetDefaultDataConverter(), Records: records, NamespaceID: "own", Logger: slog.New(slog.DiscardHandler),
+		Temporal: fakeChains{"nightly": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)},
+	}.Sweep(t.Context())
+	require.Equal(t, []string{"lost"}, records.released)
+	require.Len(t, records.settled, 1)
+	require.Equal(t, "no worker of its Temporal namespace has run for an hour", records.settled["lost"].Error)
+	require.True(t, records.settled["lost"].CostEstimated)
+}
+
+// TestSweepAfterAnOutage checks two namespaces that share the records of a real store. The database is away for an hour, and one
+// worker comes back before the other. The first one must settle nothing of the other, whose chain runs, before the other had an
+// hour to report again.
+func TestSweepAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, records.Close()) })
+	policy := escalation.Policy{Tiers: make([]escalation.TierPolicy, 3), MaxTier: escalation.TierFullRepair}
+	of := map[string]*store.Store{}
+	for _, id := range []string{"here", "there"} {
+		of[id] = records.In(store.Namespace{ID: id, Name: "default"})
+	}
+	repair := escalation.Session{
+		ChainID: "nightly", SessionID: "living", Tier: escalation.TierSafeRepair, StartedAt: time.Now(),
+		Report: escalation.Report{Status: escalation.SessionRunning},
+	}
+	web := escalation.AdmissionRequest{Services: []string{"web"}}
+	opened, err := of["there"].OpenSession(t.Context(), repair, web, policy)
+	require.NoError(t, err)
+	require.Nil(t, opened.Refusal)
+	sweep := func(id string) {
+		Sweeper{
+			Records: of[id], NamespaceID: id, Converter: converter.GetDefaultDataConverter(), Logger: slog.New(slog.DiscardHandler),
+			Temporal: fakeChains{"nightly": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)},
+		}.Sweep(t.Context())
+	}
+	// What the workers' clocks say of the last reports makes no difference.
+	for _, id := range []string{"here", "there"} {
+		_, err := of[id].ReportAlive(t.Context(), time.Now().Add(-2*time.Hour))
+		require.NoError(t, err)
+	}
+	hour := int(lostAfter / sweepInterval)
+	for range hour {
+		sweep("here")
+		locks, err := records.ServiceLocks(t.Context())
+		require.NoError(t, err)
+		require.Len(t, locks, 1, "it has had no hour to report again")
+	}
+	sweep("there")
+	for range hour {
+		sweep("here")
+	}
+	second := repair
+	second.ChainID, second.SessionID = "weekly", "second"
+	opened, err = of["here"].OpenSession(t.Context(), second, web, policy)
+	require.NoError(t, err)
+	require.NotNil(t, opened.Refusal, "no second repair beside the living agent")
+	sweep("here")
+	opened, err = of["here"].OpenSession(t.Context(), second, web, policy)
+	require.NoError(t, err)
+	require.Nil(t, opened.Refusal, "a namespace that stays away is lost")
 }
 
 // TestSweepEndsTheWorkOnIncidents checks that an ended chain takes care of no incident any more. A running chain must keep its

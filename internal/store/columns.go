@@ -176,6 +176,7 @@ func incidentChainFields(c *incidentChainRow) []field {
 		{"outcome", &c.Outcome},
 		{"at", millis{&c.At}},
 		{"max_tier", &c.MaxTier},
+		{"dry_run", &c.DryRun},
 		{"tier", &c.Tier},
 		{"did", &c.Did},
 		{"since", millis{&c.Since}},

@@ -15,8 +15,8 @@ import (
 
 // tables lists all tables with records. If rows of one table refer to rows of another table, the other table comes first.
 var tables = []string{
-	"sessions", "replaced_reports", "events", "ledger", "service_locks", "namespaces", "incidents", "incident_chains",
-	"notifications", "calls", "duties",
+	"sessions", "replaced_reports", "events", "ledger", "service_locks", "namespaces", "absences", "incidents",
+	"incident_chains", "notifications", "calls", "duties",
 }
 
 // TableRows is the number of rows of a table.

@@ -15,7 +15,7 @@ import (
 // applyFindings opens, updates and resolves incidents according to the verdict of an ended session, or to its failure to
 // look. It also records that the session's chain has met these incidents.
 func applyFindings(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
-	own, err := incidentsOf(ctx, tx, chainKey{session.ChainID, session.NamespaceID, session.FirstRunID})
+	own, err := collectIDs(ctx, tx, workingQuery, chainKey{session.ChainID, session.NamespaceID, session.FirstRunID})
 	if err != nil {
 		return fmt.Errorf("read the incidents of the chain: %w", err)
 	}
@@ -69,7 +69,8 @@ func (c *incidentChange) apply(ctx context.Context) error {
 		incidents[i] = c.known[i].Incident
 	}
 	healed := c.session.Heals(incidents, c.own)
-	for _, sighting := range c.session.Sightings(incidents, c.own) {
+	sightings := c.session.Sightings(incidents, c.own)
+	for _, sighting := range sightings {
 		if err := c.sight(ctx, sighting); err != nil {
 			return fmt.Errorf("record what is wrong with %q: %w", sighting.Fault.Services, err)
 		}
@@ -77,6 +78,31 @@ func (c *incidentChange) apply(ctx context.Context) error {
 	for _, id := range healed {
 		if err := c.heal(ctx, id); err != nil {
 			return fmt.Errorf("resolve %s: %w", id, err)
+		}
+	}
+	return c.moveOn(ctx, sightings)
+}
+
+const movedOnQuery = "UPDATE incident_chains SET status = $4, outcome = $5, rule = $6, reason = '', at = $7 WHERE " + ofChainRun +
+	" AND incident_id = $8 AND " + working
+
+// moveOn ends the chain's work on its incidents that are resolved and that the session has not found again. Without it, a
+// fault that comes back would count as repaired by a chain that works on something else.
+func (c *incidentChange) moveOn(ctx context.Context, sightings []escalation.Sighting) error {
+	if c.session.Verdict == nil || c.session.Purpose == escalation.PurposeHandoff {
+		return nil
+	}
+	key := chainKey{c.session.ChainID, c.session.NamespaceID, c.session.FirstRunID}
+	for _, id := range c.own {
+		seen := slices.ContainsFunc(sightings, func(s escalation.Sighting) bool { return s.Incident != nil && s.Incident.ID == id })
+		open := slices.ContainsFunc(c.known, func(row incidentRow) bool { return row.ID == id && row.ResolvedAt.IsZero() })
+		if seen || open {
+			continue
+		}
+		args := append(key.args(), string(escalation.ChainEnded), string(escalation.OutcomeResolved), string(escalation.RuleVerdict),
+			c.at.UnixMilli(), incidentRowOf(id))
+		if _, err := c.tx.ExecContext(ctx, movedOnQuery, args...); err != nil {
+			return fmt.Errorf("end the work on %s: %w", id, err)
 		}
 	}
 	return nil
@@ -115,9 +141,13 @@ func (c *incidentChange) completed(ctx context.Context, id string) (*incidentRow
 	return &c.known[at], c.known[at].complete(ctx, c.tx)
 }
 
-// sight records a fault. For a new fault, it opens an incident. For a known fault, it updates the incident.
+// sight records a fault. For a new fault, it opens an incident. For a known fault, it updates the incident. If the incident
+// was resolved while the session ran, the session says nothing about it.
 func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting) error {
 	fault := sighting.Fault
+	if sighting.Overtaken {
+		return nil
+	}
 	if sighting.Incident == nil {
 		row := incidentRow{Incident: escalation.Incident{
 			Services: append([]string{}, fault.Services...), Kind: fault.Kind, Severity: fault.Severity,
@@ -135,9 +165,6 @@ func (c *incidentChange) sight(ctx context.Context, sighting escalation.Sighting
 		return err
 	}
 	if !row.ResolvedAt.IsZero() {
-		if row.ResolvedAt.After(c.at) {
-			return nil // the report is older than the resolution
-		}
 		row.comeBack(c.at)
 		row.Severity = fault.Severity
 	}
@@ -176,17 +203,23 @@ func (i *incidentRow) workedSince() (since time.Time) {
 	return since
 }
 
+// meetAgain lets a chain work again on an incident with which it had ended its work.
+const meetAgain = `DO UPDATE SET status = excluded.status, outcome = '', rule = '', at = excluded.at
+WHERE incident_chains.status = 'ended' AND incident_chains.outcome = 'resolved'`
+
 // link records in the table incident_chains that the session's chain has met the incident.
 func (c *incidentChange) link(ctx context.Context, incident int64) error {
-	return linkChain(ctx, c.tx, incidentChainRow{incident: incident, IncidentChain: escalation.IncidentChain{
+	row := incidentChainRow{incident: incident, IncidentChain: escalation.IncidentChain{
 		ChainID: c.session.ChainID, NamespaceID: c.session.NamespaceID, FirstRunID: c.session.FirstRunID, Since: c.at,
-		ChainProgress: escalation.ChainProgress{Status: escalation.ChainLooking, At: c.at},
-	}})
+		ChainProgress: escalation.ChainProgress{Status: escalation.ChainLooking, At: c.at, DryRun: c.session.DryRun},
+	}}
+	return linkChain(ctx, c.tx, row, meetAgain)
 }
 
-func linkChain(ctx context.Context, tx *sql.Tx, row incidentChainRow) error {
+// linkChain inserts the work of a chain on an incident. The parameter existing says what to do if there is such a row.
+func linkChain(ctx context.Context, tx *sql.Tx, row incidentChainRow, existing string) error {
 	query, args := insertInto("incident_chains", incidentChainFields(&row))
-	_, err := tx.ExecContext(ctx, query+" ON CONFLICT (incident_id, chain_id, namespace_id, first_run_id) DO NOTHING", args...)
+	_, err := tx.ExecContext(ctx, query+" ON CONFLICT (incident_id, chain_id, namespace_id, first_run_id) "+existing, args...)
 	return err
 }
 
@@ -200,7 +233,7 @@ func linkAll(ctx context.Context, tx *sql.Tx, row incidentChainRow, ids []string
 		if err != nil {
 			return err
 		}
-		if err := linkChain(ctx, tx, row); err != nil {
+		if err := linkChain(ctx, tx, row, "DO NOTHING"); err != nil {
 			return err
 		}
 	}
@@ -251,10 +284,6 @@ func updateIncident(ctx context.Context, tx *sql.Tx, row incidentRow) error {
 	return err
 }
 
-// lookedQuery ends the chain's work on failed looks that are resolved.
-const lookedQuery = "UPDATE incident_chains SET status = $4, outcome = $5 WHERE " + ofChainRun + `
-AND incident_id IN (SELECT id FROM incidents WHERE kind = $6 AND resolved_at IS NOT NULL)`
-
 const leaveQuery = "DELETE FROM incident_chains WHERE " + ofChainRun + " AND incident_id = $4"
 
 func recordProgress(ctx context.Context, tx *sql.Tx, chain chainKey, progress escalation.ChainProgress) error {
@@ -275,18 +304,14 @@ func recordProgress(ctx context.Context, tx *sql.Tx, chain chainKey, progress es
 	}
 	progress.Reason = storable(progress.Reason)
 	row := incidentChainRow{IncidentChain: escalation.IncidentChain{ChainProgress: progress}}
-	fields := incidentChainFields(&row)[4:11] // status to max_tier
+	fields := incidentChainFields(&row)[4:12] // status to dry_run
 	set, last := assignments(fields), len(fields)
 	query := fmt.Sprintf( //nolint:gosec // our own columns
-		"UPDATE incident_chains SET %s WHERE chain_id = $%d AND namespace_id = $%d AND first_run_id = $%d", set, last+1, last+2, last+3)
+		"UPDATE incident_chains SET %s WHERE chain_id = $%d AND namespace_id = $%d AND first_run_id = $%d AND %s",
+		set, last+1, last+2, last+3, working)
 	args := append(values(fields), chain.args()...)
 	if len(progress.Only) == 0 {
-		if _, err := tx.ExecContext(ctx, query, args...); err != nil {
-			return err
-		}
-		// The chain has looked since. If it waits because of what it found, it takes care of no look that fails later.
-		_, err := tx.ExecContext(ctx, lookedQuery, append(chain.args(),
-			string(escalation.ChainEnded), string(escalation.OutcomeResolved), escalation.KindLookFailed)...)
+		_, err := tx.ExecContext(ctx, query, args...)
 		return err
 	}
 	query += fmt.Sprintf(" AND incident_id = $%d", len(args)+1)

@@ -42,6 +42,10 @@ func (s *Store) keyOf(chain escalation.ChainRun) chainKey {
 	return chainKey{chain.ChainID, s.namespace.ID, chain.FirstRunID}
 }
 
+// working is the condition on the rows of chains that still work on the incident. A chain that has ended its work with
+// this incident, and works on others, records no progress with it any more.
+const working = "(status <> 'ended' OR outcome <> 'resolved')"
+
 const incidentPrefix = "incident-"
 
 // incidentRowOf returns the row number in an incident's ID. If id is not an incident's ID, it returns 0. No row has the
@@ -65,6 +69,7 @@ var (
 	selectIncidentChains = "SELECT " + columns(incidentChainFields(new(incidentChainRow))) + " FROM incident_chains"
 	chainsOfQuery        = selectIncidentChains + " WHERE incident_id = $1 ORDER BY since, id"
 	incidentsOfQuery     = "SELECT incident_id FROM incident_chains WHERE " + ofChainRun + " ORDER BY incident_id"
+	workingQuery         = "SELECT incident_id FROM incident_chains WHERE " + ofChainRun + " AND " + working + " ORDER BY incident_id"
 	handlersQuery        = selectIncidentChains + " WHERE status IN ($1, $2) ORDER BY chain_id"
 
 	chainCostQuery    = spentQuery(ofChainRun)
@@ -352,7 +357,11 @@ func (i *incidentRow) complete(ctx context.Context, q querier) error {
 	return err
 }
 
-// incidentsOf returns the row numbers of the incidents that a chain works on.
+// incidentsOf returns the row numbers of the incidents that a chain has met.
 func incidentsOf(ctx context.Context, q querier, chain chainKey) (ids []int64, err error) {
-	return collect(ctx, q, func(id *int64) []field { return []field{{"incident_id", id}} }, incidentsOfQuery, chain.args()...)
+	return collectIDs(ctx, q, incidentsOfQuery, chain)
+}
+
+func collectIDs(ctx context.Context, q querier, query string, chain chainKey) ([]int64, error) {
+	return collect(ctx, q, func(id *int64) []field { return []field{{"incident_id", id}} }, query, chain.args()...)
 }

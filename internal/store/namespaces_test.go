@@ -158,16 +158,21 @@ func testNamespacesNotify(t *testing.T, database backend) {
 	}
 }
 
+// testNamespacesSeen checks that the absence of a namespace is counted in the sweeps of another one, whatever the workers'
+// clocks say.
 func testNamespacesSeen(t *testing.T, database backend) {
 	readers := database(t)()
-	report := func(namespace store.Namespace, at time.Time) []store.SeenNamespace {
+	report := func(namespace store.Namespace, at time.Time) []store.Absence {
 		t.Helper()
-		seen, err := readers.In(namespace).ReportAlive(bounded(t), at)
+		absences, err := readers.In(namespace).ReportAlive(bounded(t), at)
 		require.NoError(t, err)
-		return seen
+		return absences
 	}
-	require.Equal(t, []store.SeenNamespace{{Namespace: there, SeenAt: noon}}, report(there, noon))
-	report(here, noon)
-	later := noon.Add(time.Minute)
-	require.Equal(t, []store.SeenNamespace{{Namespace: here, SeenAt: later}, {Namespace: there, SeenAt: noon}}, report(here, later))
+	require.Empty(t, report(there, noon))
+	for sweeps := 1; sweeps <= 3; sweeps++ {
+		at := noon.Add(time.Duration(sweeps*sweeps-5) * time.Hour) // a clock that jumps
+		require.Equal(t, []store.Absence{{NamespaceID: there.ID, Sweeps: sweeps}}, report(here, at))
+	}
+	require.Equal(t, []store.Absence{{NamespaceID: here.ID, Sweeps: 1}}, report(there, noon.Add(-time.Hour)))
+	require.Equal(t, []store.Absence{{NamespaceID: there.ID, Sweeps: 1}}, report(here, noon.Add(24*time.Hour)), "it has reported since")
 }

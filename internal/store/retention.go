@@ -13,15 +13,18 @@ import (
 const claimQuery = `
 INSERT INTO duties (name, holder, until) VALUES ($1, $2, $3)
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-WHERE duties.holder = excluded.holder OR duties.until <= $4`
+WHERE duties.holder = excluded.holder OR duties.until <= $4 OR duties.until > $5`
 
-const takenQuery = "SELECT COUNT(*) > 0 FROM duties WHERE name = $1 AND holder <> $2 AND until > $3"
+const takenQuery = "SELECT COUNT(*) > 0 FROM duties WHERE name = $1 AND holder <> $2 AND until > $3 AND until <= $4"
 
 // ClaimDuty gives a duty to holder, until the given time, and returns true. If another holder has the duty now, ClaimDuty
 // changes nothing and returns false. In that case it does not wait for other writers, because many workers ask often.
+//
+// A duty that ends much later than the caller's own would end was claimed with a wrong clock. It counts as free, because the
+// holder may be gone, and nobody else could have the duty until then.
 func (s *Store) ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (claimed bool, err error) {
 	var taken bool
-	if err = s.db.QueryRowContext(ctx, takenQuery, name, holder, now.UnixMilli()).Scan(&taken); err == nil && !taken {
+	if err = s.db.QueryRowContext(ctx, takenQuery, name, holder, now.UnixMilli(), latestClaim(now, until)).Scan(&taken); err == nil && !taken {
 		claimed, err = s.claimDuty(ctx, name, holder, now, until)
 	}
 	if err != nil {
@@ -30,10 +33,13 @@ func (s *Store) ClaimDuty(ctx context.Context, name, holder string, now, until t
 	return claimed, nil
 }
 
+// latestClaim returns the latest believable end of another holder's claim, in milliseconds.
+func latestClaim(now, until time.Time) int64 { return now.Add(2 * until.Sub(now)).UnixMilli() }
+
 func (s *Store) claimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error) {
 	var rows int64
 	err := s.write(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, claimQuery, name, holder, until.UnixMilli(), now.UnixMilli())
+		result, err := tx.ExecContext(ctx, claimQuery, name, holder, until.UnixMilli(), now.UnixMilli(), latestClaim(now, until))
 		if err == nil {
 			rows, err = result.RowsAffected()
 		}

@@ -132,4 +132,8 @@ func testDuties(t *testing.T, database backend) {
 	require.False(t, claim("b", later, later.Add(time.Hour)))
 	require.True(t, claim("b", later.Add(time.Minute), later.Add(time.Hour)))
 	require.False(t, claim("a", later.Add(time.Minute), later.Add(time.Hour)))
+
+	jumped := noon.AddDate(1, 0, 0) // b's clock jumps forward, and b is gone
+	require.True(t, claim("b", jumped, jumped.Add(time.Minute)))
+	require.True(t, claim("a", later.Add(time.Hour), later.Add(time.Hour+time.Minute)))
 }

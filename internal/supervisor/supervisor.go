@@ -277,7 +277,7 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 	s.observed = records
 	return reconcile.Sweeper{
 		Records: sweptRecords{records, s.telemetry.Metrics()}, Temporal: c, Converter: s.converter(), NamespaceID: own.ID,
-		Holder: s.identity, Started: time.Now(), Interval: s.sweepInterval, Logger: s.logger,
+		Holder: s.identity, Interval: s.sweepInterval, Logger: s.logger,
 	}, nil
 }
 

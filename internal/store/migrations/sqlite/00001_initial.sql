@@ -117,6 +117,14 @@ CREATE TABLE namespaces (
     seen_at INTEGER NOT NULL                            -- milliseconds since 1970, UTC, by the worker's clock
 ) STRICT;
 
+-- How often a namespace has swept since another one last reported.
+CREATE TABLE absences (
+    namespace_id TEXT    NOT NULL,
+    observer_id  TEXT    NOT NULL,                      -- the namespace that has swept
+    sweeps       INTEGER NOT NULL,
+    PRIMARY KEY (namespace_id, observer_id)
+) STRICT;
+
 -- One fault of one or more services, from its first sight to its end.
 CREATE TABLE incidents (
     id               INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -154,6 +162,7 @@ CREATE TABLE incident_chains (
     outcome     TEXT    NOT NULL,
     at          INTEGER NOT NULL,                       -- of the status
     max_tier    INTEGER NOT NULL,                       -- the highest that the chain's policy allowed; 0: not recorded
+    dry_run     INTEGER NOT NULL CHECK (dry_run IN (0, 1)),
     tier        INTEGER NOT NULL,                       -- the highest that may have changed something; 0: none
     did         TEXT    NOT NULL,
     since       INTEGER NOT NULL,
