@@ -44,7 +44,7 @@ type WriteHandoffResult struct {
 	// Handoff is nil if the tier wrote no usable handoff. Problem then gives the reason.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
 	Problem string              `json:"problem,omitempty"`
-	// EndedAt is the end of the session by the worker's clock.
+	// EndedAt is the end of the session by Temporal's clock.
 	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 
@@ -54,6 +54,7 @@ type WriteHandoffResult struct {
 // If the agent writes no usable handoff, this is a result and not an error. The errors are the same as those of
 // RunTier.
 func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (WriteHandoffResult, error) {
+	now := stopwatch(ctx)
 	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
 		return t.requestHandoff(agent, input, past, beats)
 	}

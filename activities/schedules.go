@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // ScheduleReader reads schedules.
@@ -18,15 +19,27 @@ type OmittedCycles struct {
 	Overlapped int `json:"overlapped"`
 	// Late counts the cycles omitted because Temporal was unavailable for longer than the catch-up window.
 	Late int `json:"late"`
+	// Created is the time at which the schedule was created. A schedule that was deleted and created again begins to
+	// count anew.
+	Created time.Time `json:"created,omitzero"`
 }
 
-// Since returns how many cycles were omitted since an earlier count. If a number in o is lower than in the earlier
-// count, the schedule was deleted and created again. In that case Since returns o.
+// Since returns how many cycles were omitted since an earlier count. If the schedule was created after the earlier count,
+// Since returns o.
 func (o OmittedCycles) Since(earlier OmittedCycles) OmittedCycles {
-	if o.Overlapped < earlier.Overlapped || o.Late < earlier.Late {
+	if !o.Created.Equal(earlier.Created) || o.Overlapped < earlier.Overlapped || o.Late < earlier.Late {
 		return o
 	}
 	return OmittedCycles{Overlapped: o.Overlapped - earlier.Overlapped, Late: o.Late - earlier.Late}
+}
+
+// Key identifies what is omitted so far, for the keys of notifications.
+func (o OmittedCycles) Key() string {
+	key := fmt.Sprintf("%d/%d", o.Overlapped, o.Late)
+	if !o.Created.IsZero() {
+		key += fmt.Sprintf("/%d", o.Created.UnixMilli())
+	}
+	return key
 }
 
 // Total returns the number of omitted cycles.

@@ -112,13 +112,17 @@ type RunTierResult struct {
 	InFlight []ToolCall `json:"in_flight,omitempty"`
 	// Unknown lists those services in the verdict that the catalog does not have.
 	Unknown []string `json:"unknown,omitempty"`
-	// EndedAt is the end of the tier by the worker's clock. Unlike a time of the workflow's clock, this time stays the
+	// EndedAt is the end of the tier by Temporal's clock. Unlike a time of the workflow's clock, this time stays the
 	// same after a reset of the workflow.
 	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 
-// now returns the current time in UTC, truncated to milliseconds, as records have it.
-func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
+// stopwatch returns a function that returns the current time by Temporal's clock, in UTC and truncated to milliseconds, as
+// records have it. The clock of this host may be wrong: only the time that has passed since the start of the attempt counts.
+func stopwatch(ctx context.Context) func() time.Time {
+	began, started := time.Now(), activity.GetInfo(ctx).StartedTime
+	return func() time.Time { return started.Add(time.Since(began)).UTC().Truncate(time.Millisecond) }
+}
 
 // maxInFlight limits the tool calls in a result, because the input of each call can have a few KB.
 const maxInFlight = 10
@@ -130,6 +134,7 @@ const maxInFlight = 10
 // After an error of the type ErrorTypeAgent that is retryable, another attempt may succeed. The details of the error
 // hold the spending of all attempts so far.
 func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult, error) {
+	now := stopwatch(ctx)
 	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
 		return t.attempt(agent, input, past, beats)
 	}

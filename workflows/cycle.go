@@ -172,7 +172,7 @@ func (c *cycleRun) notifyOmitted(ctx workflow.Context, schedule string, omitted 
 	c.told = sendNotification(ctx, escalation.Notification{
 		// A failed cycle leaves no result. So the next cycle counts the same omissions again. Its notification then
 		// has the same key, so that people do not get it twice.
-		Key:     fmt.Sprintf("schedule/%s/%d/%d", schedule, c.result.Omitted.Overlapped, c.result.Omitted.Late),
+		Key:     fmt.Sprintf("schedule/%s/%s", schedule, c.result.Omitted.Key()),
 		Kind:    escalation.NotifyCycleMissed,
 		ChainID: own,
 		Title:   titleOf(escalation.NotifyCycleMissed, []string{schedule}),

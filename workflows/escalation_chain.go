@@ -231,7 +231,8 @@ func (c *chainRun) refuseByPolicy(ctx workflow.Context, problem error) error {
 func (c *chainRun) abort(ctx workflow.Context, reason string) error {
 	chain := &c.log.chain
 	chain.Wait = nil
-	chain.Outcome, chain.Reason, chain.EndedAt = escalation.OutcomeAborted, reason, workflow.Now(ctx)
+	chain.Outcome, chain.Rule, chain.Reason = escalation.OutcomeAborted, escalation.RuleCancelled, reason
+	chain.EndedAt = workflow.Now(ctx)
 	c.log.add(ctx, escalation.Event{Kind: escalation.EventChainEnded, Message: describeOutcome(*chain) + ": " + reason})
 	c.log.progress = c.incidents.progress(ctx, escalation.Cancelled())
 	return cmp.Or(c.log.recordEnd(ctx), ctx.Err())
@@ -250,6 +251,7 @@ func (c *chainRun) abortIfCancelled(ctx workflow.Context, err error) error {
 func (c *chainRun) run(ctx workflow.Context) error {
 	next, err := c.begin(ctx)
 	for err == nil && next.action != stepEnd {
+		c.incidents.send(ctx) // before a step that can wait for days
 		switch next.action {
 		case stepEnd:
 		case stepSession:
@@ -262,6 +264,7 @@ func (c *chainRun) run(ctx workflow.Context) error {
 			next, err = c.waitAtGate(ctx, next)
 		}
 	}
+	c.incidents.send(ctx)
 	if err == nil && c.log.chain.Outcome == escalation.OutcomeAborted {
 		return ctx.Err() // nil unless the chain was cancelled
 	}

@@ -90,6 +90,20 @@ func (l *eventLog) store(ctx workflow.Context, summary string, release bool) err
 	return workflow.ExecuteActivity(withRecords(disconnected, summary), records.RecordEvents, l.input(ctx, release)).Get(disconnected, nil)
 }
 
+// storeUnlessCancelled does the same as store without a release. If the workflow is cancelled, it stops waiting for the
+// database, and the record of the end contains what is not stored.
+func (l *eventLog) storeUnlessCancelled(ctx workflow.Context, summary string) error {
+	var records *activities.Records
+	input := l.input(ctx, false)
+	err := workflow.ExecuteActivity(withRecords(ctx, summary), records.RecordEvents, input).Get(ctx, nil)
+	if err != nil && ctx.Err() != nil {
+		l.unrecorded = append(input.Events, l.unrecorded...) // some may be recorded; their keys prevent duplicates
+		l.progress = cmp.Or(l.progress, input.Progress)
+		return nil
+	}
+	return err
+}
+
 // recordEnd records the end of a cancelled workflow. It tries only once, because a cancelled workflow must not wait for
 // an unavailable database. If the attempt fails, the workers' sweep closes the open records later.
 func (l *eventLog) recordEnd(ctx workflow.Context) error {

@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +80,7 @@ func (g *gates) open(ctx workflow.Context, request gateRequest) (bool, error) {
 		kind = needsHuman(g.log.chain)
 	}
 	g.people.notify(ctx, kind, request.decision.Reason)
-	return true, g.log.store(ctx, "record "+gate.ID, false)
+	return true, g.log.storeUnlessCancelled(ctx, "record "+gate.ID)
 }
 
 // newGate adds a gate to the visible state. If the workflow is cancelled, it returns nil. An answer counts only if it
@@ -131,10 +132,12 @@ func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 			g.people.settle(ctx, errGivenUp)
 		}
 		if len(g.log.unrecorded) > 0 && (anew || gate.Answer == nil) {
-			if err := g.log.store(ctx, "record what came to "+gate.ID, false); err != nil {
+			if err := g.log.storeUnlessCancelled(ctx, "record what came to "+gate.ID); err != nil {
 				return false, err
 			}
-			continue // a signal may have arrived meanwhile
+			if ctx.Err() == nil {
+				continue // a signal may have arrived meanwhile
+			}
 		}
 		if anew {
 			return false, nil
@@ -254,7 +257,10 @@ func (g *gates) receive(ctx workflow.Context, gate *escalation.Gate, last escala
 	if gate.Answer != nil {
 		return
 	}
-	gate.News = g.incidents.receive(ctx)
+	if news := g.incidents.receive(ctx); !slices.Equal(news, gate.News) {
+		gate.News = news
+		g.log.show(ctx)
+	}
 	if g.policy.Gate.Restricts() {
 		g.requests.refuseAll(ctx, errNameless)
 	}
@@ -270,8 +276,7 @@ func (g *gates) receive(ctx workflow.Context, gate *escalation.Gate, last escala
 
 // healed reports whether other chains have found all incidents at the open gate healed, so that this chain looks itself.
 func (g *gates) healed() bool {
-	before := g.log.chain.Gates[:len(g.log.chain.Gates)-1]
-	return g.incidents.healed() && (!g.incidents.onlyFailedLooks() || escalation.MayLookAnew(before))
+	return g.incidents.healed() && escalation.MayRecheck(g.log.chain.Gates[:len(g.log.chain.Gates)-1])
 }
 
 // receiveReplies reads the answers that arrived as signals. The sender of a signal gets no reply, so receiveReplies

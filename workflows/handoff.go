@@ -41,7 +41,7 @@ func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string)
 		return c.refused(ctx, s, admission)
 	}
 	opening, err := c.sessions.open(ctx, c.request(step{tier: s.parent.Tier, purpose: escalation.PurposeHandoff, parent: s.parent}))
-	c.incidents.send(ctx)
+	c.incidents.send(ctx) // before the session, which can take hours
 	if err != nil {
 		return step{}, c.abortIfCancelled(ctx, err)
 	}

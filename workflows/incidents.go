@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -29,6 +30,8 @@ type incidents struct {
 // incidentNews is a signal for another chain.
 type incidentNews struct {
 	chainID string
+	// foreign reports that the chain belongs to another Temporal namespace, which signals do not reach.
+	foreign bool
 	signal  IncidentSignal
 }
 
@@ -103,17 +106,22 @@ func (n *incidents) leave(ctx workflow.Context, session escalation.Session, deci
 	if len(n.recognition.Known) == 0 {
 		return
 	}
+	told := map[string]bool{} // several faults can belong to one incident
 	for _, known := range n.recognition.Known {
 		incident, handler := known.Incident, known.Handler
+		if told[incident.ID] {
+			continue
+		}
+		told[incident.ID] = true
 		n.add(chainIncident(*incident, handler.ChainID))
 		n.log.add(ctx, escalation.Event{
 			Kind: escalation.EventIncident, SessionID: session.SessionID,
-			Message: fmt.Sprintf("%s is known (%s): chain %s %s", incident.Describe(), known.News, handler.ChainID, handler.Describe()),
+			Message: fmt.Sprintf("a known fault (%s): %s", cmp.Or(known.News, escalation.IncidentGone), known.Describe()),
 		})
 		// If the incident was already worse, its chain has got the signal. If the incident was resolved and has come
 		// back, its chain may have got a signal that it had healed, and needs a new one.
-		if known.Worsens(handler.Since) || !incident.ResolvedAt.IsZero() {
-			n.tell(handler.ChainID, incident.ID, known.News, known.Note)
+		if known.Worsens(handler.Since) || !incident.ResolvedAt.IsZero() && !known.Overtaken {
+			n.tell(handler, incident.ID, known.News, known.Note)
 		}
 	}
 	if services := n.recognition.NewServices(); len(services) > 0 {
@@ -150,7 +158,7 @@ func (n *incidents) update(brief escalation.IncidentBrief) {
 	for i := range brief.Healed {
 		for _, chain := range brief.Healed[i].Chains {
 			if chain.AtWork() {
-				n.tell(chain.ChainID, brief.Healed[i].ID, escalation.IncidentGone, "")
+				n.tell(chain, brief.Healed[i].ID, escalation.IncidentGone, "")
 			}
 		}
 	}
@@ -207,17 +215,18 @@ func (n *incidents) isFailedLook(id string) bool {
 
 // ofIssues returns, for each of the verdict's issues, the ID of the chain's own incident. The ID is "" if the chain
 // has no incident for the issue. That is always so for a known issue, because another chain owns its incident.
-func (n *incidents) ofIssues(verdict escalation.Verdict) []string {
+func (n *incidents) ofIssues(observer escalation.Session) []string {
+	verdict := observer.Verdict
 	ids := make([]string, len(verdict.Issues))
-	fresh := verdict
-	fresh.Issues = nil
+	fresh := *verdict
+	fresh.Issues, observer.Verdict = nil, &fresh
 	var indexes []int // of the fresh issues in verdict.Issues
 	for i, issue := range verdict.Issues {
 		if n.recognition.KnownIssue(i) == nil {
 			fresh.Issues, indexes = append(fresh.Issues, issue), append(indexes, i)
 		}
 	}
-	for _, sighting := range fresh.Sightings(n.own, n.log.chain.OwnIncidents()) {
+	for _, sighting := range observer.Sightings(n.own, n.log.chain.OwnIncidents()) {
 		if sighting.Issue >= 0 && sighting.Incident != nil {
 			ids[indexes[sighting.Issue]] = sighting.Incident.ID
 		}
@@ -238,18 +247,23 @@ func (n *incidents) history(decision escalation.Decision) []string {
 }
 
 // tell adds a signal for another chain to the list untold. The method send sends the signals in this list.
-func (n *incidents) tell(chainID, incidentID string, news escalation.IncidentNews, note string) {
-	if chainID != n.log.chain.ID {
-		n.untold = append(n.untold, incidentNews{chainID, IncidentSignal{
+func (n *incidents) tell(chain escalation.IncidentChain, incidentID string, news escalation.IncidentNews, note string) {
+	last := n.log.chain.Last()
+	foreign := last != nil && last.NamespaceID != chain.NamespaceID
+	if chain.ChainID != n.log.chain.ID || foreign {
+		n.untold = append(n.untold, incidentNews{chain.ChainID, foreign, IncidentSignal{
 			IncidentID: incidentID, Status: news, Note: clip(note), ChainID: n.log.chain.ID,
 		}})
 	}
 }
 
-// send signals the other chains, one after the other. A signal fails if its chain has ended or belongs to another
-// namespace. send then notifies people instead, if the incident is worse. The parent of this chain gets no signal,
-// because it waits for the end of this chain.
+// send signals the other chains, one after the other. No signal reaches a chain that has ended or belongs to another
+// namespace, in which it can have the ID of a chain of this one. send then notifies people instead, if the incident is
+// worse. The parent of this chain gets no signal, because it waits for the end of this chain.
 func (n *incidents) send(ctx workflow.Context) {
+	if n == nil {
+		return
+	}
 	untold := n.untold
 	n.untold = nil
 	if len(untold) == 0 {
@@ -259,7 +273,11 @@ func (n *incidents) send(ctx workflow.Context) {
 	defer cancel()
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
 	for _, news := range untold {
-		if parent != nil && parent.ID == news.chainID {
+		switch {
+		case news.foreign:
+			n.tellPeople(ctx, news)
+			continue
+		case parent != nil && parent.ID == news.chainID:
 			continue
 		}
 		err := workflow.SignalExternalWorkflow(disconnected, news.chainID, "", IncidentSignalName, news.signal).Get(disconnected, nil)

@@ -14,14 +14,14 @@ import (
 
 // split starts a chain for each issue that the session has found, beginning with the most severe issue. Each of these
 // chains forks the conversation of that session, the observer. At most MaxParallelIssues chains work at the same
-// time. A chain that waits for a long time does not count. split returns after all of the chains have ended. A known
-// incident without a chain that takes care of it counts as an issue.
+// time. A chain that waits for a long time does not count. split returns after all of the chains have ended. Issues of one
+// incident are one issue, and an incident without a chain that takes care of it is an issue, too.
 func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) error {
-	verdict := c.incidents.recognition.AddIssues(*observer.Verdict)
+	verdict := c.incidents.recognition.SplitIssues(*observer.Verdict)
 	observer.Verdict = &verdict
 	issues := verdict.Issues
 	c.log.chain.Issues = make([]escalation.IssueChain, len(issues))
-	ids := c.incidents.ofIssues(verdict)
+	ids := c.incidents.ofIssues(observer)
 	for i, issue := range issues {
 		c.log.chain.Issues[i] = escalation.IssueChain{Services: issue.Services, Summary: clip(issue.Summary), IncidentID: ids[i]}
 	}
@@ -83,6 +83,7 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 	input := c.issueInput(observer, at)
 	issue := observer.Verdict.Issues[at]
 	if blocked := c.blocked(input.StartTier); blocked != nil {
+		c.log.chain.Issues[at].Rule = blocked.Rule
 		c.endIssue(ctx, at, blocked.Outcome, blocked.Reason, 0)
 		return
 	}
@@ -186,7 +187,8 @@ func (c *chainRun) issueInput(observer escalation.Session, at int) ChainInput {
 	return input
 }
 
-// endIssue records the end of an issue. The end of the last open issue is recorded with the end of this chain.
+// endIssue records the end of an issue. The end of the last open issue is recorded with the end of this chain, unless the
+// issue had no chain: the end of this chain says nothing about who takes care of its incident.
 func (c *chainRun) endIssue(ctx workflow.Context, at int, outcome escalation.Outcome, reason string, costUSD float64) {
 	issue := &c.log.chain.Issues[at]
 	issue.Outcome, issue.Reason, issue.CostUSD = outcome, reason, costUSD
@@ -198,7 +200,7 @@ func (c *chainRun) endIssue(ctx workflow.Context, at int, outcome escalation.Out
 		workflow.GetLogger(ctx).Error("the search attributes do not show what the issue cost", "issue", at+1, "error", err)
 	}
 	others := slices.ContainsFunc(c.log.chain.Issues, func(other escalation.IssueChain) bool { return other.Outcome == "" })
-	if issue.IncidentID == "" || !others || ctx.Err() != nil {
+	if issue.IncidentID == "" || !others && issue.Rule == "" || ctx.Err() != nil {
 		return
 	}
 	progress := escalation.ProgressOfIssue(*c.policy, *issue, workflow.Now(ctx))

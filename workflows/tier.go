@@ -18,7 +18,7 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 		return c.askForHandoff(ctx, s, missing)
 	}
 	opening, err := c.sessions.open(ctx, c.request(s))
-	c.incidents.send(ctx) // send the signals even after a refusal, because the wait can take days
+	c.incidents.send(ctx) // before the session, which can take hours
 	if err != nil {
 		return step{}, c.abortIfCancelled(ctx, err)
 	}
@@ -215,11 +215,7 @@ func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, de
 	if err := c.sessions.close(ctx, session, releases(decision)); err != nil {
 		return err
 	}
-	if err := c.log.publish(ctx); err != nil {
-		return err
-	}
-	c.incidents.send(ctx)
-	return nil
+	return c.log.publish(ctx)
 }
 
 // record records a decision that does not follow a session, such as the decision on a refused step.
@@ -244,7 +240,7 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 	if last := chain.Last(); last != nil {
 		event.SessionID = last.SessionID
 	}
-	chain.Reason = decision.Reason
+	chain.Rule, chain.Reason = decision.Rule, decision.Reason
 	c.log.add(ctx, event)
 	c.log.progress = c.incidents.progress(ctx, decision)
 	kind, blocked := blockedBy(decision.Rule)
@@ -307,7 +303,12 @@ func (c *chainRun) afterGate(ctx workflow.Context, s step) (step, error) {
 		}
 		return c.checkHealed(s, ran), c.log.publish(ctx)
 	}
-	if decision, ends := gate.Ending(*gate.Answer); ends {
+	decision, ends := gate.Ending(*gate.Answer)
+	switch {
+	case ends && gate.Answer.Cancelled: // a cancelled chain does not wait for the database
+		c.decided(ctx, decision)
+		return step{}, c.log.recordEnd(ctx)
+	case ends:
 		return step{}, c.record(ctx, decision)
 	}
 	return c.stepFrom(s, gate), c.log.publish(ctx)

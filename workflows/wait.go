@@ -54,20 +54,20 @@ func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision)
 		Kind: escalation.EventWaitStarted, Severity: decision.Severity(),
 		Message: fmt.Sprintf("waiting until %s: %s", decision.Until.UTC().Format(time.RFC3339), decision.Reason),
 	})
-	// A chain that waits for the day's budget does not detach, so the next cycle waits for this chain. Otherwise each
-	// cycle would begin and add another waiting chain.
-	if decision.Rule != escalation.RuleDayBudget {
-		c.parent.detach(ctx)
-	}
 }
 
-// sleep releases the services of the chain, so that other chains can repair them. Then it waits until decision.Until.
+// sleep releases the services of the chain, so that other chains can repair them. Then it waits until the time in the
+// decision of s. A chain that waits for the day's budget does not detach, so the next cycle waits for this chain. Otherwise
+// each cycle would begin and add another waiting chain. A wait can begin for one rule and continue for another.
 // Either of two events ends the wait earlier: a person requests a tier, or other chains have found all incidents
 // healed.
 func (c *chainRun) sleep(ctx workflow.Context, s step) error {
-	now, decision := workflow.Now(ctx), s.decision
+	decision := s.decision
+	if decision.Rule != escalation.RuleDayBudget {
+		c.parent.detach(ctx)
+	}
 	c.log.chain.Wait = &escalation.Wait{
-		Rule: decision.Rule, Reason: decision.Reason, Since: now, Until: decision.Until, News: c.incidents.receive(ctx),
+		Rule: decision.Rule, Reason: decision.Reason, Since: workflow.Now(ctx), Until: decision.Until, News: c.incidents.receive(ctx),
 	}
 	c.log.progress = c.incidents.progress(ctx, decision)
 	if err := c.log.record(ctx, "record the wait", true); err != nil {
@@ -75,7 +75,7 @@ func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 	}
 	sleeping, stop := workflow.WithCancel(ctx)
 	defer stop()
-	timer := workflow.NewTimerWithOptions(sleeping, decision.Until.Sub(now), workflow.TimerOptions{
+	timer := workflow.NewTimerWithOptions(sleeping, decision.Until.Sub(workflow.Now(ctx)), workflow.TimerOptions{
 		Summary: clip(plaintext.Compact(fmt.Sprintf("%s: %s", decision.Rule, decision.Reason))),
 	})
 	wait := c.log.chain.Wait

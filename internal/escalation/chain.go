@@ -16,8 +16,10 @@ type Chain struct {
 	MaxTier  Tier     `json:"max_tier"`
 	// Outcome is empty until the chain has ended.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Reason explains the latest decision in a sentence. After the end of the chain, Reason explains the outcome.
+	// Reason explains the latest decision in a sentence, and Rule is its rule. After the end of the chain, they explain
+	// the outcome.
 	Reason    string    `json:"reason,omitempty"`
+	Rule      Rule      `json:"rule,omitempty"`
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
 	// CostUSD is the cost of the sessions in Sessions and Earlier, in US dollars.
@@ -107,6 +109,8 @@ type IssueChain struct {
 	// Outcome is empty while the chain of the issue runs.
 	Outcome Outcome `json:"outcome,omitempty"`
 	Reason  string  `json:"reason,omitempty"`
+	// Rule is the rule that ended an issue without a chain; empty if the issue has a chain.
+	Rule    Rule    `json:"rule,omitempty"`
 	CostUSD float64 `json:"cost_usd"`
 }
 

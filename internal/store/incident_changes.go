@@ -310,6 +310,9 @@ func recordProgress(ctx context.Context, tx *sql.Tx, chain chainKey, progress es
 		"UPDATE incident_chains SET %s WHERE chain_id = $%d AND namespace_id = $%d AND first_run_id = $%d AND %s",
 		set, last+1, last+2, last+3, working)
 	args := append(values(fields), chain.args()...)
+	if progress.Rule == escalation.RuleIssues { // what is recorded about an issue says more
+		query += " AND status <> 'ended'"
+	}
 	if len(progress.Only) == 0 {
 		_, err := tx.ExecContext(ctx, query, args...)
 		return err

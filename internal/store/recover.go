@@ -24,7 +24,7 @@ type Recovered struct {
 //
 // A recovered session gets a new number. As in CloseSession, its verdict adds actions to the ledger, and opens and resolves
 // incidents. A recovered session that still runs and repairs locks its services again. If the chain waits at a gate or has
-// ended, Recover records that with its incidents, and releases its services. Recover cannot bring back the decisions on calls,
+// ended, and the records do not say so, Recover records that with its incidents, and releases its services. Recover cannot bring back the decisions on calls,
 // and the charges of calls that no verdict names.
 func (s *Store) Recover(ctx context.Context, chain escalation.Chain) (recovered Recovered, err error) {
 	if chain, err = canonical(chain); err == nil {
@@ -59,9 +59,6 @@ func (r *recovery) record(ctx context.Context) error {
 	}
 	if err := appendEvents(ctx, r.tx, r.namespace.ID, r.chain.Events); err != nil {
 		return err
-	}
-	if r.done.Sessions == 0 {
-		return nil
 	}
 	return r.progress(ctx)
 }
@@ -163,7 +160,7 @@ func (r *recovery) progress(ctx context.Context) error {
 	switch {
 	case r.chain.Outcome != "":
 		progress = escalation.ChainProgress{
-			Status: escalation.ChainEnded, Outcome: r.chain.Outcome, At: r.chain.EndedAt, Reason: r.chain.Reason,
+			Status: escalation.ChainEnded, Outcome: r.chain.Outcome, At: r.chain.EndedAt, Rule: r.chain.Rule, Reason: r.chain.Reason,
 		}
 	case gate != nil:
 		progress = escalation.ChainProgress{
@@ -173,13 +170,29 @@ func (r *recovery) progress(ctx context.Context) error {
 		return nil
 	}
 	last := r.chain.Last()
-	progress.MaxTier = r.chain.MaxTier
+	if last == nil {
+		return nil // it has met no incident
+	}
+	progress.MaxTier, progress.DryRun = r.chain.MaxTier, r.chain.DryRun
 	progress.Reason = escalation.ClipIncidentText(progress.Reason)
 	key := chainKey{r.chain.ID, cmp.Or(last.NamespaceID, r.namespace.ID), last.FirstRunID}
+	if known, err := r.knows(ctx, key, progress.At); known || err != nil {
+		return err
+	}
 	if _, err := r.tx.ExecContext(ctx, releaseEarlierQuery, key.chainID, key.namespaceID, progress.At.UnixMilli()); err != nil {
 		return fmt.Errorf("release its services: %w", err)
 	}
 	return recordProgress(ctx, r.tx, key, progress)
+}
+
+const recordedProgressQuery = "SELECT COALESCE(MAX(at), 0) FROM incident_chains WHERE " + ofChainRun + " AND status <> 'looking'"
+
+// knows reports whether the records have progress of the chain from a time, or from later. Then the chain has recorded it
+// after the backup, and it may know more than its state in Temporal that the caller has read.
+func (r *recovery) knows(ctx context.Context, key chainKey, at time.Time) (bool, error) {
+	var latest int64
+	err := r.tx.QueryRowContext(ctx, recordedProgressQuery, key.args()...).Scan(&latest)
+	return latest >= at.UnixMilli(), err
 }
 
 // SkipNumbers makes the records give numbers above those of chains to new sessions and incidents. Call it after a restore

@@ -164,3 +164,53 @@ func testSkipNumbers(t *testing.T, database backend) {
 	_, err := s.Incident(bounded(t), "incident-8")
 	require.NoError(t, err)
 }
+
+// testRecoverCooldown recovers a chain that ended because of a cooldown, and whose sessions the records have. Nobody takes care of
+// its fault after that, because the cooldown passes.
+func testRecoverCooldown(t *testing.T, database backend) {
+	s := database(t)().In(here)
+	mustOpen(t, s, opening("nightly", "look", 0))
+	found := finds(escalation.VerdictEscalate, "down", "web")
+	mustClose(t, s, "look", escalation.Report{Status: escalation.SessionCompleted, Attempts: 1, Verdict: &found}, noon.Add(time.Minute))
+	chain := escalation.Chain{ID: "nightly", MaxTier: escalation.TierFullRepair, Outcome: escalation.OutcomeNeedsHuman, EndedAt: noon.Add(time.Hour), Rule: escalation.RuleCooldown}
+	sessions, err := s.Chain(bounded(t), "nightly")
+	require.NoError(t, err)
+	chain.Sessions = sessions
+	recovered, err := s.Recover(bounded(t), chain)
+	require.NoError(t, err)
+	require.Zero(t, recovered.Sessions)
+	incident, err := s.Incident(bounded(t), "incident-1")
+	require.NoError(t, err)
+	require.Equal(t, escalation.ChainEnded, incident.Chains[0].Status, "although no session was missing")
+	require.Equal(t, escalation.RuleCooldown, incident.Chains[0].Rule)
+	_, handled := incident.Handler(escalation.ChainRun{ChainID: "look"}, noon.Add(2*time.Hour))
+	require.False(t, handled)
+
+	chain.Outcome, chain.EndedAt = escalation.OutcomeAborted, noon.Add(time.Minute)
+	_, err = s.Recover(bounded(t), chain)
+	require.NoError(t, err)
+	incident, err = s.Incident(bounded(t), "incident-1")
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeNeedsHuman, incident.Chains[0].Outcome, "what is recorded is newer")
+}
+
+// testRecoverHealed recovers a look that found incident-1 healed. In the restored records another incident has that number.
+func testRecoverHealed(t *testing.T, database backend) {
+	s := database(t)().In(here)
+	later := opening("weekly", "newer", 0)
+	later.StartedAt = noon.Add(2 * time.Hour)
+	mustOpen(t, s, later)
+	found := finds(escalation.VerdictEscalate, "down", "db")
+	mustClose(t, s, "newer", escalation.Report{Status: escalation.SessionCompleted, Attempts: 1, Verdict: &found}, noon.Add(2*time.Hour))
+
+	lost := opening("nightly", "look", 0)
+	lost.Sequence, lost.EndedAt, lost.FirstRunID = 1, noon.Add(5*time.Minute), "run"
+	lost.Report = escalation.Report{Status: escalation.SessionCompleted, Attempts: 1, Verdict: &escalation.Verdict{
+		Status: escalation.VerdictHealthy, Known: []escalation.KnownIncident{{ID: "incident-1", Status: escalation.IncidentGone}},
+	}}
+	_, err := s.Recover(bounded(t), escalation.Chain{ID: "nightly", Sessions: []escalation.Session{lost}})
+	require.NoError(t, err)
+	incident, err := s.Incident(bounded(t), "incident-1")
+	require.NoError(t, err)
+	require.True(t, incident.ResolvedAt.IsZero())
+}

@@ -23,5 +23,6 @@ func (r scheduleReader) Omitted(ctx context.Context, scheduleID string) (activit
 	return activities.OmittedCycles{
 		Overlapped: described.Info.NumActionsSkippedOverlap,
 		Late:       described.Info.NumActionsMissedCatchupWindow,
+		Created:    described.Info.CreatedAt,
 	}, nil
 }
