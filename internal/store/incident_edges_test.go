@@ -158,3 +158,39 @@ func testDryRunIncident(t *testing.T, database backend) {
 	require.False(t, handled)
 	require.Equal(t, escalation.IncidentOpen, incident.State)
 }
+
+// testRename renames a service whose old name stays as an alias. Its incident, its lock and its ledger follow.
+func testRename(t *testing.T, database backend) {
+	s := database(t)().In(here)
+	policy := strict()
+	admit(t, s, repair("nightly", "restarts", noon), about("web"), policy)
+	found := finds(escalation.VerdictNeedsHuman, "down", "web")
+	for _, name := range []string{"web", "Website"} { // one session has entries with both names
+		found.Actions = append(found.Actions, escalation.Action{Kind: escalation.ActionRestart, Service: name, Succeeded: true})
+	}
+	mustClose(t, s, "restarts", escalation.Report{Status: escalation.SessionCompleted, Attempts: 1, Verdict: &found}, noon.Add(time.Minute))
+	catalog, err := escalation.NewCatalog([]escalation.Service{{Name: "Website", Aliases: []string{"web"}}})
+	require.NoError(t, err)
+	changed, err := s.Rename(bounded(t), catalog.Canonical)
+	require.NoError(t, err)
+	require.Equal(t, 3, changed)
+
+	incident, err := s.Incident(bounded(t), "incident-1")
+	require.NoError(t, err)
+	require.Equal(t, []string{"Website"}, incident.Services)
+	other := about("Website")
+	other.ChainID, other.Tier, other.At = "weekly", escalation.TierSafeRepair, noon.Add(2*time.Minute)
+	admission, err := s.Review(bounded(t), other, policy)
+	require.NoError(t, err)
+	require.Equal(t, escalation.RuleCooldown, admission.Rule, "two restarts")
+	lenientPolicy := lenient()
+	lenientPolicy.Cooldowns.MaxWait = escalation.Duration(time.Hour)
+	admission, err = s.Review(bounded(t), other, lenientPolicy)
+	require.NoError(t, err)
+	require.Equal(t, escalation.RuleServiceBusy, admission.Rule)
+	changed, err = s.Rename(bounded(t), catalog.Canonical)
+	require.NoError(t, err)
+	require.Zero(t, changed)
+	require.NoError(t, s.ReleaseServices(bounded(t), "nightly"))
+	require.Empty(t, locks(t, s))
+}

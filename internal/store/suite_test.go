@@ -120,6 +120,7 @@ func testBackend(t *testing.T, database backend) {
 		"a chain that restored records lack":        testRecover,
 		"a session that a sweep closed too early":   testRecoverSettled,
 		"the progress of a recovered chain":         testRecoverProgress,
+		"a renamed service":                         testRename,
 		"the end of a recovered chain":              testRecoverCooldown,
 		"a recovered look, and a newer incident":    testRecoverHealed,
 		"the numbers of lost records":               testSkipNumbers,
