@@ -35,7 +35,7 @@ func TestScheduleMisuse(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no command":         {[]string{"schedule"}, "say what to do with schedules: create, list"},
+		"no command":         {[]string{"schedule"}, "say what to do with schedules: create, update, list"},
 		"unknown command":    {[]string{"schedule", "stop", "x"}, `unknown command "stop"`},
 		"no ID":              {[]string{"schedule", "pause"}, "ID is missing: write `starter schedule pause ID`"},
 		"odd ID":             {[]string{"schedule", "create", "../x", "--every", "1h"}, `schedule ID "../x" must begin with a letter`},
@@ -68,6 +68,8 @@ func TestScheduleMisuse(t *testing.T) {
 		"an option as model": {create("--every", "1h", "--model", "tier1=-x"), `"-x" for tier 1 is not the name of a model`},
 		"blank service":      {create("--every", "1h", "--service", " "), "service 1 has a blank name"},
 		"hidden actor":       {create("--every", "1h", "--actor", "an\u200bna"), "actor has characters that cannot be printed"},
+		"update to both":     {[]string{"schedule", "update", "hourly", "--every", "1h", "--cron", "@daily"}, "give either --every or --cron"},
+		"update to paused":   {[]string{"schedule", "update", "hourly", "--paused"}, "--paused is for a new schedule"},
 		"a conversation":     {create("--every", "1h", "--resume-from", "x"), "unknown flag: --resume-from"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,6 +198,20 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	require.Empty(t, paused.Next)
 	time.Sleep(5 * time.Second)
 	require.Equal(t, paused.Cycles, b.describe("looks").Cycles, "it is paused")
+
+	// An update changes what its flags say, and nothing else.
+	b.must("schedule", "update", "looks", "--every", "3s", "--service", "web")
+	updated := b.describe("looks")
+	require.Equal(t, "every 3s", updated.When)
+	require.Equal(t, paused.Jitter, updated.Jitter)
+	require.True(t, updated.Paused)
+	require.Equal(t, "grace", updated.Actor)
+	var input, was workflows.ChainInput
+	require.NoError(t, json.Unmarshal(updated.Input, &input))
+	require.NoError(t, json.Unmarshal(paused.Input, &was))
+	was.Services = []string{"web"}
+	require.Equal(t, was, input)
+	b.must("schedule", "update", "looks", "--every", "2s", "--service", "nas")
 	b.must("schedule", "trigger", "looks")
 	b.until("looks", "the triggered cycle", func(s schedules.Detail) bool { return s.Cycles == paused.Cycles+1 && len(s.Running) == 0 })
 	b.must("schedule", "resume", "looks")

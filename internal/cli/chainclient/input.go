@@ -66,6 +66,25 @@ func (o *InputFlags) Input(stdin io.Reader) (workflows.ChainInput, error) {
 	return input, input.Validate()
 }
 
+// Overlay returns input with the fields that the given flags describe. The parameter said is the result of Input.
+func Overlay(input, said workflows.ChainInput, given func(flag string) bool) workflows.ChainInput {
+	for flag, change := range map[string]func(){
+		"tier":        func() { input.StartTier = said.StartTier },
+		"max-tier":    func() { input.MaxTier = said.MaxTier },
+		"prompt":      func() { input.Prompt = said.Prompt },
+		"prompt-file": func() { input.Prompt = said.Prompt },
+		"service":     func() { input.Services = said.Services },
+		"dry-run":     func() { input.DryRun = said.DryRun },
+		"model":       func() { input.Models = said.Models },
+		"repository":  func() { input.Repository = said.Repository },
+	} {
+		if given(flag) {
+			change()
+		}
+	}
+	return input
+}
+
 // modelsOf parses the values of --model.
 func modelsOf(given map[string]string) (map[escalation.Tier]string, error) {
 	if len(given) == 0 {

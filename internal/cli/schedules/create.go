@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
@@ -62,7 +63,12 @@ func (a *app) createCommand() *cobra.Command {
 			return a.createSchedule(cmd.Context(), args[0], o, cmd.Flags().Changed)
 		},
 	}
-	flags := cmd.Flags()
+	o.register(cmd.Flags())
+	return cmd
+}
+
+// register adds the flags of o to flags.
+func (o *createOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.every, "every", 0, "time from one cycle to the next, such as 30m or 1h")
 	flags.DurationVar(&o.offset, "offset", 0, "with --every: how long after the full interval, such as 10m for ten past each hour")
 	flags.StringArrayVar(&o.cron, "cron", nil, "cron expression with 5 to 7 fields, or @daily and its like; can be repeated")
@@ -76,13 +82,15 @@ func (a *app) createCommand() *cobra.Command {
 	flags.StringVar(&o.note, "note", "", "what it is for, for others to read")
 	flags.StringVar(&o.actor, "actor", "", "who starts its chains, for the record (default: the name of your user)")
 	o.Register(flags)
-	return cmd
 }
 
 func (a *app) createSchedule(ctx context.Context, id string, o createOptions, given func(flag string) bool) error {
 	input, err := o.Input(a.Stdin)
 	if err == nil {
 		err = o.check(id, given)
+	}
+	if err == nil && !given("every") && !given("cron") {
+		err = errWhen
 	}
 	if input.Actor = a.Actor(o.actor); err == nil {
 		err = input.Validate() // again, because the actor was set after the first validation
@@ -117,14 +125,16 @@ func (a *app) createSchedule(ctx context.Context, id string, o createOptions, gi
 	})
 }
 
+var errWhen = errors.New("give either --every or --cron")
+
 // check returns the first error in the flags. It omits some checks that Temporal makes, for example of time zones.
 func (o createOptions) check(id string, given func(flag string) bool) error {
 	if err := console.CheckID("schedule ID", id); err != nil {
 		return err
 	}
 	switch {
-	case given("every") == given("cron"):
-		return errors.New("give either --every or --cron")
+	case given("every") && given("cron"):
+		return errWhen
 	case given("every") && (o.every < time.Second || o.every%time.Second != 0):
 		return fmt.Errorf("--every %s must be one or more whole seconds", o.every)
 	case given("offset") && !given("every"):

@@ -31,13 +31,13 @@ func Command(c *console.Console) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return program.Misuse(errNoCommand) },
 	}
 	cmd.AddCommand(
-		a.createCommand(), a.listCommand(), a.describeCommand(),
+		a.createCommand(), a.updateCommand(), a.listCommand(), a.describeCommand(),
 		a.pauseCommand(), a.resumeCommand(), a.triggerCommand(), a.deleteCommand(),
 	)
 	return cmd
 }
 
-var errNoCommand = errors.New("say what to do with schedules: create, list, describe, pause, resume, trigger or delete")
+var errNoCommand = errors.New("say what to do with schedules: create, update, list, describe, pause, resume, trigger or delete")
 
 // changed is the output of a command that changes a schedule.
 type changed struct {
