@@ -162,10 +162,10 @@ func (w *watched) look(program string, living map[string]int) error {
 		at, known := living[key]
 		if !known {
 			_, parent := processStat(pid)
-			if sessionOf(parent, program) == session {
+			started, _ := processStat(parent)
+			if sessionOf(parent, program) == session || !w.isAgent(session, parent, started) {
 				continue // a child of the agent that has not executed its own program yet
 			}
-			started, _ := processStat(parent)
 			at, living[key] = len(w.Sightings), len(w.Sightings)
 			w.Sightings = append(w.Sightings, sighting{Session: session, PID: pid, Init: parent, InitStarted: started, First: now})
 		}
@@ -177,6 +177,15 @@ func (w *watched) look(program string, living map[string]int) error {
 		}
 	}
 	return nil
+}
+
+// isAgent reports whether a process of a session is a new agent, and not a fork of one that has not executed its own program
+// yet. Such a fork has the agent's command line. Its parent is the agent or, if the agent has just ended, the agent's init, or
+// the fork has ended itself before its parent could be read. Each agent has an init of its own, which starts nothing else.
+func (w *watched) isAgent(session string, init int, initStarted string) bool {
+	return initStarted != "" && !slices.ContainsFunc(w.Sightings, func(other sighting) bool {
+		return other.Session == session && other.Init == init && other.InitStarted == initStarted
+	})
 }
 
 // sessionOf returns the session of an agent process. It returns "" for other processes, and for a killed process that
@@ -229,4 +238,15 @@ func (w *watched) leftOver(t *testing.T, mark string) []string {
 		}
 	}
 	return left
+}
+
+// TestWatcherCountsNoForks checks that a fork of an agent is no second agent, wherever its parent is by then.
+func TestWatcherCountsNoForks(t *testing.T) {
+	t.Parallel()
+	w := &watched{Sightings: []sighting{{Session: "a", PID: 12, Init: 11, InitStarted: "100"}}}
+	require.False(t, w.isAgent("a", 0, ""), "it has ended, and its parent is unknown")
+	require.False(t, w.isAgent("a", 11, "100"), "the init has adopted it")
+	require.True(t, w.isAgent("a", 11, "200"), "another init has the number")
+	require.True(t, w.isAgent("a", 21, "100"), "the next attempt")
+	require.True(t, w.isAgent("b", 31, "100"))
 }

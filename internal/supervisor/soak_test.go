@@ -116,7 +116,8 @@ func (f *watchedSite) requireAllUnharmed(t *testing.T, chains []escalation.Chain
 	hidden := agentsAtOnce * int(seen.Blind/shortestAgent)
 	require.LessOrEqual(t, unseen, max(1, sessions/50)+hidden, "the watcher must have seen the sessions' agents")
 	launches := len(simtest.Launches(t, f.claude))
-	require.GreaterOrEqual(t, len(seen.Sightings)+hidden, launches*9/10, "the watcher must not have missed agents")
+	require.LessOrEqual(t, len(seen.Sightings), launches, "the watcher must have seen nothing but agents")
+	require.GreaterOrEqual(t, len(seen.Sightings)+hidden, launches-launches/100, "the watcher must not have missed agents")
 	return fmt.Sprintf("chains=%d chains_lost=0 sessions=%d sessions_unseen=%d repeated_attempts=%d most_attempts=%d agents_started=%d agents_seen=%d "+
 		"at_once=0 acted_twice=0 not_acted=0 records_open=0 processes_left=0 looks=%d longest_blind=%s",
 		len(chains), sessions, unseen, again, most, launches, len(seen.Sightings), seen.Looks, seen.Blind.Round(time.Millisecond))
