@@ -49,6 +49,9 @@ type Recorder interface {
 // Records keeps the records of chains.
 type Records struct {
 	Store Recorder
+	// Catalog holds the services that the operator has described; nil if there are none. A chain that began before a service
+	// was renamed asks for it by its old name.
+	Catalog *escalation.Catalog
 	// IsPermanent reports whether an error of Store is permanent, so that a retry would fail, too. IsUnknown reports
 	// whether an error means that the record does not exist.
 	IsPermanent, IsUnknown func(error) bool
@@ -75,6 +78,8 @@ func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (esca
 			return escalation.AdmissionResult{}, err
 		}
 	}
+	input.Session.Scope = r.Catalog.CanonicalAll(input.Session.Scope)
+	input.Request.Services = r.Catalog.CanonicalAll(input.Request.Services)
 	opening, err := r.Store.OpenSession(ctx, input.Session, input.Request, input.Policy)
 	if err != nil {
 		return escalation.AdmissionResult{}, r.translate(fmt.Errorf("open the record of session %s: %w", input.Session.SessionID, err))
@@ -94,6 +99,7 @@ type ReviewInput struct {
 
 // Review returns the admission that the session would get now.
 func (r *Records) Review(ctx context.Context, input ReviewInput) (escalation.Admission, error) {
+	input.Request.Services = r.Catalog.CanonicalAll(input.Request.Services)
 	admission, err := r.Store.Review(ctx, input.Request, input.Policy)
 	if err != nil {
 		return escalation.Admission{}, r.translate(fmt.Errorf("look whether chain %s may go on: %w", input.Request.ChainID, err))
@@ -163,6 +169,7 @@ type KnownIncidentsInput struct {
 
 // KnownIncidents returns the incidents with which a chain compares the faults that it has found.
 func (r *Records) KnownIncidents(ctx context.Context, input KnownIncidentsInput) ([]escalation.Incident, error) {
+	input.Services = r.Catalog.CanonicalAll(input.Services)
 	incidents, err := r.Store.KnownIncidents(ctx, input)
 	if err != nil {
 		return nil, r.translate(fmt.Errorf("look up the known incidents: %w", err))

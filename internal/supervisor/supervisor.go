@@ -137,7 +137,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 
 		sweepInterval: env.SweepInterval,
 		settings:      activities.Settings{Policy: cfg.Policy(), Windows: opened.store, Catalog: cfg.Services.Catalog},
-		records:       activities.Records{IsPermanent: isPermanent, IsUnknown: isUnknown},
+		records:       activities.Records{IsPermanent: isPermanent, IsUnknown: isUnknown, Catalog: cfg.Services.Catalog},
 		notifications: activities.Notifications{
 			Targets: maskTargets(opened.mask, targets), IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
 		},
@@ -272,6 +272,9 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 		return sweeper, err
 	}
 	records := s.store.In(own)
+	if err := s.rename(ctx, records); err != nil {
+		return sweeper, err
+	}
 	s.recovery.client, s.recovery.records = c, records
 	s.records.Store, s.notifications.Deliveries = measured(recorder{records, s.mask, s.recovery}, s.telemetry.Metrics()), records
 	s.observed = records
@@ -279,6 +282,22 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 		Records: sweptRecords{records, s.telemetry.Metrics()}, Temporal: c, Converter: s.converter(), NamespaceID: own.ID,
 		Holder: s.identity, Interval: s.sweepInterval, Logger: s.logger,
 	}, nil
+}
+
+// rename gives the services in the records the names that they have in the services file now.
+func (s *Supervisor) rename(ctx context.Context, records *store.Store) error {
+	if s.config.Services.Catalog == nil {
+		return nil
+	}
+	renamed, err := records.Rename(ctx, s.config.Services.Catalog.Canonical)
+	if err == nil && renamed > 0 {
+		s.logger.Info("services in the records have got their names in the services file", "records", renamed)
+	}
+	if store.IsTransient(err) {
+		s.logger.Warn("services in the records keep their names until the next start", "error", err)
+		return nil
+	}
+	return err
 }
 
 // clean settles the records of ended chains and removes old records, until stop is called.
