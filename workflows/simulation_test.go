@@ -39,8 +39,8 @@ const (
 	simulatedDays = 3
 	// quietHours are the hours at the end without new faults, failing looks and outages.
 	quietHours = 5
-	// sessionTakes is the duration of each session.
-	sessionTakes = 5 * time.Minute
+	// sessionTakes is the duration of each session. It is long, so that looks and repairs overlap often.
+	sessionTakes = 12 * time.Minute
 )
 
 // simulation runs days of random faults with the real store. Agents, people, outages and two namespaces are simulated. Every
@@ -185,7 +185,7 @@ func (s *simulation) runTier(_ context.Context, input activities.RunTierInput) (
 		report.Status, report.Error = escalation.SessionTimedOut, "the provider is away"
 	case input.Tier == escalation.TierObserve:
 		s.looks[input.ChainID] = span
-		report.Verdict = s.look(input, now.Add(-time.Duration(s.draw(5, input.SessionID, "looks at"))*time.Minute))
+		report.Verdict = s.look(input, now.Add(-time.Duration(s.draw(12, input.SessionID, "looks at"))*time.Minute))
 	default:
 		report.Verdict = s.repair(input, span)
 	}
@@ -660,7 +660,7 @@ func (s *simulation) register() {
 func (s *simulation) run() (figures string) {
 	s.env.ExecuteWorkflow(simulate, []simulatedSchedule{
 		{Name: "hourly", Every: time.Hour},
-		{Name: "often", Every: 3 * time.Hour, Offset: 2 * time.Minute},
+		{Name: "often", Every: 45 * time.Minute, Offset: 22 * time.Minute},
 		{Name: "there", Every: 2 * time.Hour, Offset: 31 * time.Minute},
 		{Name: "dry", Every: 7 * time.Hour, Offset: 50 * time.Minute, Input: workflows.ChainInput{DryRun: true}},
 	})

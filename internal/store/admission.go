@@ -29,10 +29,28 @@ import (
 // session.SessionID or session.StartedAt is empty, or if policy has no entry for session.Tier.
 func (s *Store) OpenSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
-) (escalation.AdmissionResult, error) {
-	opening, err := s.openSession(ctx, session, request, policy)
+) (opening escalation.AdmissionResult, err error) {
+	id := session.SessionID
+	if session, err = canonical(session); err == nil {
+		request, err = canonical(request)
+	}
+	if err == nil {
+		err = checkOpening(session)
+	}
+	session.Namespace, session.NamespaceID = s.namespace.Name, s.namespace.ID
+	request.ChainID, request.FirstRunID = session.ChainID, session.FirstRunID
+	request.Tier, request.Purpose, request.At = session.Tier, session.Purpose, session.StartedAt
+	if err == nil {
+		err = checkRequest(request, policy)
+	}
+	if err == nil {
+		err = s.write(ctx, func(tx *sql.Tx) (err error) {
+			opening, err = openOnce(ctx, tx, session, request, policy)
+			return err
+		})
+	}
 	if err != nil {
-		return escalation.AdmissionResult{}, fmt.Errorf("record session %q: %w", session.SessionID, err)
+		return escalation.AdmissionResult{}, fmt.Errorf("record session %q: %w", id, err)
 	}
 	return opening, nil
 }
@@ -55,31 +73,6 @@ func (s *Store) Review(
 		return escalation.Admission{}, fmt.Errorf("review a session of %s for chain %q: %w", request.Tier, request.ChainID, err)
 	}
 	return admission, nil
-}
-
-func (s *Store) openSession(
-	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
-) (opening escalation.AdmissionResult, err error) {
-	if session, err = canonical(session); err != nil {
-		return opening, err
-	}
-	if request, err = canonical(request); err != nil {
-		return opening, err
-	}
-	if err := checkOpening(session); err != nil {
-		return opening, err
-	}
-	session.Namespace, session.NamespaceID = s.namespace.Name, s.namespace.ID
-	request.ChainID, request.FirstRunID = session.ChainID, session.FirstRunID
-	request.Tier, request.Purpose, request.At = session.Tier, session.Purpose, session.StartedAt
-	if err := checkRequest(request, policy); err != nil {
-		return opening, err
-	}
-	err = s.write(ctx, func(tx *sql.Tx) (err error) {
-		opening, err = openOnce(ctx, tx, session, request, policy)
-		return err
-	})
-	return opening, err
 }
 
 func checkRequest(request escalation.AdmissionRequest, policy escalation.Policy) error {

@@ -66,9 +66,25 @@ func MaskChain(mask *redact.Redactor, chain escalation.Chain) escalation.Chain {
 	return chain
 }
 
-// AppendEvents implements activities.Recorder.
-func (r recorder) AppendEvents(ctx context.Context, events []escalation.Event) error {
-	return r.Store.AppendEvents(ctx, maskedEvents(r.mask, events))
+// maskedDecisions returns decisions with the secrets in their texts masked. It masks the whole input of a call,
+// before the store cuts it. In a cut text, a secret could lack the end by which it is recognised.
+func maskedDecisions(mask *redact.Redactor, decisions []escalation.CallDecision) []escalation.CallDecision {
+	masked := slices.Clone(decisions)
+	for i := range masked {
+		masked[i].Input = string(mask.JSON([]byte(masked[i].Input)))
+		masked[i].Rule, masked[i].Reason = mask.Text(masked[i].Rule), mask.Text(masked[i].Reason)
+		masked[i].Actions = maskedActions(mask, masked[i].Actions)
+	}
+	return masked
+}
+
+// maskedActions returns actions with the secrets in the names of services masked.
+func maskedActions(mask *redact.Redactor, actions []escalation.CallAction) []escalation.CallAction {
+	masked := slices.Clone(actions)
+	for i := range masked {
+		masked[i].Service = mask.Text(masked[i].Service)
+	}
+	return masked
 }
 
 // maskedTarget is a notification target whose texts and errors are masked.

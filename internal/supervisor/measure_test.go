@@ -31,21 +31,20 @@ func TestSessionsCountOnce(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, watched.Close()) })
 	metrics := watched.Metrics()
-	records := measured(recorder{opened, redact.New(nil), nil}, metrics)
+	kept := records{opened, redact.New(nil), metrics, nil}
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, id := range []string{"closed", "settled"} {
-		_, err := records.OpenSession(t.Context(), escalation.Session{ChainID: id, SessionID: id, Tier: 1, Model: "haiku", StartedAt: at},
+		_, err := kept.OpenSession(t.Context(), escalation.Session{ChainID: id, SessionID: id, Tier: 1, Model: "haiku", StartedAt: at},
 			escalation.AdmissionRequest{}, escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)})
 		require.NoError(t, err)
 	}
 	report := escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.25}
-	swept := sweptRecords{opened, metrics}
 	for range 2 {
-		require.NoError(t, records.CloseSession(t.Context(), "closed", report, at.Add(time.Minute)))
-		_, err := swept.SettleSession(t.Context(), "settled", report, at.Add(time.Minute))
+		require.NoError(t, kept.CloseSession(t.Context(), "closed", report, at.Add(time.Minute)))
+		_, err := kept.SettleSession(t.Context(), "settled", report, at.Add(time.Minute))
 		require.NoError(t, err)
 	}
-	_, err = swept.SettleSession(t.Context(), "closed", report, at.Add(time.Minute))
+	_, err = kept.SettleSession(t.Context(), "closed", report, at.Add(time.Minute))
 	require.NoError(t, err)
 	count := func(name string) (total float64) {
 		t.Helper()
@@ -65,9 +64,9 @@ func TestSessionsCountOnce(t *testing.T) {
 	require.Zero(t, count("claudeops_store_errors_total"))
 
 	require.NoError(t, opened.Close())
-	require.Error(t, records.CloseSession(t.Context(), "closed", report, at))
-	require.Error(t, records.AppendEvents(t.Context(), []escalation.Event{{Key: "1", ChainID: "closed", At: at}}))
-	_, err = swept.Running(t.Context())
+	require.Error(t, kept.CloseSession(t.Context(), "closed", report, at))
+	require.Error(t, kept.AppendEvents(t.Context(), []escalation.Event{{Key: "1", ChainID: "closed", At: at}}))
+	_, err = kept.Running(t.Context())
 	require.Error(t, err)
 	require.InDelta(t, 4, count("claudeops_store_errors_total"), 0, "the lookup before closing fails, too")
 }

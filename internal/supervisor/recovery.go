@@ -27,19 +27,14 @@ type recovery struct {
 // ready reports whether chains can be queried. They cannot before the worker runs.
 func (r *recovery) ready() bool { return r != nil && r.client != nil }
 
-// retry calls write. If the records lack a session that write needs, retry records the given chains again, and calls write
-// once more. If a chain cannot be queried now, the error is transient.
-func (r *recovery) retry(ctx context.Context, chains []string, write func() error) error {
-	err := write()
-	if !errors.Is(err, store.ErrNotFound) || !r.ready() {
-		return err
-	}
+// record records the given chains again.
+func (r *recovery) record(ctx context.Context, chains []string) error {
 	for _, id := range chains {
-		if problem := r.chain(ctx, id); problem != nil {
-			return problem
+		if err := r.chain(ctx, id); err != nil {
+			return err
 		}
 	}
-	return write()
+	return nil
 }
 
 // chain records a chain again. A chain that Temporal does not know is no error.

@@ -33,11 +33,11 @@ func TestRecoveryOfUnknownChains(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	open := func(err error) (escalation.AdmissionResult, error) {
-		records, openErr := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
+		opened, openErr := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
 		require.NoError(t, openErr)
-		t.Cleanup(func() { require.NoError(t, records.Close()) })
+		t.Cleanup(func() { require.NoError(t, opened.Close()) })
 		mask := redact.New(nil)
-		r := recorder{records, mask, &recovery{unanswered{err: err}, records, mask, slog.New(slog.DiscardHandler)}}
+		r := records{opened, mask, nil, &recovery{unanswered{err: err}, opened, mask, slog.New(slog.DiscardHandler)}}
 		return r.OpenSession(t.Context(),
 			escalation.Session{ChainID: "chain", SessionID: "new", ParentID: 7, Tier: escalation.TierObserve, StartedAt: now},
 			escalation.AdmissionRequest{Previous: "lost", Parent: "elsewhere", ParentChain: "gone"},

@@ -46,7 +46,7 @@ func openResources(
 	}
 	r.agents, err = agent.New(ctx, agent.Options{
 		Config: cfg, Environ: env.Environ, CLI: cli, Policy: policy, Place: r.places.of, Archive: r.archive,
-		Records: measured(recorder{r.store, r.mask, r.recovery}, env.Telemetry.Metrics()), Executable: env.Executable,
+		Records: records{r.store, r.mask, env.Telemetry.Metrics(), r.recovery}, Executable: env.Executable,
 		ArchiveFailed: env.Telemetry.Metrics().ArchiveFailed, Mask: r.mask, Logger: env.Logger,
 	})
 	return r, err

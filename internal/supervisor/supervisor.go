@@ -271,25 +271,25 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 	if s.leases, err = reconcile.OpenLeases(s.config.State.Dir, own.ID, s.logger); err != nil {
 		return sweeper, err
 	}
-	records := s.store.In(own)
-	if err := s.rename(ctx, records); err != nil {
+	kept := s.store.In(own)
+	if err := s.rename(ctx, kept); err != nil {
 		return sweeper, err
 	}
-	s.recovery.client, s.recovery.records = c, records
-	s.records.Store, s.notifications.Deliveries = measured(recorder{records, s.mask, s.recovery}, s.telemetry.Metrics()), records
-	s.observed = records
+	s.recovery.client, s.recovery.records = c, kept
+	way := records{kept, s.mask, s.telemetry.Metrics(), s.recovery}
+	s.records.Store, s.notifications.Deliveries, s.observed = way, kept, kept
 	return reconcile.Sweeper{
-		Records: sweptRecords{records, s.telemetry.Metrics()}, Temporal: c, Converter: s.converter(), NamespaceID: own.ID,
+		Records: way, Temporal: c, Converter: s.converter(), NamespaceID: own.ID,
 		Holder: s.identity, Interval: s.sweepInterval, Logger: s.logger,
 	}, nil
 }
 
 // rename gives the services in the records the names that they have in the services file now.
-func (s *Supervisor) rename(ctx context.Context, records *store.Store) error {
+func (s *Supervisor) rename(ctx context.Context, kept *store.Store) error {
 	if s.config.Services.Catalog == nil {
 		return nil
 	}
-	renamed, err := records.Rename(ctx, s.config.Services.Catalog.Canonical)
+	renamed, err := kept.Rename(ctx, s.config.Services.Catalog.Canonical)
 	if err == nil && renamed > 0 {
 		s.logger.Info("services in the records have got their names in the services file", "records", renamed)
 	}

@@ -20,10 +20,10 @@ func TestCallsAreMasked(t *testing.T) {
 	t.Parallel()
 	const secret = "not-a-token-of-any-shape-4711"
 	database := filepath.Join(t.TempDir(), "ops.db")
-	records, err := store.Open(t.Context(), database)
+	opened, err := store.Open(t.Context(), database)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, records.Close()) })
-	r := recorder{records, redact.New([]string{"FLEET_TOKEN=" + secret}), nil}
+	t.Cleanup(func() { require.NoError(t, opened.Close()) })
+	r := records{opened, redact.New([]string{"FLEET_TOKEN=" + secret}), nil, nil}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	actions := []escalation.CallAction{{Kind: escalation.ActionRestart, Service: secret}}
 	given := []escalation.CallDecision{
@@ -36,7 +36,7 @@ func TestCallsAreMasked(t *testing.T) {
 	require.NoError(t, r.AppendDecisions(t.Context(), given))
 	require.Contains(t, given[0].Input, secret, "what was given stays")
 
-	kept, err := records.Decisions(t.Context(), "chain")
+	kept, err := opened.Decisions(t.Context(), "chain")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"command":"curl -u [masked: FLEET_TOKEN] localhost","password":"[masked: secret]"}`, kept[0].Input)
 	require.Equal(t, "[masked: FLEET_TOKEN]", kept[0].Rule)
