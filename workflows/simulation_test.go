@@ -105,7 +105,7 @@ func (s *simulation) at(hours float64) time.Time {
 
 func simulatedServices() []string { return []string{"db", "dns", "files", "mail", "web"} }
 
-// plan draws the faults and the outages. A service has one fault at a time: a lasting one, one that heals, or one that comes back.
+// plan draws the faults and the outages. A service can have another fault before the first one is repaired.
 func (s *simulation) plan() {
 	last := simulatedDays*24 - quietHours
 	for _, service := range simulatedServices() {
@@ -264,11 +264,14 @@ func (s *simulation) repair(input activities.RunTierInput, span simulatedSpan) *
 		s.checkRepair(input, service, span)
 		s.repairs = append(s.repairs, simulatedRepair{span, input.ChainID, service})
 		verdict.Actions = append(verdict.Actions, escalation.Action{Kind: escalation.ActionRestart, Service: service, Succeeded: true})
-		fault := s.broken(service, span.ended)
-		switch {
-		case fault == nil:
-		case input.Guidance != "" || fault.repairedBy != 0 && input.Tier >= fault.repairedBy:
+		for fault := s.broken(service, span.ended); fault != nil; fault = s.broken(service, span.ended) {
+			if input.Guidance == "" && (fault.repairedBy == 0 || input.Tier < fault.repairedBy) {
+				break
+			}
 			fault.repairedAt, fault.repairer = span.ended.Add(-time.Minute), input.ChainID
+		}
+		switch {
+		case s.broken(service, span.ended) == nil:
 		case input.Tier == escalation.TierFullRepair:
 			verdict.Status = escalation.VerdictNeedsHuman
 		case verdict.Status == escalation.VerdictResolved:
@@ -368,7 +371,7 @@ func (s *simulation) close(chainID, id string) {
 	require.NoError(s.t, err)
 	s.mu.Lock()
 	for _, service := range incident.Services {
-		if fault := s.broken(service, now); fault != nil {
+		for fault := s.broken(service, now); fault != nil; fault = s.broken(service, now) {
 			fault.repairedAt = now
 		}
 	}
@@ -569,7 +572,9 @@ type simulatedSchedule struct {
 }
 
 // simulate runs schedules for some days. A cycle that is still running delays the next one, as with the overlap policy skip.
-func simulate(ctx workflow.Context, schedules []simulatedSchedule) error {
+// It returns the cycles that were delayed for longer than a repair and a wait for the day's budget can take.
+func simulate(ctx workflow.Context, schedules []simulatedSchedule) (late []string, err error) {
+	const hangs = 12 * time.Hour
 	begin := workflow.Now(ctx)
 	running := workflow.NewWaitGroup(ctx)
 	for _, schedule := range schedules {
@@ -589,6 +594,9 @@ func simulate(ctx workflow.Context, schedules []simulatedSchedule) error {
 					WorkflowID: fmt.Sprintf("cycle-%s-%03d", schedule.Name, n), ParentClosePolicy: enumspb.PARENT_CLOSE_POLICY_ABANDON,
 				})
 				_ = workflow.ExecuteChildWorkflow(cycle, workflows.Cycle, schedule.Input).Get(ctx, nil) // a failed cycle is over, too
+				if took := workflow.Now(ctx).Sub(next); took > hangs {
+					late = append(late, fmt.Sprintf("cycle %s %d, which began at %s, took %s", schedule.Name, n, next, took))
+				}
 			}
 		})
 	}
@@ -602,7 +610,7 @@ func simulate(ctx workflow.Context, schedules []simulatedSchedule) error {
 		})
 	}
 	running.Wait(ctx)
-	return nil
+	return late, nil
 }
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
@@ -665,8 +673,11 @@ func (s *simulation) run() (figures string) {
 		{Name: "dry", Every: 7 * time.Hour, Offset: 50 * time.Minute, Input: workflows.ChainInput{DryRun: true}},
 	})
 	require.NoError(s.t, s.env.GetWorkflowError())
+	var late []string
+	require.NoError(s.t, s.env.GetWorkflowResult(&late))
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.violations = append(s.violations, late...)
 	open := s.checkIncidents()
 	s.checkTold()
 	return fmt.Sprintf("seed=%d faults=%d sessions=%d/%d/%d known=%d resolved=%d gates=%d told=%d answers=%d closed=%d open_at_the_end=%d violations=%d",
