@@ -96,12 +96,14 @@ func (l *eventLog) storeUnlessCancelled(ctx workflow.Context, summary string) er
 	var records *activities.Records
 	input := l.input(ctx, false)
 	err := workflow.ExecuteActivity(withRecords(ctx, summary), records.RecordEvents, input).Get(ctx, nil)
-	if err != nil && ctx.Err() != nil {
+	if ctx.Err() == nil {
+		return err
+	}
+	if err != nil {
 		l.unrecorded = append(input.Events, l.unrecorded...) // some may be recorded; their keys prevent duplicates
 		l.progress = cmp.Or(l.progress, input.Progress)
-		return nil
 	}
-	return err
+	return nil
 }
 
 // recordEnd records the end of a cancelled workflow. It tries only once, because a cancelled workflow must not wait for

@@ -131,13 +131,11 @@ func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 		if anew {
 			g.people.settle(ctx, errGivenUp)
 		}
-		if len(g.log.unrecorded) > 0 && (anew || gate.Answer == nil) {
+		if len(g.log.unrecorded) > 0 && ctx.Err() == nil && (anew || gate.Answer == nil) {
 			if err := g.log.storeUnlessCancelled(ctx, "record what came to "+gate.ID); err != nil {
 				return false, err
 			}
-			if ctx.Err() == nil {
-				continue // a signal may have arrived meanwhile
-			}
+			continue // a signal may have arrived meanwhile
 		}
 		if anew {
 			return false, nil

@@ -746,7 +746,7 @@ func runSimulations(t *testing.T, first uint64, count int) {
 		first, count = *simulationSeed, 1
 	}
 	for i := range count {
-		seed := first + uint64(i) //nolint:gosec // it is small
+		seed := first + uint64(i)
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			s := newSimulation(t, seed)

@@ -175,7 +175,8 @@ func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts
 	}{
 		{policy.ChainBudgetUSD, max(request.ChainSpentUSD, facts.ChainSpentUSD), 0, minBudgetUSD, RuleChainBudget, "the chain's budget"},
 		{
-			policy.DayBudgetUSD, facts.DaySpentUSD, facts.DayReservedUSD, max(minBudgetUSD, minBudgetShare*min(budget, policy.DayBudgetUSD)),
+			policy.DayBudgetUSD, facts.DaySpentUSD, facts.DayReservedUSD,
+			max(minBudgetUSD, minBudgetShare*min(budget, policy.DayBudgetUSD)),
 			RuleDayBudget, "the budget of all chains for this day (UTC)",
 		},
 	} {

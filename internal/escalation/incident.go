@@ -166,7 +166,7 @@ func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
 // chains of all issues have ended.
 func ProgressOfIssue(policy Policy, issue IssueChain, at time.Time) ChainProgress {
 	return ChainProgress{
-		Status: ChainEnded, Outcome: issue.Outcome, Rule: cmp.Or(issue.Rule, RuleIssues), Reason: cut(issue.Reason, maxIncidentText), At: at,
+		Status: ChainEnded, Outcome: issue.Outcome, Rule: cmp.Or(issue.Rule, RuleIssues), Reason: ClipIncidentText(issue.Reason), At: at,
 		MaxTier: policy.MaxTier, DryRun: policy.DryRun, Only: []string{issue.IncidentID},
 	}
 }

@@ -73,23 +73,29 @@ type fit struct {
 	sameSummary     bool
 }
 
-// match returns the sightings of faults, at least one for each. It considers all faults and all incidents together, the best fit first. Several
-// faults of different services belong to one incident if they are not of different kinds, and if they fit it equally well
-// or the verdict names it. Two faults of one service are never one incident, because the agent tells them apart. The index of a fault in the verdict's issues begins at first; -1 if the faults are no issues.
-func (m *matching) match(faults []Issue, first int) []Sighting {
+// fits returns all matching pairs of a fault and an incident, the best fit first.
+func (m *matching) fits(faults []Issue) []fit {
 	var fits []fit
-	for f := range faults {
+	for f, fault := range faults {
 		for i := range m.incidents {
-			if fit, matches := m.fit(faults[f], &m.incidents[i]); matches {
+			if fit, matches := m.fit(fault, &m.incidents[i]); matches {
 				fit.fault, fit.incident = f, i
 				fits = append(fits, fit)
 			}
 		}
 	}
 	slices.SortStableFunc(fits, func(a, b fit) int { return b.compare(a) })
+	return fits
+}
+
+// match returns the sightings of faults, at least one for each. It considers all faults and all incidents together, the
+// best fit first. Several faults of different services belong to one incident if they are not of different kinds, and if
+// they fit it equally well or the verdict names it. Two faults of one service are never one incident, because the agent
+// tells them apart. The index of a fault in the verdict's issues begins at first; -1 if the faults are no issues.
+func (m *matching) match(faults []Issue, first int) []Sighting {
 	taken := map[int]int{}     // the incident of each fault
 	holders := map[int][]fit{} // the faults of each incident
-	for _, fit := range fits {
+	for _, fit := range m.fits(faults) {
 		_, has := taken[fit.fault]
 		if !has && fit.joins(holders[fit.incident], faults) {
 			taken[fit.fault] = fit.incident

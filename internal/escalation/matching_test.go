@@ -35,7 +35,8 @@ func TestMatching(t *testing.T) {
 		"two kinds are two faults":                    {[]Issue{issue("web", "down"), issue("web", "disk_full")}, nil, []Incident{both("")}, []string{"incident-1", ""}},
 		"two kinds, though it is named":               {[]Issue{issue("web", "down"), issue("web", "disk_full")}, unchanged, []Incident{web}, []string{"incident-1", ""}},
 		"each its own": {
-			[]Issue{issue("web", ""), issue("web", "down")}, nil,
+			[]Issue{issue("web", ""), issue("web", "down")},
+			nil,
 			[]Incident{{ID: "incident-1", Services: []string{"web"}, Kind: "down"}, {ID: "incident-2", Services: []string{"web"}, Kind: "slow"}},
 			[]string{"incident-2", "incident-1"},
 		},
@@ -43,8 +44,10 @@ func TestMatching(t *testing.T) {
 			[]Issue{issue("web", "down")}, nil, []Incident{web, {ID: "incident-2", Services: []string{"web", "db"}, Kind: "down"}}, []string{"incident-1"},
 		},
 		"the named one before the exact one": {
-			[]Issue{issue("web", "down")}, []KnownIncident{{ID: "incident-2", Status: IncidentUnchanged}},
-			[]Incident{web, {ID: "incident-2", Services: []string{"web", "db"}}}, []string{"incident-2"},
+			[]Issue{issue("web", "down")},
+			[]KnownIncident{{ID: "incident-2", Status: IncidentUnchanged}},
+			[]Incident{web, {ID: "incident-2", Services: []string{"web", "db"}}},
+			[]string{"incident-2"},
 		},
 		"a resolved one of another kind": {
 			[]Issue{issue("web", "")}, nil, []Incident{{ID: "incident-1", Services: []string{"web"}, Kind: "down", ResolvedAt: incidentNoon.Add(-time.Hour)}}, []string{""},

@@ -86,7 +86,8 @@ func (i *Incident) resolver() IncidentChain {
 			return chain
 		}
 	}
-	return IncidentChain{ChainID: i.ResolvedBy, ChainProgress: ChainProgress{Status: ChainEnded, Outcome: OutcomeResolved, At: i.ResolvedAt}}
+	ended := ChainProgress{Status: ChainEnded, Outcome: OutcomeResolved, At: i.ResolvedAt}
+	return IncidentChain{ChainID: i.ResolvedBy, ChainProgress: ended}
 }
 
 // handler returns the other chain that takes care of incident. If there is none, it returns false.

@@ -24,8 +24,8 @@ type Recovered struct {
 //
 // A recovered session gets a new number. As in CloseSession, its verdict adds actions to the ledger, and opens and resolves
 // incidents. A recovered session that still runs and repairs locks its services again. If the chain waits at a gate or has
-// ended, and the records do not say so, Recover records that with its incidents, and releases its services. Recover cannot bring back the decisions on calls,
-// and the charges of calls that no verdict names.
+// ended, and the records do not say so, Recover records that with its incidents, and releases its services. Recover cannot
+// bring back the decisions on calls, and the charges of calls that no verdict names.
 func (s *Store) Recover(ctx context.Context, chain escalation.Chain) (recovered Recovered, err error) {
 	if chain, err = canonical(chain); err == nil {
 		err = s.write(ctx, func(tx *sql.Tx) (err error) {

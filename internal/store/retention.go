@@ -24,7 +24,8 @@ const takenQuery = "SELECT COUNT(*) > 0 FROM duties WHERE name = $1 AND holder <
 // holder may be gone, and nobody else could have the duty until then.
 func (s *Store) ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (claimed bool, err error) {
 	var taken bool
-	if err = s.db.QueryRowContext(ctx, takenQuery, name, holder, now.UnixMilli(), latestClaim(now, until)).Scan(&taken); err == nil && !taken {
+	err = s.db.QueryRowContext(ctx, takenQuery, name, holder, now.UnixMilli(), latestClaim(now, until)).Scan(&taken)
+	if err == nil && !taken {
 		claimed, err = s.claimDuty(ctx, name, holder, now, until)
 	}
 	if err != nil {

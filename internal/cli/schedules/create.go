@@ -60,7 +60,7 @@ func (a *app) createCommand() *cobra.Command {
 			"  starter schedule create nightly --cron '30 2 * * *' --timezone Europe/Berlin --service nas --max-tier 2",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.createSchedule(cmd.Context(), args[0], o, cmd.Flags().Changed)
+			return a.createSchedule(cmd.Context(), args[0], &o, cmd.Flags().Changed)
 		},
 	}
 	o.register(cmd.Flags())
@@ -84,7 +84,7 @@ func (o *createOptions) register(flags *pflag.FlagSet) {
 	o.Register(flags)
 }
 
-func (a *app) createSchedule(ctx context.Context, id string, o createOptions, given func(flag string) bool) error {
+func (a *app) createSchedule(ctx context.Context, id string, o *createOptions, given func(flag string) bool) error {
 	input, err := o.Input(a.Stdin)
 	if err == nil {
 		err = o.check(id, given)
@@ -128,7 +128,7 @@ func (a *app) createSchedule(ctx context.Context, id string, o createOptions, gi
 var errWhen = errors.New("give either --every or --cron")
 
 // check returns the first error in the flags. It omits some checks that Temporal makes, for example of time zones.
-func (o createOptions) check(id string, given func(flag string) bool) error {
+func (o *createOptions) check(id string, given func(flag string) bool) error {
 	if err := console.CheckID("schedule ID", id); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (o createOptions) check(id string, given func(flag string) bool) error {
 }
 
 // schedule returns the options with which Temporal creates the schedule.
-func (o createOptions) schedule(id, queue string, input workflows.ChainInput) (client.ScheduleOptions, error) {
+func (o *createOptions) schedule(id, queue string, input workflows.ChainInput) (client.ScheduleOptions, error) {
 	overlap, err := overlapPolicy(o.overlap)
 	if err != nil {
 		return client.ScheduleOptions{}, err

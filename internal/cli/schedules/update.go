@@ -28,14 +28,14 @@ func (a *app) updateCommand() *cobra.Command {
 			"  starter schedule update nightly --max-tier 3 --note 'repairs are allowed now'",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.updateSchedule(cmd.Context(), args[0], o, cmd.Flags().Changed)
+			return a.updateSchedule(cmd.Context(), args[0], &o, cmd.Flags().Changed)
 		},
 	}
 	o.register(cmd.Flags())
 	return cmd
 }
 
-func (a *app) updateSchedule(ctx context.Context, id string, o createOptions, given func(flag string) bool) error {
+func (a *app) updateSchedule(ctx context.Context, id string, o *createOptions, given func(flag string) bool) error {
 	if err := o.check(id, given); err != nil {
 		return program.Misuse(err)
 	}
@@ -76,7 +76,7 @@ func (a *app) updateSchedule(ctx context.Context, id string, o createOptions, gi
 }
 
 // change changes a schedule as the given flags say, except for the input of its chains.
-func (o createOptions) change(schedule *client.Schedule, given func(flag string) bool) error {
+func (o *createOptions) change(schedule *client.Schedule, given func(flag string) bool) error {
 	created, err := o.schedule("", "", workflows.ChainInput{})
 	if err != nil {
 		return err
@@ -105,7 +105,9 @@ func (o createOptions) change(schedule *client.Schedule, given func(flag string)
 
 // changeInput changes those fields of the input of a schedule's chains that the given flags describe. The parameter said holds
 // their values.
-func changeInput(action client.ScheduleAction, said workflows.ChainInput, given func(flag string) bool, data converter.DataConverter) error {
+func changeInput(
+	action client.ScheduleAction, said workflows.ChainInput, given func(flag string) bool, data converter.DataConverter,
+) error {
 	starts, ok := action.(*client.ScheduleWorkflowAction)
 	var input workflows.ChainInput
 	if raw := inputOf(action, data); !ok || raw == nil || json.Unmarshal(raw, &input) != nil {
