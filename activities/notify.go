@@ -50,20 +50,31 @@ type NotifyInput struct {
 // NotifyActivity is the activity type of Notify.
 const NotifyActivity = "Notify"
 
+// recordPatience is how long a notification waits for the records, which say who has received it. After that time it is sent
+// without them: a notification that arrives twice is better than one that is lost with the database.
+const recordPatience = 10 * time.Minute
+
 // Notify sends a notification to every target that has not received it yet. If a target does not accept the
 // notification, Notify returns an error. A retry sends the notification only to the remaining targets. If this worker
-// dies just after a target has accepted the notification, that target receives the notification twice.
+// dies just after a target has accepted the notification, that target receives the notification twice. That can also
+// happen if the records are unavailable for longer than recordPatience.
 func (n *Notifications) Notify(ctx context.Context, input NotifyInput) error {
+	info := activity.GetInfo(ctx)
+	return n.notify(ctx, input, info, info.StartedTime.Sub(info.ScheduledTime) >= recordPatience)
+}
+
+// notify sends a notification. If late is true, it does so although the records are unavailable.
+func (n *Notifications) notify(ctx context.Context, input NotifyInput, info activity.Info, late bool) error {
 	delivered, err := n.Deliveries.Delivered(ctx, input.Key)
-	if err != nil {
+	if err != nil && !late {
 		return n.translate(err)
 	}
-	input.Text += n.link(activity.GetInfo(ctx))
+	input.Text += n.link(info)
 	errs := make([]error, len(n.Targets))
 	var sending sync.WaitGroup
 	for i, target := range n.Targets {
 		if !slices.Contains(delivered, target.ID()) {
-			sending.Go(func() { errs[i] = n.deliver(ctx, target, input.Notification) })
+			sending.Go(func() { errs[i] = n.deliver(ctx, target, input.Notification, late) })
 		}
 	}
 	sending.Wait()
@@ -71,12 +82,16 @@ func (n *Notifications) Notify(ctx context.Context, input NotifyInput) error {
 }
 
 // deliver sends the notification to one target and records the delivery.
-func (n *Notifications) deliver(ctx context.Context, target NotifyTarget, notification escalation.Notification) error {
+func (n *Notifications) deliver(ctx context.Context, target NotifyTarget, notification escalation.Notification, late bool) error {
 	if err := target.Send(ctx, notification); err != nil {
 		return err
 	}
 	// Record the delivery even if ctx has ended, because the notification must not be sent again.
-	return n.Deliveries.RecordDelivery(context.WithoutCancel(ctx), notification.Key, target.ID(), time.Now())
+	err := n.Deliveries.RecordDelivery(context.WithoutCancel(ctx), notification.Key, target.ID(), time.Now())
+	if late && (n.IsPermanent == nil || !n.IsPermanent(err)) {
+		return nil // a retry would only send it again
+	}
+	return err
 }
 
 // failures returns an error that states in one line how many targets failed, and why. If no target failed, failures
