@@ -9,7 +9,7 @@ import (
 // calls healed, and an incident whose services it finds healthy. If the status of the verdict is resolved or healthy,
 // it also ends the chain's own incidents. The parameter own holds the IDs of the own incidents. If another chain has
 // seen an incident too late for this session, Heals leaves the incident open, unless the verdict names it. A look never
-// ends an incident that was opened or came back after its start. An incident of the kind KindLookFailed ends with each
+// ends another chain's incident that was opened or came back after its start. An incident of the kind KindLookFailed ends with each
 // look that has a result and includes its services.
 func (s *Session) Heals(incidents []Incident, own []string) []string {
 	if s.Verdict == nil {
@@ -36,7 +36,8 @@ func (s *Session) Heals(incidents []Incident, own []string) []string {
 
 func (s *Session) heals(incident *Incident, own []string) bool {
 	v := s.Verdict
-	if v.Status != VerdictResolved && (incident.OpenedAt.After(s.StartedAt) || incident.ReturnedAt.After(s.StartedAt)) {
+	late := incident.OpenedAt.After(s.StartedAt) || incident.ReturnedAt.After(s.StartedAt)
+	if late && v.Status != VerdictResolved && !slices.Contains(own, incident.ID) {
 		return false
 	}
 	if news, named := s.newsOf(incident); named {

@@ -263,7 +263,8 @@ func (s *Session) newsOf(incident *Incident) (KnownIncident, bool) {
 	return s.Verdict.newsOf(incident.ID)
 }
 
-// overtaken reports whether the incident was resolved while the session ran.
+// overtaken reports whether another chain, or a person, resolved the incident while the session ran. The sessions of one chain
+// never overlap. After a reset of the chain, a session can have begun, by its record, before a session that has ended.
 func (s *Session) overtaken(incident *Incident) bool {
-	return !incident.ResolvedAt.IsZero() && incident.ResolvedAt.After(s.StartedAt)
+	return incident.ResolvedAt.After(s.StartedAt) && (incident.ResolvedBy != s.ChainID || incident.Resolution == IncidentClosed)
 }

@@ -164,12 +164,21 @@ func TestLookIsAnInterval(t *testing.T) {
 		require.Equal(t, tt.reason, recognition.describe(), name)
 	}
 
+	reset := finds
+	reset.ChainID = "other"
+	own.ChainID = "other"
+	repaired := Incident{
+		ID: "incident-1", Services: []string{"web"}, ResolvedAt: began.Add(time.Minute), ResolvedBy: "other", Resolution: IncidentRepaired,
+	}
+	recognition := Recognize(reset, []Incident{repaired}, own, ended)
+	require.Len(t, recognition.New, 1, "the chain itself was reset to before its repair")
+
 	healthy := look(Verdict{Status: VerdictHealthy, Known: []KnownIncident{{ID: "incident-1", Status: IncidentGone}}})
 	opened := Incident{ID: "incident-1", Services: []string{"web"}, OpenedAt: began.Add(time.Minute), LastSeenAt: began.Add(time.Minute)}
 	returned := Incident{ID: "incident-1", Services: []string{"web"}, ReturnedAt: began.Add(time.Minute), LastSeenAt: began.Add(time.Minute)}
 	require.Empty(t, healthy.Heals([]Incident{opened}, nil))
 	require.Empty(t, healthy.Heals([]Incident{returned}, nil))
-	require.Empty(t, healthy.Heals([]Incident{opened}, []string{"incident-1"}))
+	require.NotEmpty(t, healthy.Heals([]Incident{opened}, []string{"incident-1"}), "its chain was reset, and looks again")
 	opened.OpenedAt = began.Add(-time.Minute)
 	require.NotEmpty(t, healthy.Heals([]Incident{opened}, nil), "its agent was told of it, and has looked")
 }

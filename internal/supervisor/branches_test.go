@@ -165,7 +165,7 @@ func TestChainBranchesOfWaits(t *testing.T) {
 	requireRecorded(t, s, chain)
 	recordHistory(t, s, cancelled, cancelled.GetID())
 
-	requireRechecked(t, s, cooling, escalation.OutcomeHealthy)
+	requireRechecked(t, s, cooling, escalation.OutcomeResolved)
 	locks, err := s.records().ServiceLocks(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, locks)
