@@ -157,8 +157,8 @@ type Report struct {
 	CLIVersion        string `json:"cli_version,omitempty"`
 	// Containment names the method that held the process tree together: namespace, subreaper or group.
 	Containment string `json:"containment,omitempty"`
-	// Sandbox describes the kernel's restrictions on the process, such as "full: landlock (ABI 7), as user agent". If the process had no sandbox,
-	// Sandbox is "none" and the reason.
+	// Sandbox describes the kernel's restrictions on the process, such as "full: landlock (ABI 7), as user agent". If the
+	// process had no sandbox, Sandbox is "none" and the reason.
 	Sandbox string `json:"sandbox,omitempty"`
 	// Worktree is the git worktree in which the session worked; nil if the session worked in the chain's directory.
 	Worktree *Worktree `json:"worktree,omitempty"`

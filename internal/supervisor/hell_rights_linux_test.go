@@ -20,8 +20,8 @@ func rightsAttacks() []attack {
 		{name: "keep a capability", act: func(victim) error { return holdCapability("CapEff", "CapPrm", "CapInh", "CapAmb") }},
 		{name: "be another user", act: func(victim) error { return unix.Setresuid(2, 2, 2) }},
 		{name: "be in another group", act: func(victim) error { return unix.Setgroups([]int{2}) }},
-		{name: "open the state directory to everybody", act: func(v victim) error { return os.Chmod(v.State, 0o755) }, harm: stateIsOpen},
-		{name: "open the records to everybody", act: func(v victim) error { return os.Chmod(v.database(), 0o644) }, harm: stateIsOpen},
+		{name: "open the state directory to everybody", act: func(v victim) error { return os.Chmod(v.State, 0o755) }, harm: stateIsOpen}, //nolint:gosec // an attack
+		{name: "open the records to everybody", act: func(v victim) error { return os.Chmod(v.database(), 0o644) }, harm: stateIsOpen},    //nolint:gosec // an attack
 		{name: "give the state directory away", act: func(v victim) error { return os.Chown(v.State, 1, 1) }},
 		{
 			name: "change the times of the records", act: func(v victim) error { return os.Chtimes(v.database(), time.Now(), time.Now()) },
