@@ -2,6 +2,7 @@ package agentshell
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"mvdan.cc/sh/v3/interp"
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // own is the beginning of the names of our builtins. No program has such a name.
@@ -18,6 +20,7 @@ const own = "\x01"
 
 // Commands that normalize adds to a script.
 const (
+	copyInput = own + "copy-input"
 	jobStart  = own + "job-start"
 	jobEnd    = own + "job-end"
 	timeStart = own + "time-start"
@@ -40,6 +43,8 @@ func (s *session) builtin(name string) builtin {
 		return s.which
 	case own + "jobs", own + "disown", own + "bg":
 		return func(interp.HandlerContext, []string) int { return 0 }
+	case copyInput:
+		return s.copyInput
 	case jobStart:
 		return s.jobStarts
 	case jobEnd:
@@ -68,6 +73,12 @@ func (s *session) replaced(args []string) []string {
 				args[i+1] = "g" + job
 			}
 		}
+	case "eval":
+		return []string{"eval", normalized(strings.Join(args[1:], " "))}
+	case "printf":
+		if len(args) > 3 && args[1] == "-v" && syntax.ValidName(args[2]) {
+			return []string{"eval", printInto(args[2], args[3:])}
+		}
 	case "trap":
 		if len(args) > 2 && !strings.HasPrefix(args[1], "-") || len(args) > 2 && args[1] == "-" {
 			others := s.traps.set(args[1], args[2:])
@@ -78,6 +89,11 @@ func (s *session) replaced(args []string) []string {
 		}
 	}
 	return args
+}
+
+// printInto returns a script that assigns what printf prints. The x keeps the line breaks at its end.
+func printInto(variable string, args []string) string {
+	return fmt.Sprintf("%s=$(builtin printf %s; builtin echo x); %s=${%s%%x}", variable, quote(args), variable, variable)
 }
 
 // jobs holds the background jobs of a script.
@@ -138,6 +154,9 @@ func (j *jobs) runs(number string, program *os.Process, running bool) {
 	case job == nil:
 	case running:
 		job.programs[program] = true
+		if job.exit != 0 { // killed in the meantime
+			_ = program.Signal(syscall.Signal(job.exit - 128))
+		}
 	default:
 		delete(job.programs, program)
 	}
@@ -227,7 +246,7 @@ func (s *session) killProcesses(shell interp.HandlerContext, args []string) int 
 	if code != 0 {
 		return code
 	}
-	return s.run(answer, p, jobOf(shell))
+	return s.execute(answer, p, jobOf(shell))
 }
 
 // signalNumber returns the signal of a name, such as TERM or SIGTERM, or of a number.
@@ -275,6 +294,17 @@ func (s *session) which(shell interp.HandlerContext, args []string) int {
 		_, _ = fmt.Fprintln(shell.Stdout, filepath.Clean(path))
 	}
 	return code
+}
+
+// copyInput prints the standard input.
+func (s *session) copyInput(shell interp.HandlerContext, _ []string) int {
+	if shell.Stdin == nil {
+		return 1
+	}
+	if _, err := io.Copy(shell.Stdout, shell.Stdin); err != nil {
+		return 1
+	}
+	return 0
 }
 
 // stopwatch holds the times at which the keyword time has begun, innermost last.

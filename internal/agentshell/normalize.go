@@ -1,6 +1,7 @@
 package agentshell
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -11,6 +12,12 @@ func normalize(file *syntax.File) { normalizeIn(file) }
 
 func normalizeIn(within syntax.Node) {
 	syntax.Walk(within, func(node syntax.Node) bool {
+		switch n := node.(type) {
+		case *syntax.CmdSubst:
+			normalizeSubstitution(n)
+		case *syntax.DblQuoted:
+			normalizeQuotes(n)
+		}
 		if stmt, is := node.(*syntax.Stmt); is {
 			for _, redirect := range stmt.Redirs {
 				normalizeRedirect(redirect)
@@ -25,6 +32,55 @@ func normalizeIn(within syntax.Node) {
 		}
 		return true
 	})
+}
+
+// normalized returns the text of a script with normalize applied. The interpreter reads the words of eval itself.
+func normalized(script string) string {
+	file, err := syntax.NewParser().Parse(strings.NewReader(script), "")
+	if err != nil {
+		return script // the interpreter says so
+	}
+	normalize(file)
+	var text strings.Builder
+	if err := syntax.NewPrinter().Print(&text, file); err != nil {
+		return script
+	}
+	return text.String()
+}
+
+// normalizeSubstitution adds a command to $(<FILE), because the interpreter does not run the command around it if the file
+// does not exist.
+func normalizeSubstitution(substitution *syntax.CmdSubst) {
+	if len(substitution.Stmts) != 1 {
+		return
+	}
+	if stmt := substitution.Stmts[0]; stmt.Cmd == nil && len(stmt.Redirs) == 1 && stmt.Redirs[0].Op == syntax.RdrIn {
+		stmt.Cmd = command(copyInput).Cmd
+	}
+}
+
+// normalizeQuotes makes single quotes within "${NAME:-'TEXT'}" characters like others, as bash does.
+func normalizeQuotes(quoted *syntax.DblQuoted) {
+	for _, part := range quoted.Parts {
+		expansion, is := part.(*syntax.ParamExp)
+		if !is || expansion.Exp == nil || expansion.Exp.Word == nil || expansion.Exp.Op > syntax.AssignUnsetOrNull {
+			continue
+		}
+		var parts []syntax.WordPart
+		for _, part := range expansion.Exp.Word.Parts {
+			single, is := part.(*syntax.SglQuoted)
+			if !is || single.Dollar {
+				parts = append(parts, part)
+				continue
+			}
+			text, err := syntax.NewParser().Document(strings.NewReader(single.Value))
+			if err != nil {
+				return
+			}
+			parts = append(append(append(parts, &syntax.Lit{Value: "'"}), text.Parts...), &syntax.Lit{Value: "'"})
+		}
+		expansion.Exp.Word.Parts = parts
+	}
 }
 
 // normalizeRedirect replaces >| by >, and >& FILE by &> FILE.
@@ -89,16 +145,21 @@ func usesFIFOs(file *syntax.File) bool {
 	})
 }
 
-// hasJobs reports whether a script starts background jobs.
+// hasJobs reports whether a script can start background jobs.
 func hasJobs(script string) bool {
 	file, err := syntax.NewParser().Parse(strings.NewReader(script), "")
 	return err == nil && contains(file, func(node syntax.Node) bool {
-		stmt, is := node.(*syntax.Stmt)
-		return is && (stmt.Background || stmt.Disown)
+		switch n := node.(type) {
+		case *syntax.Stmt:
+			return n.Background || n.Disown
+		case *syntax.CallExpr: // a script in a word
+			return len(n.Args) > 0 && slices.Contains([]string{"eval", "source", ".", "trap", "command", "builtin"}, n.Args[0].Lit())
+		}
+		return false
 	})
 }
 
-func contains(file *syntax.File, wanted func(syntax.Node) bool) (found bool) {
+func contains(file syntax.Node, wanted func(syntax.Node) bool) (found bool) {
 	syntax.Walk(file, func(node syntax.Node) bool {
 		found = found || node != nil && wanted(node)
 		return !found

@@ -25,8 +25,12 @@ import (
 
 // session runs the scripts of one call of the agent.
 type session struct {
-	door   *agentdoor.Door
+	door   door
 	ticket string
+	// socket is the path of the worker's socket, for programs that start other programs.
+	socket string
+	// execute starts an allowed program, waits for it, and returns its exit code.
+	execute func(answer agentdoor.Answer, p process, job string) int
 	// environ is the environment of the agent's programs. hidden holds the variables whose values scripts do not get.
 	environ []string
 	hidden  map[string]string
@@ -38,9 +42,15 @@ type session struct {
 	started sync.WaitGroup
 }
 
+// door answers the questions of a session.
+type door interface {
+	Ask(question agentdoor.Question) (agentdoor.Answer, error)
+}
+
 // newSession returns the session of a call for which the worker has given the answer.
 func newSession(door *agentdoor.Door, environ []string, answer agentdoor.Answer) *session {
-	s := &session{door: door, ticket: answer.Ticket, hidden: map[string]string{}}
+	s := &session{door: door, ticket: answer.Ticket, socket: door.Socket, hidden: map[string]string{}}
+	s.execute = s.run
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
 		switch {
@@ -73,7 +83,7 @@ type given struct {
 const maxScript = 16 << 20
 
 // maxStack limits the stack of a script, in bytes. It ends functions that call themselves.
-const maxStack = 128 << 20
+const maxStack = 16 << 20
 
 // interpret runs a script, and returns its exit code and its last directory.
 func (s *session) interpret(script agentdoor.Script, p given) (code int, dir string) {
@@ -169,13 +179,16 @@ const maxGoroutines = 2000
 // call is called before each command, with the words after all expansions.
 func (s *session) call(ctx context.Context, args []string) ([]string, error) {
 	shell := interp.HandlerCtx(ctx)
+	if args[0] == jobEnd { // also of a job that was killed
+		return args, nil
+	}
 	if code := s.traps.exits(); code != 0 {
 		return []string{"exit", fmt.Sprint(code)}, nil
 	}
 	if code := s.jobs.killed(jobOf(shell)); code != 0 {
 		return []string{"exit", fmt.Sprint(code)}, nil
 	}
-	if nobodyReads(shell.Stdout) { // a shell would get SIGPIPE
+	if prints(args[0]) && nobodyReads(shell.Stdout) { // a shell would get SIGPIPE, and a program gets it itself
 		return []string{"exit", fmt.Sprint(128 + int(syscall.SIGPIPE))}, nil
 	}
 	if runtime.NumGoroutine() > maxGoroutines {
@@ -211,7 +224,7 @@ func (s *session) start(ctx context.Context, args []string) error {
 		code, _ = s.interpret(*answer.Interpret, p)
 		return exitStatus(code)
 	}
-	return exitStatus(s.run(answer, p, jobOf(shell)))
+	return exitStatus(s.execute(answer, p, jobOf(shell)))
 }
 
 func exitStatus(code int) error {
@@ -279,7 +292,12 @@ func (s *session) program(answer agentdoor.Answer, p given) (path string, words,
 	for _, at := range slices.Backward(answer.Inner) {
 		words = slices.Insert(words, at, self, runRole)
 	}
-	return answer.Path, words, append(environ, agentdoor.SocketVariable+"="+s.door.Socket, ticketVariable+"="+s.ticket)
+	return answer.Path, words, append(environ, agentdoor.SocketVariable+"="+s.socket, ticketVariable+"="+s.ticket)
+}
+
+// prints reports whether a command is a builtin that writes to the standard output.
+func prints(name string) bool {
+	return slices.Contains([]string{"echo", "printf", "pwd", "type", "dirs", "help", "times"}, name)
 }
 
 // nobodyReads reports whether a pipe is written to that nobody reads any more.
