@@ -190,6 +190,10 @@ func runWithJobs(door *agentdoor.Door, environ []string) int {
 	syscall.CloseOnExec(int(end.Fd()))
 	s := newSession(door, environ, answer)
 	code := s.command(answer)
+	// Programs that run have the output themselves. This process lets it go, or the CLI would wait for all jobs.
+	if null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0); err == nil {
+		_ = errors.Join(dup(null, os.Stdout), dup(null, os.Stderr))
+	}
 	_, _ = end.Write([]byte{byte(code)}) //nolint:gosec // an exit code
 	_ = end.Close()
 	s.waitForJobs()

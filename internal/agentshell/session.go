@@ -30,7 +30,7 @@ type session struct {
 	// socket is the path of the worker's socket, for programs that start other programs.
 	socket string
 	// execute starts an allowed program, waits for it, and returns its exit code.
-	execute func(answer agentdoor.Answer, p process, job string) int
+	execute func(answer agentdoor.Answer, p given, job string) int
 	// environ is the environment of the agent's programs. hidden holds the variables whose values scripts do not get.
 	environ []string
 	hidden  map[string]string

@@ -39,7 +39,7 @@ func testRealInput(t *testing.T, version claudesim.Version, cli string) {
 	api := simtest.StartAPI(t, repairScript(broken.URL))
 	home := filepath.Join(t.TempDir(), "state")
 	snapshot := transcriptSnapshot{kept: filepath.Join(home, "conversations"), dir: filepath.Join(workDir, "before")}
-	s := startSite(t, startTemporal(t), environment(t, snapshot.inFrontOf(t, cli), append(broken.settings(t),
+	s := startSite(t, startTemporal(t), environment(t, snapshot.inFrontOf(t, cli), append(broken.settings(t, cli),
 		"CLAUDEOPS_STATE_DIR="+home, "CLAUDEOPS_WORK_DIR="+workDir, "CLAUDEOPS_SANDBOX=auto", "CLAUDEOPS_TIER2_TOOLS=Bash,Edit",
 		"ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key")...))
 

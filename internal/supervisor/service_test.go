@@ -34,13 +34,14 @@ type service struct {
 
 // settings returns settings that let agents of Tier 2 restart the service, in addition to the permissions of the
 // built-in policy.
-func (s service) settings(t *testing.T) []string {
+func (s service) settings(t *testing.T, cli string) []string {
 	t.Helper()
 	policy := string(deploy.Policy)
 	for old, changed := range map[string]string{
 		"directories: [":              "directories: [" + s.bin + ", ",
 		"    write: [\".\", $TMPDIR]": "    write: [\".\", $TMPDIR]\n    signals: true # restart-service sends one",
-		"\nprograms:\n":               "\nprograms:\n  restart-service: {tier: 2, args: SERVICE, action: restart}\n",
+		"\nprograms:\n":               "\nprograms:\n  restart-service: {tier: 2, args: SERVICE, action: restart}\n" +
+			"  claude-and-snapshot: {tier: 1, starts: [cp, " + cli + "]}\n",
 	} {
 		require.Equal(t, 1, strings.Count(policy, old), old)
 		policy = strings.Replace(policy, old, changed, 1)
