@@ -17,11 +17,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/deploy"
 	"github.com/claudeops/claudeops/internal/agentdoor"
 	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/hook"
-
-	"github.com/claudeops/claudeops/deploy"
 )
 
 // hang bounds the time of a script that must end.
