@@ -74,8 +74,12 @@ func TestEnvironment(t *testing.T) {
 			options: Options{ConfigDir: "/state/claude", Environ: []string{
 				"CLAUDE_CONFIG_DIR=/home/ops/.claude", "HOME=/home/ops", "XDG_CONFIG_HOME=/home/ops/.config",
 			}},
-			extra: map[string]string{"HOME": "/home/ops"},
-			want:  []string{"CLAUDE_CONFIG_DIR=/state/claude", "HOME=/state/claude/home"},
+			want: []string{"CLAUDE_CONFIG_DIR=/state/claude", "HOME=/state/claude/home"},
+		},
+		"directories of the session": {
+			options: Options{ConfigDir: "/state/claude", Environ: []string{"HOME=/home/ops"}},
+			extra:   map[string]string{"CLAUDE_CONFIG_DIR": "/state/sessions/1/claude", "HOME": "/state/sessions/1/home"},
+			want:    []string{"CLAUDE_CONFIG_DIR=/state/sessions/1/claude", "HOME=/state/sessions/1/home"},
 		},
 		"an existing login": {
 			options: Options{Environ: []string{"CLAUDE_CONFIG_DIR=/home/ops/.claude", "HOME=/home/ops"}},
