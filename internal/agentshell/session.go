@@ -431,9 +431,12 @@ func (t *traps) runs(program *os.Process, running bool) {
 	if t.running == nil {
 		t.running = map[*os.Process]bool{}
 	}
-	if running {
-		t.running[program] = true
-	} else {
+	if !running {
 		delete(t.running, program)
+		return
+	}
+	t.running[program] = true
+	if t.exit != 0 { // the signal came while the program was started
+		_ = program.Signal(syscall.Signal(t.exit - 128))
 	}
 }
