@@ -59,7 +59,7 @@ func TestLocalServer(t *testing.T) {
 	other, err := supervisor.LockLocal(t.TempDir())
 	require.NoError(t, err)
 	require.NotEqual(t, lock.Token, other.Token)
-	require.Len(t, other.Token, 64)
+	require.Len(t, other.Token, 80)
 	require.NoError(t, other.Close())
 }
 
