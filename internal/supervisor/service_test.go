@@ -40,7 +40,7 @@ func (s service) settings(t *testing.T, cli string) []string {
 	for old, changed := range map[string]string{
 		"directories: [":              "directories: [" + s.bin + ", ",
 		"    write: [\".\", $TMPDIR]": "    write: [\".\", $TMPDIR]\n    signals: true # restart-service sends one",
-		"\nprograms:\n": "\nprograms:\n  restart-service: {tier: 2, args: SERVICE, action: restart}\n" +
+		"\nprograms:\n": "\nprograms:\n  restart-service: {tier: 2, starts: [sleep], args: SERVICE, action: restart}\n" +
 			"  claude-and-snapshot: {tier: 1, starts: [cp, " + cli + "]}\n",
 	} {
 		require.Equal(t, 1, strings.Count(policy, old), old)
