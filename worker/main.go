@@ -74,6 +74,7 @@ func run(ctx context.Context, p program.Process) (err error) {
 		return err
 	}
 	logger := supervisor.NewLogger(p.Stderr, cfg.Log, redact.New(p.Environ))
+	supervisor.WarnOfRoot(ctx, cfg, logger)
 	options, err := supervisor.ConnectionOptions(p.Environ, cfg, logger)
 	if err != nil {
 		return err

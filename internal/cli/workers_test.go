@@ -102,7 +102,7 @@ func TestWorkersAndVersions(t *testing.T) {
 
 	early := starter(t, first, "chains", "move", "parked", "--to", "v9")
 	require.Equal(t, program.ExitFailure, early.code)
-	require.Contains(t, early.stdout, "start a worker of that version, see it in `starter workers`, and try again after a few seconds")
+	require.Contains(t, early.stdout, "start a worker of that version, see it in `starter workers`, and try again after a few seconds", early.stderr)
 
 	startAnother(t, second)
 	require.Eventually(t, func() bool {

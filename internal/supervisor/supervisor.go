@@ -90,6 +90,13 @@ func locate(ctx context.Context, options claude.Options, logger *slog.Logger) (*
 	return cli, nil
 }
 
+// WarnOfRoot logs a warning if agents would run as root. Programs whose agents are real call it at their start.
+func WarnOfRoot(ctx context.Context, cfg config.Config, logger *slog.Logger) {
+	if agent.RootAlone(cfg) {
+		logger.WarnContext(ctx, "agents run as root, like this worker: give them a user of their own with "+config.Prefix+"AGENT_USER")
+	}
+}
+
 // New creates a Supervisor. It fails in three cases: claude is missing; a setting, a prompt or the policy is invalid;
 // or the records or the archive of transcripts cannot be opened. After an error, directories and a new database can
 // remain. Close releases the resources of the Supervisor.
@@ -107,9 +114,6 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	}
 	if err := errors.Join(agent.CheckUser(ctx, cfg, env.Environ), agent.CheckLevel(cfg)); err != nil {
 		return nil, err
-	}
-	if agent.RootAlone(cfg) {
-		env.Logger.WarnContext(ctx, "agents run as root, like this worker: give them a user of their own with "+config.Prefix+"AGENT_USER")
 	}
 	options := agent.ClaudeOptions(cfg.Claude, env.Environ)
 	options.SpoolDir = cfg.State.Dir // which no agent can read
