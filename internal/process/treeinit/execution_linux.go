@@ -14,7 +14,8 @@ import (
 //
 // The paths are absolute and have no symbolic links. The list must contain the started program with its interpreter and
 // loader. One call runs at a time, so start returns as soon as the program runs. It does not start goroutines that start
-// programs, and sets no death signal, which the kernel sends when the thread ends.
+// programs, and sets no death signal, which the kernel sends when the thread ends. Meanwhile this process cannot start a
+// program in a user namespace, because it is hidden.
 func LimitExecution(paths []string, start func() error) (err error) {
 	if _, err := landlockABI(); err != nil {
 		return start()
