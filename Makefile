@@ -147,7 +147,7 @@ race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector; those
 	$(GO) test -run "$$(sh tools/tests.sh skipUnderRace workflows)" ./workflows
 	unserved=$$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED) $(WAITING))" | tr '\n' ' ') && \
 	$(GOTESTSUM) $(RERUN) --hide-summary skipped --jsonfile $(REPORT)/race.json --packages "$(WAITING) $$unserved" -- \
-		-race -short -p 4 -parallel 8 -timeout $(TEST_TIMEOUT)
+		-race -short -p 2 -parallel 8 -timeout $(TEST_TIMEOUT)
 
 # Packages start in this order, the longest first, so that no long package runs alone at the end. A package that is named twice runs once.
 REAL := ./internal/supervisor ./internal/claudesim ./internal/claude ./internal/cli $(AGENTS) $(SERVED)
@@ -155,7 +155,7 @@ REAL := ./internal/supervisor ./internal/claudesim ./internal/claude ./internal/
 .PHONY: real
 real: $(TOOLS_BUILT) | $(REPORT) ## Run the tests on real Temporal servers, processes and CLIs
 	$(GOTESTSUM) $(RERUN) --jsonfile $(REPORT)/real.json --packages '$(REAL)' -- \
-		-p 3 -parallel 8 -timeout $(TEST_TIMEOUT)
+		-p 2 -parallel 4 -timeout $(TEST_TIMEOUT)
 
 .PHONY: contract
 contract: $(if $(VERSION)$(CLAUDE),,clis) ## List in what the pinned CLIs differ from the contract, or the one of VERSION=x or CLAUDE=path

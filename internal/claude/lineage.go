@@ -132,34 +132,53 @@ func (l *Lineage) Departure(parent *Lineage) string {
 			return "message " + id + " was changed"
 		}
 	}
-	thread, summed := l.thread()
-	if summed {
+	own := l.thread()
+	if own.summed {
 		return ""
 	}
-	inherited, _ := parent.thread()
+	inherited := parent.thread()
 	for _, id := range parent.order {
-		if inherited[id] && parent.lasts(parent.lines[id]) && !thread[id] {
-			return "message " + id + " was left out"
+		if inherited.lines[id] && parent.lasts(parent.lines[id]) && !own.lines[id] {
+			return "message " + id + " was left out" + own.gap()
 		}
 	}
 	return ""
 }
 
-// thread returns the lines that lead to the last message. It stops at a summary, and then returns true for summed.
-func (l *Lineage) thread() (thread map[string]bool, summed bool) {
-	thread = map[string]bool{}
-	for id := l.last; id != "" && !thread[id]; {
-		line, found := l.lines[id]
-		if !found {
+// thread is what leads to the last message.
+type thread struct {
+	lines map[string]bool
+	// summed reports whether the thread begins with a summary.
+	summed bool
+	// missing is a line that the thread's first line names as the one before it, and that is not there.
+	missing string
+}
+
+// gap says where a thread breaks off, if it does.
+func (t thread) gap() string {
+	if t.missing == "" {
+		return ""
+	}
+	return ": the conversation goes back to line " + t.missing + ", which is not there"
+}
+
+// thread returns the lines that lead to the last message. It stops at a summary.
+func (l *Lineage) thread() thread {
+	found := thread{lines: map[string]bool{}}
+	for id := l.last; id != "" && !found.lines[id]; {
+		line, known := l.lines[id]
+		if !known {
+			found.missing = id
 			break
 		}
-		thread[id] = true
+		found.lines[id] = true
 		if line.summary {
-			return thread, true
+			found.summed = true
+			break
 		}
 		id = line.parent
 	}
-	return thread, false
+	return found
 }
 
 // lasts reports whether a fork must have a message. The CLI leaves out calls without a result, and messages without
