@@ -33,6 +33,11 @@ func TestPolicyCheck(t *testing.T) {
 	lower := starter(t, environ, "policy", "check", "--tier", "1", "docker restart jellyfin")
 	require.Equal(t, console.ExitDenied, lower.code)
 	require.Contains(t, lower.stdout, "docker restart is granted to Tier 2 only")
+
+	open := starter(t, environ, "policy", "check", "--tier", "1", `for f in $(ls); do cat "$f"; done`)
+	require.Equal(t, program.ExitOK, open.code, open.stderr)
+	require.Equal(t, "Allowed by: ls\nAt run:     `cat \"$f\"` decides on the rest\n", open.stdout)
+	require.Equal(t, "At run:     `cat $f` decides on the rest\n", starter(t, environ, "policy", "check", "--tier", "1", `cat $f`).stdout)
 }
 
 func TestPolicyCheckAsJSON(t *testing.T) {

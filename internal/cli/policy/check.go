@@ -99,7 +99,9 @@ func writeDecision(w io.Writer, d decision) {
 		_, _ = fmt.Fprintf(w, "Denied by: %s\nBecause:   %s\n", console.Printable(d.Rule, longLine), console.Printable(d.Reason, longLine))
 		return
 	}
-	_, _ = fmt.Fprintf(w, "Allowed by: %s\n", console.Printable(d.Rule, longLine))
+	if d.Rule != "" || d.AtRun == "" {
+		_, _ = fmt.Fprintf(w, "Allowed by: %s\n", console.Printable(d.Rule, longLine))
+	}
 	if d.AtRun != "" {
 		_, _ = fmt.Fprintf(w, "At run:     %s decides on the rest\n", console.Printable(d.AtRun, longLine))
 	}
