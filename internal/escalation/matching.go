@@ -118,7 +118,8 @@ func (m *matching) match(faults []Issue, first int) []Sighting {
 }
 
 // parts returns the sightings of a fault whose best incident is given. Normally this is one. If a fault has more services than
-// its incident, and the rest of them has an open incident, too, the fault is two incidents that the agent reports as one.
+// its incident, the rest of them is a fault of its own in two cases. First, the rest has an open incident: the agent reports two
+// incidents as one. Second, the incident was resolved while the session ran: its services are not repaired with the rest.
 func (m *matching) parts(fault Issue, issue int, incident *Incident) []Sighting {
 	part, rest := fault, fault
 	part.Services, rest.Services = nil, nil
@@ -129,17 +130,16 @@ func (m *matching) parts(fault Issue, issue int, incident *Incident) []Sighting 
 			rest.Services = append(rest.Services, service)
 		}
 	}
-	var best *fit
-	for i := range m.incidents {
-		fit, matches := m.fit(rest, &m.incidents[i])
-		if fit.incident = i; matches && fit.open && (best == nil || fit.compare(*best) > 0) {
-			best = &fit
-		}
-	}
-	if len(rest.Services) == 0 || len(part.Services) == 0 || best == nil {
+	divided := len(part.Services) > 0 && len(rest.Services) > 0
+	if !divided || !m.session.overtaken(incident) && !m.isOpen(rest) {
 		return []Sighting{m.sighting(fault, issue, incident)}
 	}
-	return append([]Sighting{m.sighting(part, issue, incident)}, m.parts(rest, issue, &m.incidents[best.incident])...)
+	return append([]Sighting{m.sighting(part, issue, incident)}, m.match([]Issue{rest}, issue)...)
+}
+
+// isOpen reports whether a fault has an open incident.
+func (m *matching) isOpen(fault Issue) bool {
+	return slices.ContainsFunc(m.fits([]Issue{fault}), func(f fit) bool { return f.open })
 }
 
 // joins reports whether the fault of f can belong to its incident beside the faults that already do.

@@ -183,6 +183,27 @@ func TestLookIsAnInterval(t *testing.T) {
 	require.NotEmpty(t, healthy.Heals([]Incident{opened}, nil), "its agent was told of it, and has looked")
 }
 
+// TestResolvedPartOfAFault checks a fault that the agent reports as one, and of which another chain repaired a part while the look
+// ran. The rest is new, and the part is not repaired again.
+func TestResolvedPartOfAFault(t *testing.T) {
+	t.Parallel()
+	mail := Incident{
+		ID: "incident-5", Services: []string{"mail"}, Kind: "slow", ResolvedAt: incidentNoon.Add(2 * time.Minute), ResolvedBy: "other",
+		Resolution: IncidentRepaired,
+	}
+	session := looked(Verdict{Status: VerdictEscalate, Services: []string{"dns", "mail"}, Summary: "several services are broken"})
+	session.StartedAt, session.EndedAt = incidentNoon, incidentNoon.Add(5*time.Minute)
+	recognition := Recognize(session, []Incident{mail}, Look{ChainRun: ChainRun{ChainID: "look"}}, session.EndedAt)
+	require.Equal(t, []string{"dns"}, recognition.NewServices())
+	require.Nil(t, recognition.New[0].Incident)
+	require.Len(t, recognition.Known, 1)
+	require.True(t, recognition.Known[0].Overtaken)
+
+	mail.ResolvedAt, mail.Resolution = time.Time{}, ""
+	recognition = Recognize(session, []Incident{mail}, Look{ChainRun: ChainRun{ChainID: "look"}}, session.EndedAt)
+	require.Equal(t, []string{"dns", "mail"}, recognition.NewServices(), "an open incident that spreads is one fault")
+}
+
 // TestWorseByAnotherService checks that a failed check of one service does not make the incident of another one worse.
 func TestWorseByAnotherService(t *testing.T) {
 	t.Parallel()
