@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 )
@@ -54,6 +55,8 @@ type AgentRun struct {
 	Cooldowns []escalation.ServiceState
 	// Limits holds the limits on how often the agent can repair a service.
 	Limits escalation.Cooldowns
+	// Now returns the time by Temporal's clock. The clock of this host may be wrong.
+	Now func() time.Time
 	// LeavesHandoff reports that the prompt asks the agent to write HandoffFile in its chain's directory.
 	LeavesHandoff bool
 }

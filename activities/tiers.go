@@ -212,6 +212,7 @@ func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgre
 	if err != nil {
 		return AgentReport{}, fmt.Errorf("%w of %s: %w", errPrompt, input.Tier, err)
 	}
+	launch.Now = stopwatch(ctx)
 	launch, left := launch.after(past.Spent)
 	if !left {
 		return exhausted(past.Spent), nil

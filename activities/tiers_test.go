@@ -153,6 +153,7 @@ func TestRunTierLaunches(t *testing.T) {
 			require.Equal(t, ownID, run.SessionID)
 			require.Equal(t, tt.wantResume, run.Resume)
 			require.Equal(t, escalation.VerdictSchema, run.Schema)
+			require.WithinDuration(t, time.Now(), run.Now(), time.Hour)
 			require.Equal(t, tt.input.Policy.For(tt.input.Tier), run.Policy)
 			for _, want := range tt.wantPrompt {
 				require.Contains(t, run.Prompt, want)

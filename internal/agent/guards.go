@@ -162,7 +162,7 @@ var _ hook.Ledger = charges{}
 // Charge implements hook.Ledger.
 func (c charges) Charge(ctx context.Context, act string, actions []guard.Action) (refusal string, err error) {
 	refused, err := c.records.Charge(ctx, escalation.Charge{
-		ChainID: c.run.ChainID, SessionID: c.run.SessionID, Call: act, At: time.Now(),
+		ChainID: c.run.ChainID, SessionID: c.run.SessionID, Call: act, At: c.run.Now(),
 		Actions: actionsOf(c.catalog, actions), Cooldowns: c.run.Limits,
 	})
 	if err != nil || refused == nil {

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,9 +35,12 @@ func TestCallsHaveNamesOfTheServicesFile(t *testing.T) {
 	want := []escalation.CallAction{{Kind: escalation.ActionRestart, Service: "Shop"}, {Kind: escalation.ActionRestart, Service: "tv"}}
 
 	records := &ledger{}
-	refusal, err := charges{records, catalog, activities.AgentRun{ChainID: "chain-1"}}.Charge(t.Context(), "toolu_1", called)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) // by Temporal's clock
+	run := activities.AgentRun{ChainID: "chain-1", Now: func() time.Time { return at }}
+	refusal, err := charges{records, catalog, run}.Charge(t.Context(), "toolu_1", called)
 	require.NoError(t, err)
 	require.Empty(t, refusal)
+	require.Equal(t, at, records.charged[0].At)
 	require.Equal(t, want, records.charged[0].Actions)
 
 	audit := newAuditOf(records)
