@@ -1,5 +1,3 @@
-//go:build soak
-
 package workflows_test
 
 import (
@@ -14,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/mock"
@@ -43,10 +42,12 @@ const (
 	quietHours = 5
 	// sessionTakes is the duration of each session. It is long, so that looks and repairs overlap often.
 	sessionTakes = 12 * time.Minute
+	// simulatedSweeps is the time between two sweeps of a namespace.
+	simulatedSweeps = 10 * time.Minute
 )
 
 // simulation runs days of random faults with the real store. Agents, people, outages and two namespaces are simulated. Every
-// choice depends only on the seed and on the name of the choice, so that a seed always draws the same.
+// choice depends only on the seed and on the name of the choice, and activities take turns. So a seed always comes out the same.
 type simulation struct {
 	t       *testing.T
 	seed    uint64
@@ -55,7 +56,9 @@ type simulation struct {
 	policy  escalation.Policy
 	records *store.Store
 	// of holds the views of the two namespaces.
-	of map[string]*store.Store
+	of    map[string]*store.Store
+	turns *turns
+	calls int
 
 	mu      sync.Mutex
 	faults  []*simulatedFault
@@ -171,7 +174,8 @@ func (s *simulation) violate(format string, args ...any) {
 	s.violations = append(s.violations, fmt.Sprintf(format, args...))
 }
 
-func (s *simulation) runTier(_ context.Context, input activities.RunTierInput) (activities.RunTierResult, error) {
+func (s *simulation) runTier(ctx context.Context, input activities.RunTierInput) (activities.RunTierResult, error) {
+	s.turns.take(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.env.Now()
@@ -258,6 +262,7 @@ func (s *simulation) repair(input activities.RunTierInput, span simulatedSpan) *
 	if len(services) == 0 {
 		services = input.Affected
 	}
+	done := span.ended.Add(-time.Minute) // what breaks after that is another fault
 	verdict := &escalation.Verdict{Status: escalation.VerdictResolved, Summary: "repaired", Services: services, Remediation: "did what it could"}
 	for _, service := range services {
 		if slices.ContainsFunc(input.Leave, func(i escalation.ChainIncident) bool { return slices.Contains(i.Services, service) }) {
@@ -266,14 +271,14 @@ func (s *simulation) repair(input activities.RunTierInput, span simulatedSpan) *
 		s.checkRepair(input, service, span)
 		s.repairs = append(s.repairs, simulatedRepair{span, input.ChainID, service})
 		verdict.Actions = append(verdict.Actions, escalation.Action{Kind: escalation.ActionRestart, Service: service, Succeeded: true})
-		for fault := s.broken(service, span.ended); fault != nil; fault = s.broken(service, span.ended) {
+		for fault := s.broken(service, done); fault != nil; fault = s.broken(service, done) {
 			if input.Guidance == "" && (fault.repairedBy == 0 || input.Tier < fault.repairedBy) {
 				break
 			}
-			fault.repairedAt, fault.repairer = span.ended.Add(-time.Minute), input.ChainID
+			fault.repairedAt, fault.repairer = done, input.ChainID
 		}
 		switch {
-		case s.broken(service, span.ended) == nil:
+		case s.broken(service, done) == nil:
 		case input.Tier == escalation.TierFullRepair:
 			verdict.Status = escalation.VerdictNeedsHuman
 		case verdict.Status == escalation.VerdictResolved:
@@ -323,7 +328,8 @@ func (s *simulation) checkRepair(input activities.RunTierInput, service string, 
 }
 
 // notify receives a notification. In half of the cases a person reacts.
-func (s *simulation) notify(_ context.Context, input activities.NotifyInput) error {
+func (s *simulation) notify(ctx context.Context, input activities.NotifyInput) error {
+	s.turns.take(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = append(s.told, input.Notification)
@@ -393,7 +399,13 @@ type simulatedRecords struct{ s *simulation }
 var _ activities.Recorder = simulatedRecords{}
 
 // in returns the records for a chain, or an error during an outage of the database.
-func (r simulatedRecords) in(chainID string) (storeRecords, error) {
+func (r simulatedRecords) in(ctx context.Context, chainID string) (storeRecords, error) {
+	r.s.turns.take(ctx)
+	r.s.calls++
+	if r.s.chance(8, "slow", r.s.calls) { // some local activities time out, and other chains move on meanwhile
+		time.Sleep(time.Duration(1+r.s.draw(9, "slow for", r.s.calls)) * time.Second)
+		r.s.turns.take(ctx)
+	}
 	now := r.s.env.Now()
 	if until, away := during(r.s.outages, now); away {
 		return storeRecords{}, temporal.NewApplicationErrorWithOptions("the database is away", "Away",
@@ -413,7 +425,7 @@ func namespaceOf(chainID string) string {
 func (r simulatedRecords) OpenSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (escalation.AdmissionResult, error) {
-	records, err := r.in(session.ChainID)
+	records, err := r.in(ctx, session.ChainID)
 	if err != nil {
 		return escalation.AdmissionResult{}, err
 	}
@@ -423,7 +435,7 @@ func (r simulatedRecords) OpenSession(
 func (r simulatedRecords) Review(
 	ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (escalation.Admission, error) {
-	records, err := r.in(request.ChainID)
+	records, err := r.in(ctx, request.ChainID)
 	if err != nil {
 		return escalation.Admission{}, err
 	}
@@ -431,7 +443,7 @@ func (r simulatedRecords) Review(
 }
 
 func (r simulatedRecords) ReleaseServices(ctx context.Context, chainID string) error {
-	records, err := r.in(chainID)
+	records, err := r.in(ctx, chainID)
 	if err != nil {
 		return err
 	}
@@ -439,7 +451,7 @@ func (r simulatedRecords) ReleaseServices(ctx context.Context, chainID string) e
 }
 
 func (r simulatedRecords) KnownIncidents(ctx context.Context, input activities.KnownIncidentsInput) ([]escalation.Incident, error) {
-	records, err := r.in("")
+	records, err := r.in(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -449,7 +461,7 @@ func (r simulatedRecords) KnownIncidents(ctx context.Context, input activities.K
 func (r simulatedRecords) ChainIncidents(
 	ctx context.Context, chain escalation.ChainRun, sessionID string,
 ) (own, healed []escalation.Incident, err error) {
-	records, err := r.in(chain.ChainID)
+	records, err := r.in(ctx, chain.ChainID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -457,7 +469,7 @@ func (r simulatedRecords) ChainIncidents(
 }
 
 func (r simulatedRecords) RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error {
-	records, err := r.in(chain.ChainID)
+	records, err := r.in(ctx, chain.ChainID)
 	if err != nil {
 		return err
 	}
@@ -465,7 +477,7 @@ func (r simulatedRecords) RecordProgress(ctx context.Context, chain escalation.C
 }
 
 func (r simulatedRecords) FindSession(ctx context.Context, sessionID string) (escalation.Session, bool, error) {
-	records, err := r.in("")
+	records, err := r.in(ctx, "")
 	if err != nil {
 		return escalation.Session{}, false, err
 	}
@@ -473,7 +485,7 @@ func (r simulatedRecords) FindSession(ctx context.Context, sessionID string) (es
 }
 
 func (r simulatedRecords) CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
-	records, err := r.in("")
+	records, err := r.in(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -484,7 +496,7 @@ func (r simulatedRecords) AppendEvents(ctx context.Context, events []escalation.
 	if len(events) == 0 {
 		return nil
 	}
-	records, err := r.in(events[0].ChainID)
+	records, err := r.in(ctx, events[0].ChainID)
 	if err != nil {
 		return err
 	}
@@ -518,6 +530,7 @@ func (s *simulation) DescribeWorkflowExecution(
 // Sweep sweeps in a namespace, unless the database is away. After an outage the namespaces come back one after the other. No chain is
 // ever terminated, so no sweep may settle anything of a chain that runs.
 func (s *simulation) Sweep(ctx context.Context, namespace string) error {
+	s.turns.take(ctx)
 	now := s.env.Now()
 	if _, away := during(s.outages, now); away {
 		return nil
@@ -525,12 +538,10 @@ func (s *simulation) Sweep(ctx context.Context, namespace string) error {
 	if _, just := during(s.outages, now.Add(-30*time.Minute)); just && namespace == "there" {
 		return nil
 	}
-	for range 10 { // one a minute, as far as the records see
-		reconcile.Sweeper{
-			Records: simulatedSweep{s.of[namespace], s}, Temporal: s, NamespaceID: namespace, Converter: converter.GetDefaultDataConverter(),
-			Logger: slog.New(slog.DiscardHandler),
-		}.Sweep(ctx)
-	}
+	reconcile.Sweeper{
+		Records: simulatedSweep{s.of[namespace], s}, Temporal: s, NamespaceID: namespace, Converter: converter.GetDefaultDataConverter(),
+		Interval: simulatedSweeps, Logger: slog.New(slog.DiscardHandler),
+	}.Sweep(ctx)
 	return nil
 }
 
@@ -607,7 +618,7 @@ func simulate(ctx workflow.Context, schedules []simulatedSchedule) (late []strin
 			for {
 				ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
 				_ = workflow.ExecuteActivity(ctx, "Sweep", namespace).Get(ctx, nil)
-				_ = workflow.Sleep(ctx, 10*time.Minute)
+				_ = workflow.Sleep(ctx, simulatedSweeps)
 			}
 		})
 	}
@@ -624,7 +635,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s := &simulation{
 		t: t, seed: seed, env: newEnvironment(suite), begin: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), records: records,
-		of: map[string]*store.Store{}, looks: map[string]simulatedSpan{}, ended: map[string]bool{}, counts: map[string]int{},
+		of: map[string]*store.Store{}, looks: map[string]simulatedSpan{}, turns: newTurns(), ended: map[string]bool{}, counts: map[string]int{},
 	}
 	for _, id := range []string{"here", "there"} {
 		s.of[id] = records.In(store.Namespace{ID: id, Name: "default"})
@@ -658,7 +669,8 @@ func (s *simulation) register() {
 	s.env.RegisterActivity(&activities.Notifications{})
 	s.env.RegisterActivity(s.Sweep)
 	s.env.OnActivity("LoadPolicy", mock.Anything, mock.Anything).Return(
-		func(_ context.Context, input activities.LoadPolicyInput) (activities.LoadPolicyResult, error) {
+		func(ctx context.Context, input activities.LoadPolicyInput) (activities.LoadPolicyResult, error) {
+			s.turns.take(ctx)
 			return activities.LoadPolicyResult{Policy: s.policy, Services: input.Services}, nil
 		})
 	s.env.OnActivity("RunTier", mock.Anything, mock.Anything).After(sessionTakes).Return(s.runTier)
@@ -668,6 +680,9 @@ func (s *simulation) register() {
 
 // run runs the simulation and checks it. It returns the figures.
 func (s *simulation) run() (figures string) {
+	stop := s.turns.give(s.draw)
+	defer stop()
+	defer time.Sleep(time.Minute) // until the last slow call has returned
 	s.env.ExecuteWorkflow(simulate, []simulatedSchedule{
 		{Name: "hourly", Every: time.Hour},
 		{Name: "often", Every: 45 * time.Minute, Offset: 22 * time.Minute},
@@ -751,10 +766,12 @@ func runSimulations(t *testing.T, first uint64, count int) {
 		seed := first + uint64(i)
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			s := newSimulation(t, seed)
-			t.Log("soak: simulation: " + s.run())
-			require.Empty(t, s.violations, "run it again with: go test ./workflows -run TestSimulation -simulation %d\n%s",
-				seed, strings.Join(s.violations, "\n"))
+			synctest.Test(t, func(t *testing.T) {
+				s := newSimulation(t, seed)
+				t.Log("soak: simulation: " + s.run())
+				require.Empty(t, s.violations, "run it again with: go test ./workflows -run TestSimulation -simulation %d\n%s",
+					seed, strings.Join(s.violations, "\n"))
+			})
 		})
 	}
 }
