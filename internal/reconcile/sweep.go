@@ -22,11 +22,17 @@ import (
 // its services are unlocked and its reservation of the day's budget ends.
 const sweepInterval = time.Minute
 
-// lostAfter is the time without any worker after which a namespace counts as lost. Workers of other namespaces then
-// settle the records of the lost namespace. Agents end with their worker, so no agent of a lost namespace runs.
-// lostAfter is longer than a restart or a deployment takes, and shorter than the time for which chains wait for a
-// service. It is measured in sweeps, during which the other namespace could have reported, and not by a clock.
-const lostAfter = time.Hour
+// The times without any worker after which a namespace counts as lost. Workers of other namespaces then settle the records of
+// the lost namespace. Agents end with their worker, so no agent of a lost namespace runs. The times are measured in sweeps,
+// during which the other namespace could have reported, and not by a clock.
+const (
+	// lostAfter is for a namespace whose workers ran on the host of the worker that sweeps. It is longer than a restart or a
+	// deployment takes, and shorter than the time for which chains wait for a service.
+	lostAfter = time.Hour
+	// lostElsewhereAfter is for a namespace whose workers ran on another host. That host may sleep, and its agents with it. It is
+	// longer than a weekend.
+	lostElsewhereAfter = 3 * 24 * time.Hour
+)
 
 // Records reads and closes the open sessions and the service locks of all chains.
 type Records interface {
@@ -41,9 +47,9 @@ type Records interface {
 
 // Workers records which workers run, and which of them sweeps.
 type Workers interface {
-	// ReportAlive records that a worker of this namespace runs now and sweeps. It returns how many sweeps of this namespace
-	// each other namespace has missed.
-	ReportAlive(ctx context.Context, now time.Time) ([]store.Absence, error)
+	// ReportAlive records that a worker of this namespace runs now, on the given host, and sweeps. It returns how many sweeps of
+	// this namespace each other namespace has missed.
+	ReportAlive(ctx context.Context, host string, now time.Time) ([]store.Absence, error)
 	// ClaimDuty gives a duty to holder until a time. It returns false if another holder has it.
 	ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error)
 }
@@ -75,7 +81,8 @@ var _ Records = (*store.Store)(nil)
 // Workers of several namespaces can share the records. A running chain of another namespace is unknown to this
 // Sweeper's Temporal, so Sweeper leaves the chains of other namespaces alone. There is one exception. If no worker of a
 // namespace has reported during an hour of this namespace's sweeps, for example because its Temporal was set up anew,
-// Sweeper settles the records of that namespace. Without this exception, chains of a lost namespace would hold their
+// Sweeper settles the records of that namespace. If the namespace was on another host, it takes three days, because that host
+// may sleep. Without this exception, chains of a lost namespace would hold their
 // services for good.
 //
 // The cost of a closed session is the estimate of its last heartbeat. Without a heartbeat the cost is unknown, and the
@@ -87,8 +94,8 @@ type Sweeper struct {
 	Converter converter.DataConverter
 	// NamespaceID is the ID of the namespace in which Temporal describes chains.
 	NamespaceID string
-	// Holder identifies this worker.
-	Holder string
+	// Holder identifies this worker, and Host is the name of its host.
+	Holder, Host string
 	// Interval is the time between two sweeps of Run; 0 means one minute.
 	Interval time.Duration
 	Logger   *slog.Logger
@@ -177,13 +184,19 @@ func (s Sweeper) sweep(ctx context.Context) error {
 	return nil
 }
 
-// lostNamespaces returns the IDs of the namespaces that have missed all sweeps of lostAfter. An outage of the database ends
-// for all namespaces at once, and counts no sweep. So each of them has time to report again before it counts as lost.
-func (s Sweeper) lostNamespaces(ctx context.Context) (map[string]bool, error) {
-	absences, err := s.Records.ReportAlive(ctx, time.Now())
-	lost := map[string]bool{}
+// lostNamespaces returns the IDs of the lost namespaces, each with the time whose sweeps it has missed. An outage of the database
+// ends for all namespaces at once, and counts no sweep. So each of them has time to report again before it counts as lost.
+func (s Sweeper) lostNamespaces(ctx context.Context) (map[string]time.Duration, error) {
+	absences, err := s.Records.ReportAlive(ctx, s.Host, time.Now())
+	lost := map[string]time.Duration{}
 	for _, absence := range absences {
-		lost[absence.NamespaceID] = absence.Sweeps > int(lostAfter/s.interval())
+		after := lostElsewhereAfter
+		if absence.Host == s.Host {
+			after = lostAfter
+		}
+		if absence.Sweeps > int(after/s.interval()) {
+			lost[absence.NamespaceID] = after
+		}
 	}
 	return lost, err
 }
@@ -248,8 +261,8 @@ type chainStates struct {
 	temporal    Describer
 	converter   converter.DataConverter
 	namespaceID string
-	// lost holds the IDs of lost namespaces. The chains of these namespaces count as ended.
-	lost map[string]bool
+	// lost holds the lost namespaces by their IDs, with the time of their absence. Their chains count as ended.
+	lost map[string]time.Duration
 	// endings holds the results of earlier lookups, by chain ID.
 	endings  map[string]ending
 	problems []error
@@ -258,11 +271,10 @@ type chainStates struct {
 // ending returns how a chain ended. It returns zero if the chain still runs, if its state is unknown, or if the chain
 // belongs to another namespace that is not lost.
 func (s *chainStates) ending(ctx context.Context, namespaceID, chainID string) ending {
-	switch {
-	case namespaceID == s.namespaceID:
-	case s.lost[namespaceID]:
-		return ending{reason: "no worker of its Temporal namespace has run for an hour"}
-	default:
+	if absent, lost := s.lost[namespaceID]; lost {
+		return ending{reason: "no worker of its Temporal namespace has run for " + escalation.ShortDuration(absent)}
+	}
+	if namespaceID != s.namespaceID {
 		return ending{}
 	}
 	end, known := s.endings[chainID]

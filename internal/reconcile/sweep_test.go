@@ -38,7 +38,7 @@ var _ Records = (*openRecords)(nil)
 
 func (r *openRecords) Running(context.Context) ([]escalation.Session, error) { return r.sessions, nil }
 
-func (r *openRecords) ReportAlive(context.Context, time.Time) ([]store.Absence, error) {
+func (r *openRecords) ReportAlive(context.Context, string, time.Time) ([]store.Absence, error) {
 	return r.absences, nil
 }
 
@@ -142,20 +142,23 @@ func TestSweepOfLostNamespaces(t *testing.T) {
 	t.Parallel()
 	hour := int(lostAfter / sweepInterval)
 	records := &openRecords{
-		absences: []store.Absence{{NamespaceID: "back", Sweeps: 1}, {NamespaceID: "late", Sweeps: hour}, {NamespaceID: "lost", Sweeps: hour + 1}},
-		settled:  map[string]escalation.Report{},
+		absences: []store.Absence{
+			{NamespaceID: "back", Host: "own", Sweeps: 1}, {NamespaceID: "late", Host: "own", Sweeps: hour},
+			{NamespaceID: "lost", Host: "own", Sweeps: hour + 1}, {NamespaceID: "asleep", Host: "other", Sweeps: 48 * hour},
+		},
+		settled: map[string]escalation.Report{},
 	}
-	for _, namespace := range []string{"own", "back", "late", "lost", "unheard of"} {
+	for _, namespace := range []string{"own", "back", "late", "lost", "asleep", "unheard of"} {
 		records.sessions = append(records.sessions, escalation.Session{NamespaceID: namespace, ChainID: "nightly", SessionID: namespace})
 		records.locks = append(records.locks, store.ServiceLock{NamespaceID: namespace, ChainID: "nightly", Service: namespace})
 	}
 	Sweeper{
-		Converter: converter.GetDefaultDataConverter(), Records: records, NamespaceID: "own", Logger: slog.New(slog.DiscardHandler),
+		Converter: converter.GetDefaultDataConverter(), Records: records, NamespaceID: "own", Host: "own", Logger: slog.New(slog.DiscardHandler),
 		Temporal: fakeChains{"nightly": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)},
 	}.Sweep(t.Context())
 	require.Equal(t, []string{"lost"}, records.released)
 	require.Len(t, records.settled, 1)
-	require.Equal(t, "no worker of its Temporal namespace has run for an hour", records.settled["lost"].Error)
+	require.Equal(t, "no worker of its Temporal namespace has run for 1h", records.settled["lost"].Error)
 	require.True(t, records.settled["lost"].CostEstimated)
 }
 
@@ -188,7 +191,7 @@ func TestSweepAfterAnOutage(t *testing.T) {
 	}
 	// What the workers' clocks say of the last reports makes no difference.
 	for _, id := range []string{"here", "there"} {
-		_, err := of[id].ReportAlive(t.Context(), time.Now().Add(-2*time.Hour))
+		_, err := of[id].ReportAlive(t.Context(), "", time.Now().Add(-2*time.Hour))
 		require.NoError(t, err)
 	}
 	hour := int(lostAfter / sweepInterval)
@@ -211,6 +214,39 @@ func TestSweepAfterAnOutage(t *testing.T) {
 	opened, err = of["here"].OpenSession(t.Context(), second, web, policy)
 	require.NoError(t, err)
 	require.Nil(t, opened.Refusal, "a namespace that stays away is lost")
+}
+
+// TestSweepWhileAHostSleeps checks that a host that sleeps alone, with its agents, is not lost after an hour. It is if it never wakes.
+func TestSweepWhileAHostSleeps(t *testing.T) {
+	t.Parallel()
+	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, records.Close()) })
+	policy := escalation.Policy{Tiers: make([]escalation.TierPolicy, 3), MaxTier: escalation.TierFullRepair}
+	_, err = records.In(store.Namespace{ID: "laptop"}).OpenSession(t.Context(), escalation.Session{
+		ChainID: "nightly", SessionID: "asleep", Tier: escalation.TierSafeRepair, StartedAt: time.Now(),
+		Report: escalation.Report{Status: escalation.SessionRunning},
+	}, escalation.AdmissionRequest{Services: []string{"web"}}, policy)
+	require.NoError(t, err)
+	sweep := func(host string) {
+		Sweeper{
+			Records: records.In(store.Namespace{ID: host}), NamespaceID: host, Host: host, Interval: time.Hour,
+			Converter: converter.GetDefaultDataConverter(), Logger: slog.New(slog.DiscardHandler),
+			Temporal: fakeChains{"nightly": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)},
+		}.Sweep(t.Context())
+	}
+	sleep := func(hours int) (running []escalation.Session) {
+		sweep("laptop")
+		for range hours {
+			sweep("server")
+		}
+		running, err := records.Running(t.Context())
+		require.NoError(t, err)
+		return running
+	}
+	require.Len(t, sleep(64), 1, "a weekend")
+	require.Len(t, sleep(64), 1, "another one")
+	require.Empty(t, sleep(int(lostElsewhereAfter.Hours())+1))
 }
 
 // TestSweepEndsTheWorkOnIncidents checks that an ended chain takes care of no incident any more. A running chain must keep its

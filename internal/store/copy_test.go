@@ -39,7 +39,7 @@ func fillTables(t *testing.T, readers *store.Store) {
 	require.NoError(t, s.AppendDecisions(bounded(t), []escalation.CallDecision{decision("nightly", "b", "toolu_1")}))
 	require.NoError(t, s.RecordDelivery(bounded(t), "key", "ntfy-1", noon))
 	for _, namespace := range []store.Namespace{here, there} {
-		_, err = s.In(namespace).ReportAlive(bounded(t), noon)
+		_, err = s.In(namespace).ReportAlive(bounded(t), "host-1", noon)
 		require.NoError(t, err)
 	}
 	claimed, err := s.ClaimDuty(bounded(t), "cleaning", "host", noon, noon.Add(time.Hour))

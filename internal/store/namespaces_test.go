@@ -164,15 +164,15 @@ func testNamespacesSeen(t *testing.T, database backend) {
 	readers := database(t)()
 	report := func(namespace store.Namespace, at time.Time) []store.Absence {
 		t.Helper()
-		absences, err := readers.In(namespace).ReportAlive(bounded(t), at)
+		absences, err := readers.In(namespace).ReportAlive(bounded(t), "host of "+namespace.ID, at)
 		require.NoError(t, err)
 		return absences
 	}
 	require.Empty(t, report(there, noon))
 	for sweeps := 1; sweeps <= 3; sweeps++ {
 		at := noon.Add(time.Duration(sweeps*sweeps-5) * time.Hour) // a clock that jumps
-		require.Equal(t, []store.Absence{{NamespaceID: there.ID, Sweeps: sweeps}}, report(here, at))
+		require.Equal(t, []store.Absence{{NamespaceID: there.ID, Host: "host of " + there.ID, Sweeps: sweeps}}, report(here, at))
 	}
-	require.Equal(t, []store.Absence{{NamespaceID: here.ID, Sweeps: 1}}, report(there, noon.Add(-time.Hour)))
-	require.Equal(t, []store.Absence{{NamespaceID: there.ID, Sweeps: 1}}, report(here, noon.Add(24*time.Hour)), "it has reported since")
+	require.Equal(t, []store.Absence{{NamespaceID: here.ID, Host: "host of " + here.ID, Sweeps: 1}}, report(there, noon.Add(-time.Hour)))
+	require.Equal(t, []store.Absence{{NamespaceID: there.ID, Host: "host of " + there.ID, Sweeps: 1}}, report(here, noon.Add(24*time.Hour)), "it has reported since")
 }

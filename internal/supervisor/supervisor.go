@@ -43,6 +43,8 @@ type Supervisor struct {
 	// identity identifies the workers of this process to Temporal. It is the SDK's default identity, followed by the
 	// program's version.
 	identity string
+	// host is Environment.Host.
+	host string
 	// version is the worker's version in its deployment; zero if there is none.
 	version worker.WorkerDeploymentVersion
 	// sweepInterval is Environment.SweepInterval.
@@ -135,6 +137,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		logger:    env.Logger,
 		telemetry: env.Telemetry,
 		identity:  fmt.Sprintf("%d@%s claudeops %s", os.Getpid(), env.Host, env.Version),
+		host:      env.Host,
 		version:   version,
 
 		resources: opened,
@@ -284,7 +287,7 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 	s.records.Store, s.notifications.Deliveries, s.observed = way, kept, kept
 	return reconcile.Sweeper{
 		Records: way, Temporal: c, Converter: s.converter(), NamespaceID: own.ID,
-		Holder: s.identity, Interval: s.sweepInterval, Logger: s.logger,
+		Holder: s.identity, Host: s.host, Interval: s.sweepInterval, Logger: s.logger,
 	}, nil
 }
 

@@ -114,6 +114,7 @@ CREATE INDEX service_locks_chain_id ON service_locks (chain_id);
 CREATE TABLE namespaces (
     id                    TEXT COLLATE "C" PRIMARY KEY NOT NULL,
     name                  TEXT COLLATE "C" NOT NULL,
+    host                  TEXT COLLATE "C" NOT NULL,             -- of the worker that reported last
     seen_at               BIGINT           NOT NULL              -- milliseconds since 1970, UTC, by the worker's clock
 );
 

@@ -114,6 +114,7 @@ CREATE INDEX service_locks_chain_id ON service_locks (chain_id);
 CREATE TABLE namespaces (
     id      TEXT    PRIMARY KEY NOT NULL,
     name    TEXT    NOT NULL,
+    host    TEXT    NOT NULL,                           -- of the worker that reported last
     seen_at INTEGER NOT NULL                            -- milliseconds since 1970, UTC, by the worker's clock
 ) STRICT;
 
