@@ -99,19 +99,21 @@ func (g *guards) open(
 	}
 	place.Worktree = worktree
 	place.Own = slices.Concat(place.Own, []string{g.sockets}, resolved(g.sockets))
-	tier := tierOf(run)
+	tier, visitors := tierOf(run), newVisitors(run.SessionID, g.logger)
 	audit := &callAudit{
 		records: g.records, logger: g.logger, catalog: g.catalog, chainID: run.ChainID, executable: g.executable, known: map[string]bool{},
 		session: context.WithoutCancel(ctx),
 	}
 	post, err := hook.Open(g.sockets, guard.New(g.policy, guard.Host{}), hook.Session{
 		ID: run.SessionID, Tier: int(tier), Place: place, Narrowed: len(run.Policy.AllowedTools) > 0,
-		Executables: g.executables(tier, invocation.Sandbox),
+		Executables: g.executables(tier, invocation.Sandbox), Admit: visitors.admit,
 	}, charges{g.records, g.catalog, run}, audit.record)
 	if err != nil {
 		return nil, err
 	}
-	invocation.Guard = &claude.Guard{Settings: hook.Settings(g.executable), Env: post.Environment(g.executable, g.shell)}
+	invocation.Guard = &claude.Guard{
+		Settings: hook.Settings(g.executable), Env: post.Environment(g.executable, g.shell), Started: visitors.begin,
+	}
 	return &watch{post, audit, g.logger}, nil
 }
 

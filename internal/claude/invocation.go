@@ -60,6 +60,8 @@ type Guard struct {
 	Settings map[string]any
 	// Env holds environment variables that override all others.
 	Env map[string]string
+	// Started is called when the CLI has started; it may be nil. The processes of the tree may ask for permission.
+	Started func(Tree)
 }
 
 // Endpoint is an address of the model's API, and a key for it. The address and the key replace the address and the credentials

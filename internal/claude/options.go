@@ -66,6 +66,9 @@ type Sandbox = process.Sandbox
 // User is a system user that can run the CLI.
 type User = process.User
 
+// Tree identifies the CLI's process and all processes that it starts.
+type Tree = process.Tree
+
 // withDefaults returns o with the defaults for zero values.
 func (o Options) withDefaults() Options {
 	if o.Path == "" {

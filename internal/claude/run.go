@@ -23,7 +23,7 @@ func (c *CLI) Run(ctx context.Context, invocation Invocation, progress func(Prog
 		return Result{CLIVersion: c.Version(), ExitCode: -1}, err
 	}
 	run.observe.report, run.observe.prices = progress, c.profile.prices
-	run.spec.Started = run.observe.started
+	run.spec.Started = run.begin
 	exit, err := run.execute(ctx)
 	result := run.result(exit)
 	if verdict := run.judge(exit, err); verdict != nil {
@@ -42,6 +42,14 @@ type run struct {
 	acc        accumulator
 	stderr     tailWriter
 	observe    reporter
+}
+
+// begin reports the start of the invocation's tree.
+func (r *run) begin(tree Tree) {
+	if guard := r.invocation.Guard; guard != nil && guard.Started != nil {
+		guard.Started(tree)
+	}
+	r.observe.started(tree.PID)
 }
 
 // prepare checks an invocation, creates the CLI's directories, and returns the invocation's run.

@@ -18,6 +18,8 @@ type Script struct {
 	// Env holds variables in addition to those that an agent's commands get.
 	Env     map[string]string
 	Sandbox *Sandbox
+	// Started is called when the shell has started; it may be nil.
+	Started func(Tree)
 
 	Stdout, Stderr io.Writer
 }
@@ -33,6 +35,7 @@ func RunScript(ctx context.Context, options Options, script Script) (code int, e
 	exit, err := process.Run(ctx, process.Spec{
 		Path: script.Shell, Args: []string{script.Text}, Env: environ, Dir: script.Dir, Stdout: script.Stdout, Stderr: script.Stderr,
 		Containment: cli.options.Containment, Sandbox: cli.sandbox(invocation, environ), User: cli.options.User,
+		Started: script.Started,
 	})
 	switch {
 	case err != nil:

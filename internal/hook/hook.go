@@ -38,6 +38,9 @@ type Session struct {
 	Narrowed bool
 	// Executables lists what each program may execute; nil if there is no limit.
 	Executables *guard.Executables
+	// Admit returns an error if a connection does not come from a process of the session. It may wait until the session's
+	// processes are known, but not longer than ctx. If Admit is nil, every process of the host may ask.
+	Admit func(ctx context.Context, connection net.Conn) error
 }
 
 // Entry records one decision.
@@ -105,8 +108,8 @@ func Open(dir string, g *guard.Guard, session Session, ledger Ledger, record fun
 	if err != nil {
 		return nil, fmt.Errorf("open the guard's socket: %w", err)
 	}
-	// Let every user connect, because the agent can run as another user. Only the agent's CLI knows the name of the
-	// socket.
+	// Let every user connect, because the agent can run as another user. The socket's name is no secret, because the
+	// kernel lists it. Session.Admit decides who may ask.
 	if err := os.Chmod(socket, 0o666); err != nil { //nolint:gosec // see above
 		return nil, errors.Join(fmt.Errorf("open the guard's socket: %w", err), listener.Close())
 	}
@@ -185,6 +188,12 @@ func (p *Post) handle(connection net.Conn) {
 	defer func() { _ = connection.Close() }()
 	stop := context.AfterFunc(p.answering, func() { _ = connection.Close() })
 	defer stop()
+	if admit := p.session.Admit; admit != nil {
+		if err := admit(p.answering, connection); err != nil {
+			_ = json.NewEncoder(connection).Encode(agentdoor.Answer{Reason: err.Error()})
+			return
+		}
+	}
 	limited := &io.LimitedReader{R: connection}
 	questions := json.NewDecoder(limited)
 	for {

@@ -5,6 +5,7 @@ package process
 import (
 	"errors"
 	"runtime"
+	"syscall"
 )
 
 // EndMarked does nothing, because this system does not show other processes' environments.
@@ -15,6 +16,11 @@ func DeletedBytes(string) int64 { return 0 }
 
 // PeerIsOurs always returns false, because this system does not show other processes' sockets.
 func PeerIsOurs(_, _ Endpoint, _ string) (bool, error) { return false, nil }
+
+func newTree(pid int) Tree { return Tree{PID: pid} }
+
+// Opened always returns true, because this system does not show other processes' parents.
+func (Tree) Opened(syscall.Conn) (bool, error) { return true, nil }
 
 // containedWays returns one candidate that is never available.
 func containedWays(choice Mode) []candidate {

@@ -17,6 +17,9 @@ func TestMain(m *testing.M) {
 	if address := os.Getenv(peerGuest); address != "" {
 		os.Exit(askHost(address))
 	}
+	if path := os.Getenv(visitTo); path != "" {
+		os.Exit(visit(path))
+	}
 	becomeExecutor()
 	if script := os.Getenv(workerScript); script != "" {
 		os.Exit(work(script))

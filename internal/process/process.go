@@ -51,9 +51,8 @@ type Spec struct {
 	// same entry at the same time. If the init of a tree without a namespace is killed, Run finds the rest of the tree
 	// by its mark.
 	Mark string
-	// Run calls Started after the start of the tree, unless Started is nil. The argument is the process number of the
-	// tree's root: the init or, in ModeGroup, the program.
-	Started func(pid int)
+	// Run calls Started after the start of the tree, unless Started is nil.
+	Started func(Tree)
 }
 
 // Exit describes how a program ended.
@@ -106,7 +105,7 @@ func Run(ctx context.Context, spec Spec) (Exit, error) {
 		return Exit{}, fmt.Errorf("start %s: %w", spec.Path, err)
 	}
 	if spec.Started != nil {
-		spec.Started(started.pid())
+		spec.Started(newTree(started.pid()))
 	}
 	stoppedBy := supervise(ctx, started, spec.Grace)
 	exit, err := started.collect()

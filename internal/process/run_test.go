@@ -51,7 +51,7 @@ func TestRunTellsTheProcess(t *testing.T) {
 	inEveryMode(t, func(t *testing.T, mode process.Mode) {
 		var pid int
 		spec := shell(t, mode, `echo $PPID $$`)
-		spec.Started = func(started int) { pid = started }
+		spec.Started = func(tree process.Tree) { pid = tree.PID }
 		_, stdout := run(t, t.Context(), spec)
 		require.Positive(t, pid)
 		want := map[process.Mode]string{

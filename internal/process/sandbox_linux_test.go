@@ -215,7 +215,7 @@ func TestSandboxedTreeDiesWithItsInit(t *testing.T) {
 		leader := make(chan int, 1)
 		spec := shell(t, mode, `echo ready; sleep 300`)
 		spec.Env, spec.Mark, spec.Sandbox = append(spec.Env, mark), mark, &process.Sandbox{}
-		spec.Started = func(pid int) { leader <- pid }
+		spec.Started = func(tree process.Tree) { leader <- tree.PID }
 		spec.Stdout = onFirstWrite(func() { require.NoError(t, syscall.Kill(<-leader, syscall.SIGKILL)) })
 		exit, _ := run(t, t.Context(), spec)
 		require.Equal(t, syscall.SIGKILL, exit.Signal)
@@ -410,7 +410,7 @@ func endTreeOfAnotherUser(t *testing.T, mode process.Mode, killsInit bool) {
 	leader := make(chan int, 1)
 	spec := shell(t, mode, shapes()["daemons"].script)
 	spec.Env, spec.Mark, spec.User, spec.Sandbox = append(spec.Env, mark), mark, otherUser(), &process.Sandbox{}
-	spec.Started = func(pid int) { leader <- pid }
+	spec.Started = func(tree process.Tree) { leader <- tree.PID }
 	spec.Stdout = onFirstWrite(func() {
 		if killsInit {
 			require.NoError(t, syscall.Kill(<-leader, syscall.SIGKILL))

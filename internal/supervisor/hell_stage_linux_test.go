@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -32,6 +33,8 @@ type hellBrief struct {
 	Victim victim
 	// Reports is the address to which the program reports its successes and failures. Loopback is open to every agent.
 	Reports string
+	// Bystander is the address to which the other session connects.
+	Bystander string
 }
 
 // hellReport is what became of one attack.
@@ -50,7 +53,11 @@ func playAgentFromHell() {
 		fmt.Println("2.1.330 (Claude Code)")
 		os.Exit(0)
 	}
-	if err := tryAll(); err != nil {
+	task := tryAll
+	if prompt, _ := io.ReadAll(os.Stdin); strings.Contains(string(prompt), standBy) {
+		task = playBystander
+	}
+	if err := task(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	// End the session in a way that is neither tried again nor escalated.
@@ -130,7 +137,13 @@ func requireHarmless(t *testing.T, mode hellMode, tier int) {
 	stage := newHellStage(t, mode)
 	s := siteOf(t, c, stage.environ)
 	reports := stage.begin(t, sharedTemporal.server.Address())
+	other := map[string]any{"start_tier": 3 - tier, "max_tier": 3 - tier, "prompt": standBy}
+	bystander := s.startAs("bystander-"+nameOf(t), other)
+	leave := stage.awaitBystander(t)
 	chain, err := s.finish(s.start(map[string]any{"start_tier": tier, "max_tier": tier, "prompt": "do your worst"}))
+	require.NoError(t, err)
+	leave()
+	_, err = s.finish(bystander)
 	require.NoError(t, err)
 	require.NotEmpty(t, chain.Sessions, chain.Reason)
 	requireSandbox(t, chain.Sessions[0])
@@ -153,6 +166,9 @@ type hellStage struct {
 	// user is the worker's user; nil for the user of this process.
 	user   *syscall.Credential
 	worker *roleProcess
+	brief  hellBrief
+	// arrivals accepts the connection of the other session.
+	arrivals net.Listener
 }
 
 // newHellStage prepares an installation.
@@ -209,19 +225,32 @@ func (s *hellStage) newTerminal(t *testing.T) string {
 // each attack, by its name.
 func (s *hellStage) begin(t *testing.T, address string) func() map[string]string {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
+	listener := listen(t)
+	s.arrivals = listen(t)
 	command := exec.CommandContext(t.Context(), s.program)
 	command.Env, command.Dir = append(slices.Clip(s.environ), "TEMPORAL_ADDRESS="+address), s.victim.Home
 	command.SysProcAttr = &syscall.SysProcAttr{Credential: s.user}
 	s.worker = startRoleOf(t, "worker", command)
 	s.worker.awaitReady(t)
 	s.victim.Worker = s.worker.Process.Pid
-	brief, err := json.Marshal(hellBrief{Victim: s.victim, Reports: listener.Addr().String()})
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(s.program), "brief.json"), brief, 0o644))
+	s.brief = hellBrief{Victim: s.victim, Reports: listener.Addr().String(), Bystander: s.arrivals.Addr().String()}
+	s.writeBrief(t)
 	return collectReports(listener)
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener
+}
+
+func (s *hellStage) writeBrief(t *testing.T) {
+	t.Helper()
+	text, err := json.Marshal(s.brief)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(s.program), "brief.json"), text, 0o644))
 }
 
 // collectReports reads the reports of one program. The returned function waits for the last one.

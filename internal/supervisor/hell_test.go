@@ -31,7 +31,9 @@ type attack struct {
 }
 
 // attacks returns the whole table.
-func attacks() []attack { return slices.Concat(kernelAttacks(), rightsAttacks(), executionAttacks()) }
+func attacks() []attack {
+	return slices.Concat(kernelAttacks(), rightsAttacks(), executionAttacks(), doorAttacks())
+}
 
 // hellMode is a way to install a worker.
 type hellMode string
@@ -53,6 +55,8 @@ type victim struct {
 	Home, State string
 	// Terminal is the path of a terminal of the worker's user.
 	Terminal string
+	// Door is the guard's socket of another session of the same worker. Every process can find it in /proc/net/unix.
+	Door string
 }
 
 // TestAgentFromHell runs the attacks as an agent of each tier, in each mode that this process's user can install.

@@ -69,7 +69,7 @@ func (e Entry) kill() (refused bool) {
 	if err == nil {
 		defer func() { _ = syscall.Close(handle) }()
 	}
-	if now, gone := read(e.PID); gone != nil || now.Started != e.Started {
+	if now, gone := Find(e.PID); gone != nil || now.Started != e.Started {
 		return false
 	}
 	if err == nil {

@@ -50,7 +50,7 @@ func Numbers() (found []int) {
 // All lists the processes in /proc.
 func All() (found []Entry) {
 	for _, pid := range Numbers() {
-		if entry, err := read(pid); err == nil {
+		if entry, err := Find(pid); err == nil {
 			found = append(found, entry)
 		}
 	}
@@ -81,8 +81,8 @@ func readFile(pid int, name string) ([]byte, error) {
 	}
 }
 
-// read returns the entry of one process.
-func read(pid int) (Entry, error) {
+// Find returns the entry of one process.
+func Find(pid int) (Entry, error) {
 	line, err := readFile(pid, "stat")
 	if err != nil {
 		return Entry{}, err

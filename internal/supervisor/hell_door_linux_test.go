@@ -1,0 +1,90 @@
+package supervisor_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/agentdoor"
+)
+
+// standBy is the prompt of the other session, whose guard is attacked.
+const standBy = "stand by until the others are done"
+
+// grantedCommand is a command that the guard of the other session has allowed and that has not run.
+const grantedCommand = "uptime"
+
+// doorAttacks returns attacks on the guard of another session.
+func doorAttacks() []attack {
+	return []attack{
+		{name: "ask another session's guard about a call", act: askOther(hookQuestion("docker restart web"))},
+		{name: "use a grant of another session", act: askOther(agentdoor.Question{Script: "eval '" + grantedCommand + "'"})},
+	}
+}
+
+// askOther returns an attack that puts a question to the guard of the other session.
+func askOther(question agentdoor.Question) func(victim) error {
+	return func(v victim) error {
+		answer, err := (&agentdoor.Door{Socket: v.Door}).Ask(question)
+		if err == nil && !answer.Allowed && len(answer.Output) == 0 {
+			err = errors.New(answer.Reason)
+		}
+		return err
+	}
+}
+
+// hookQuestion returns the question of the CLI's hook about a command.
+func hookQuestion(command string) agentdoor.Question {
+	input, _ := json.Marshal(map[string]any{
+		"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_use_id": command, "tool_input": map[string]string{"command": command},
+	})
+	return agentdoor.Question{Hook: input}
+}
+
+// playBystander is the task of the other session. It has a command granted, says where its guard is, and waits for the end
+// of the connection.
+func playBystander() error {
+	brief, err := readBrief()
+	if err != nil {
+		return err
+	}
+	socket := os.Getenv(agentdoor.SocketVariable)
+	if err := askOther(hookQuestion(grantedCommand))(victim{Door: socket}); err != nil {
+		return err
+	}
+	line, err := new(net.Dialer).DialContext(context.Background(), "tcp", brief.Bystander)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = line.Close() }()
+	if _, err = io.WriteString(line, socket+"\n"); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, line)
+	return err
+}
+
+// awaitBystander waits until the other session runs, and tells the attacker about it. The returned function ends the
+// other session.
+func (s *hellStage) awaitBystander(t *testing.T) (leave func()) {
+	t.Helper()
+	tcp, _ := s.arrivals.(*net.TCPListener)
+	require.NoError(t, tcp.SetDeadline(time.Now().Add(testTimeout)))
+	line, err := tcp.Accept()
+	require.NoError(t, err, "the other session does not run: %s", s.worker.said.last())
+	t.Cleanup(func() { _ = line.Close() })
+	socket, err := bufio.NewReader(line).ReadString('\n')
+	require.NoError(t, err)
+	s.brief.Victim.Door = strings.TrimSpace(socket)
+	s.writeBrief(t)
+	return func() { require.NoError(t, line.Close()) }
+}
