@@ -23,6 +23,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/supervisor"
@@ -202,7 +203,7 @@ func (h *processHost) environ() []string {
 	require.NoError(h.t, err)
 	environ := []string{
 		"PATH=" + strings.Join(append([]string{filepath.Join(h.home, "programs")}, append(postgres, os.Getenv("PATH"))...), ":"),
-		"HOME=" + h.home, "LC_ALL=C", "EFFECTS=" + h.effects, "ANTHROPIC_API_KEY=not-a-key",
+		"HOME=" + h.home, simtest.WorkersUser, "LC_ALL=C", "EFFECTS=" + h.effects, "ANTHROPIC_API_KEY=not-a-key",
 		"CLAUDEOPS_SANDBOX=off", "CLAUDEOPS_POLICY_FILE=" + filepath.Join(h.home, "policy.yaml"), "CLAUDEOPS_PASS_ENV=EFFECTS",
 		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_GATE_TIMEOUT=0s", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=4",
 		"CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_RETURNS=none",

@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/process"
 )
 
@@ -68,7 +69,7 @@ func startUp(b *testing.B, program, claude string) *upProcess {
 	b.Helper()
 	home := b.TempDir()
 	environ := []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"),
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, simtest.WorkersUser, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"),
 		"CLAUDEOPS_CLAUDE=" + claude, "CLAUDEOPS_LOG_LEVEL=warn",
 	}
 	up := &upProcess{b: b, command: exec.CommandContext(b.Context(), program, "up", "--port", "0", "--ui-port", "0", "-o", "json")}

@@ -97,7 +97,7 @@ func startPlant(b *testing.B, seconds int, environ ...string) *plant {
 	b.Cleanup(c.Close)
 	p := &plant{b: b, client: c, worker: exec.CommandContext(context.WithoutCancel(b.Context()), program), cli: cli} // b.Context ends before the cleanup
 	p.worker.Env = append([]string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "CLAUDEOPS_STATE_DIR=" + filepath.Join(dir, "state"),
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, simtest.WorkersUser, "CLAUDEOPS_STATE_DIR=" + filepath.Join(dir, "state"),
 		"CLAUDEOPS_CLAUDE=" + cli, "TEMPORAL_ADDRESS=" + server.Address(), "CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(b),
 		"CLAUDEOPS_LOG_LEVEL=warn", "CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=" + strconv.Itoa(manyChains),
 	}, environ...)

@@ -43,7 +43,7 @@ func environment(t *testing.T, more ...string) []string {
 	t.Helper()
 	home := t.TempDir()
 	return append([]string{
-		"PATH=" + home, "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "TEMPORAL_ADDRESS=127.0.0.1:1", "CLAUDEOPS_SANDBOX=off",
+		"PATH=" + home, "HOME=" + home, simtest.WorkersUser, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "TEMPORAL_ADDRESS=127.0.0.1:1", "CLAUDEOPS_SANDBOX=off",
 	}, more...)
 }
 

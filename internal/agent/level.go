@@ -52,15 +52,15 @@ func (l level) open() string {
 func CheckLevel(cfg config.Config) error {
 	asked := cfg.Claude.Sandbox
 	separate := asked == config.SandboxRequireFull || asked == config.SandboxRequire && os.Geteuid() == 0
-	if !separate || cfg.Claude.Account != nil {
+	if !separate || cfg.Claude.HasAgentUser() {
 		return nil
 	}
 	return fmt.Errorf("%sSANDBOX=%s: agents would run as the worker's user, which is %s: set %sAGENT_USER, or take %s",
 		config.Prefix, asked, ownUser(), config.Prefix, config.SandboxRequireKernel)
 }
 
-// RootAlone reports whether agents run as root, because the worker does and no other user is configured for them.
-func RootAlone(cfg config.Config) bool { return os.Geteuid() == 0 && cfg.Claude.Account == nil }
+// RootAlone reports whether agents run as root, because the worker does and they have no other user.
+func RootAlone(cfg config.Config) bool { return os.Geteuid() == 0 && !cfg.Claude.HasAgentUser() }
 
 func ownUser() string {
 	if os.Geteuid() == 0 {

@@ -34,7 +34,7 @@ func TestRequiredLevels(t *testing.T) {
 		if refuses {
 			require.ErrorContains(t, err, "CLAUDEOPS_AGENT_USER")
 		}
-		cfg.Claude.Account = &config.Account{UID: 1}
+		cfg.Claude.AgentUser = "daemon"
 		require.NoError(t, CheckLevel(cfg))
 		require.False(t, RootAlone(cfg))
 	}

@@ -24,7 +24,8 @@ func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (str
 	}
 	boxes := newSandboxes(cfg, policy, environ)
 	var said []string
-	weakest := levelOf(true, cfg.Claude.Account != nil)
+	separate := cfg.Claude.HasAgentUser()
+	weakest := levelOf(true, separate)
 	for _, tier := range []escalation.Tier{escalation.TierObserve, escalation.TierSafeRepair} {
 		sandbox, why := boxes.of(activities.AgentRun{
 			Tier: tier, Directory: cfg.Claude.WorkDir,
@@ -37,7 +38,7 @@ func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (str
 			}
 		}
 		if !confined {
-			weakest = levelOf(false, cfg.Claude.Account != nil)
+			weakest = levelOf(false, separate)
 		}
 		said = append(said, fmt.Sprintf("%s: %s", tier, why))
 	}

@@ -36,7 +36,7 @@ func (r *Runner) describeSandbox(result claude.Result, without string) string {
 	if text == "" { // the CLI was not started
 		return ""
 	}
-	if r.settings.AgentUser != "" {
+	if r.settings.HasAgentUser() {
 		text += ", as user " + r.settings.AgentUser
 	}
 	return fmt.Sprintf("%s: %s", levelOf(result.Confined, r.settings.Account != nil), text)

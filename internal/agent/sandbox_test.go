@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/guard"
@@ -116,7 +117,7 @@ func TestHiddenPaths(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	environ := []string{
-		"HOME=" + home, "CLAUDEOPS_STATE_DIR=/var/lib/claudeops", "CLAUDEOPS_DATABASE_URL=sqlite:///srv/records.db",
+		"HOME=" + home, simtest.WorkersUser, "CLAUDEOPS_STATE_DIR=/var/lib/claudeops", "CLAUDEOPS_DATABASE_URL=sqlite:///srv/records.db",
 		"CLAUDEOPS_WORK_DIR=" + home, "TEMPORAL_TLS_CLIENT_KEY_PATH=/etc/temporal/key.pem", "SHELL=/bin/sh", "AWS_REGION=eu-west-1",
 	}
 	cfg, err := config.Load(environ)

@@ -2,9 +2,11 @@ package agent
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"strings"
 
@@ -27,31 +29,53 @@ type Script struct {
 	Stdout, Stderr io.Writer
 }
 
-// RunScript runs a script as an agent's would run: through the guard, in the tier's sandbox, with an agent's environment. It
-// charges and records nothing. It returns the exit code of the script.
+// RunScript runs a script as an agent's would run: through the guard, in the tier's sandbox, with an agent's environment, home
+// and user. It charges and records nothing. It returns the exit code of the script.
 func RunScript(ctx context.Context, options Options, script Script) (code int, err error) {
+	if options.Config, _, err = EnsureUser(ctx, options.Config); err != nil {
+		return 0, err
+	}
+	if err := options.Config.MakeDirs(); err != nil {
+		return 0, err
+	}
 	guards, err := newGuards(options)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, guards.close()) }()
-	temporary, err := newTempDir(options.Config.Claude.Account)
+	privates, err := newPrivates(options)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, temporary.remove()) }()
-	variables := map[string]string{"TMPDIR": temporary.path, "CLAUDE_CODE_TMPDIR": temporary.path}
-	place, err := options.Place(script.Directory, variables, nil)
+	own, err := privates.open(ctx, scriptSession+rand.Text())
 	if err != nil {
 		return 0, err
 	}
-	judge := guard.New(options.Policy, guard.Host{})
+	defer func() { err = errors.Join(err, own.close()) }()
+	return guards.runScript(ctx, options, own, script)
+}
+
+// scriptSession begins the names of the directories of scripts that a person runs.
+const scriptSession = "policy-run-"
+
+// runScript runs a script with the directories of a session.
+func (g *guards) runScript(ctx context.Context, options Options, own *private, script Script) (code int, err error) {
+	variables := own.variables()
+	variables["CLAUDEOPS_TIER"] = fmt.Sprint(int(script.Tier))
+	place, err := g.place(script.Directory, variables, nil)
+	if err != nil {
+		return 0, err
+	}
 	run := activities.AgentRun{Tier: script.Tier, Directory: script.Directory}
-	sandbox, _ := newSandboxes(options.Config, options.Policy, options.Environ, guards.sockets).of(run, []string{temporary.path})
-	session := hook.Session{
-		ID: "starter policy run", Tier: int(script.Tier), Place: place, Executables: guards.executables(script.Tier, sandbox),
+	sandbox, _ := newSandboxes(options.Config, g.policy, options.Environ, g.sockets).of(run, nil)
+	if sandbox != nil {
+		own.grant(sandbox)
 	}
-	post, err := hook.Open(guards.sockets, judge, session, unlimited{}, func(hook.Entry) {})
+	visitors := newVisitors(own.id, slog.New(slog.DiscardHandler))
+	session := hook.Session{
+		ID: own.id, Tier: int(script.Tier), Place: place, Executables: g.executables(script.Tier, sandbox), Admit: visitors.admit,
+	}
+	post, err := hook.Open(g.sockets, guard.New(g.policy, guard.Host{}), session, unlimited{}, func(hook.Entry) {})
 	if err != nil {
 		return 0, err
 	}
@@ -60,10 +84,10 @@ func RunScript(ctx context.Context, options Options, script Script) (code int, e
 		_, err := fmt.Fprintln(script.Stderr, "The supervisor denies this call:", denied)
 		return ExitRefused, err
 	}
-	maps.Copy(variables, post.Environment(guards.executable, guards.shell))
+	maps.Copy(variables, post.Environment(g.executable, g.shell))
 	return claude.RunScript(ctx, ClaudeOptions(options.Config.Claude, options.Environ), claude.Script{
-		Shell: guards.executable, Text: "eval '" + strings.ReplaceAll(script.Text, "'", `'\''`) + "'",
-		Dir: script.Directory, Env: variables,
+		Shell: g.executable, Text: "eval '" + strings.ReplaceAll(script.Text, "'", `'\''`) + "'",
+		Dir: script.Directory, Env: variables, Started: visitors.begin,
 		Sandbox: sandbox, Stdout: script.Stdout, Stderr: script.Stderr,
 	})
 }

@@ -54,7 +54,7 @@ func bareEnvironment(t *testing.T, more ...string) []string {
 	t.Helper()
 	home := t.TempDir()
 	return append([]string{
-		"PATH=" + home, "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"),
+		"PATH=" + home, "HOME=" + home, simtest.WorkersUser, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"),
 		"TEMPORAL_ADDRESS=127.0.0.1:1", "CLAUDEOPS_GATE_TIMEOUT=0s", "CLAUDEOPS_SANDBOX=off",
 	}, more...)
 }
@@ -202,7 +202,7 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Regexp(t, "✗ claude .*install the Claude Code CLI, or set CLAUDEOPS_CLAUDE to its path", got.stdout)
 	require.Regexp(t, "✗ credentials .*set ANTHROPIC_API_KEY, or CLAUDEOPS_CLAUDE_CONFIG_DIR=login", got.stdout)
 	require.Contains(t, got.stdout, "✗ temporal")
-	require.Contains(t, got.stderr, "3 of 12 checks failed")
+	require.Contains(t, got.stderr, "3 of 13 checks failed")
 
 	got = starter(t, bareEnvironment(t, "CLAUDE_CODE_USE_BEDROCK=1"), "doctor")
 	require.Regexp(t, "✓ credentials +agents use CLAUDE_CODE_USE_BEDROCK themselves, and their commands can read it", got.stdout)

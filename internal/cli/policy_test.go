@@ -78,14 +78,18 @@ func TestPolicyRun(t *testing.T) {
 		`echo > $TMPDIR/new && cat $TMPDIR/new | wc -l`:   {0, "1\n", ""},
 		`diff <(echo a) <(echo b) | tail -1`:              {0, "> b\n", ""},
 		`docker ps; docker rm -f web`:                     {126, "", "The supervisor denies this call: docker: rm is not granted"},
-		`x=$(echo kill); $x 1`:                            {126, "", "kill is not granted at any tier"},
-		`timeout 5 bash -c 'x=/etc; cat $x/shadow'`:       {126, "", "/etc/shadow may hold secrets"},
+		`case $HOME in */sessions/policy-run-*/home) cd "$HOME" && echo own;; esac; echo $CLAUDEOPS_TIER`: {0, "own\n1\n", ""},
+		`x=$(echo kill); $x 1`:                      {126, "", "kill is not granted at any tier"},
+		`timeout 5 bash -c 'x=/etc; cat $x/shadow'`: {126, "", "/etc/shadow may hold secrets"},
 	} {
 		got := starter(t, environ, "policy", "run", "--tier", "1", script)
 		require.Equal(t, want.code, got.code, "%s: %s", script, got.stderr)
 		require.Equal(t, want.stdout, got.stdout, script)
 		require.Contains(t, got.stderr, want.stderr, script)
 	}
+	left, err := os.ReadDir(filepath.Join(console.Variable(environ, "CLAUDEOPS_STATE_DIR"), "sessions"))
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 // TestPolicyCheckInADirectory checks that --dir replaces the configured working directory.
@@ -163,7 +167,7 @@ func corpus(t *testing.T, name string) (file string, environ []string) {
 	here := strings.NewReplacer("/srv/repo", repository, "/home/agent", home, "/tmp/session", temp)
 	require.NoError(t, os.WriteFile(file, []byte(here.Replace(string(text))), 0o600))
 	return file, []string{
-		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, "TMPDIR=" + temp, "ANTHROPIC_API_KEY=sk-x", "CLAUDEOPS_WORK_DIR=" + repository,
+		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, simtest.WorkersUser, "TMPDIR=" + temp, "ANTHROPIC_API_KEY=sk-x", "CLAUDEOPS_WORK_DIR=" + repository,
 		"CLAUDEOPS_CLAUDE_CONFIG_DIR=login", "TEMPORAL_ADDRESS=127.0.0.1:7233", "CLAUDEOPS_PASS_ENV=TERM", "TERM=xterm",
 	}
 }

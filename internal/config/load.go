@@ -27,6 +27,8 @@ func Load(environ []string) (Config, error) {
 		home:         vars["HOME"],
 		xdgState:     vars["XDG_STATE_HOME"],
 		claudeConfig: vars["CLAUDE_CONFIG_DIR"],
+
+		mayChangeUser: mayChangeUser(),
 	}, found)
 	cfg.validate(found)
 	reportUnknown(vars, known, found)
@@ -36,11 +38,13 @@ func Load(environ []string) (Config, error) {
 	return cfg, nil
 }
 
-// foreignVariables holds other programs' variables from which defaults are derived.
+// foreignVariables holds what defaults are derived from: other programs' variables, and the rights of this process.
 type foreignVariables struct {
 	home         string // HOME
 	xdgState     string // XDG_STATE_HOME
 	claudeConfig string // CLAUDE_CONFIG_DIR, the CLI's own variable
+	// mayChangeUser reports that this process may run agents as another user.
+	mayChangeUser bool
 }
 
 // userLogin is a value of CLAUDEOPS_CLAUDE_CONFIG_DIR. It selects the login of the user who runs this program.
@@ -69,7 +73,7 @@ func resolve(c *Config, foreign foreignVariables, p *problems) {
 		// The archive lies beside the state directory, so that it survives the loss of the state directory.
 		c.State.Transcripts = locationOf(c.State.Dir + "-transcripts")
 	}
-	resolveAccount(&c.Claude, p)
+	resolveAccount(&c.Claude, foreign, p)
 	absolute("WORK_DIR", &c.Claude.WorkDir)
 	if !p.given("WORK_DIR") {
 		c.Claude.WorkDir = c.ScratchDir()

@@ -14,10 +14,13 @@ import (
 
 const home = "HOME=/home/someone"
 
+// workersUser makes the settings of root like those of other users.
+const workersUser = "CLAUDEOPS_AGENT_USER=none"
+
 // load loads the given settings in an otherwise empty environment.
 func load(t *testing.T, settings ...string) Config {
 	t.Helper()
-	cfg, err := Load(append([]string{home}, settings...))
+	cfg, err := Load(append([]string{home, workersUser}, settings...))
 	require.NoError(t, err)
 	return cfg
 }
@@ -25,7 +28,7 @@ func load(t *testing.T, settings ...string) Config {
 // problemsOf returns the problems of the given settings, one sentence each.
 func problemsOf(t *testing.T, settings ...string) []Problem {
 	t.Helper()
-	cfg, err := Load(append([]string{home}, settings...))
+	cfg, err := Load(append([]string{home, workersUser}, settings...))
 	var problems *Error
 	require.ErrorAs(t, err, &problems)
 	require.Zero(t, cfg)
@@ -84,8 +87,13 @@ func TestAnEmptyVariableIsAnUnsetOne(t *testing.T) {
 	for _, leaf := range leaves(defaults()) {
 		empty, blank = append(empty, leaf.name+"="), append(blank, leaf.name+"= ")
 	}
-	require.Equal(t, load(t).Settings(), load(t, empty...).Settings())
-	require.Equal(t, load(t).Settings(), load(t, blank...).Settings())
+	unset, err := Load([]string{home})
+	require.NoError(t, err)
+	for _, settings := range [][]string{empty, blank} {
+		cfg, err := Load(append(settings, home))
+		require.NoError(t, err)
+		require.Equal(t, unset.Settings(), cfg.Settings())
+	}
 }
 
 func TestEachTierAddsToTheOneBelow(t *testing.T) {
@@ -188,7 +196,7 @@ func TestPlaces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg, err := Load(test.environ)
+			cfg, err := Load(append(test.environ, workersUser))
 			require.NoError(t, err)
 			require.Equal(t, test.state, cfg.State.Dir)
 			require.Equal(t, test.work, cfg.Claude.WorkDir)

@@ -14,6 +14,8 @@ func (s foreignVariables) stateDir() string {
 	switch {
 	case filepath.IsAbs(s.xdgState):
 		return filepath.Join(s.xdgState, "claudeops")
+	case s.mayChangeUser && filepath.Clean(s.home) == "/root":
+		return "/var/lib/claudeops" // the agents' user cannot pass through root's home
 	case filepath.IsAbs(s.home):
 		return filepath.Join(s.home, ".local", "state", "claudeops")
 	default:
@@ -58,7 +60,7 @@ func errorText(err error) string {
 // AgentsDir returns the parent of the directories in which agents write. Normally this is the state directory. Agents
 // that run as another user cannot access the state directory, so their AgentsDir is a directory beside it.
 func (c Config) AgentsDir() string {
-	if c.Claude.AgentUser == "" || c.State.Dir == "" {
+	if !c.Claude.HasAgentUser() || c.State.Dir == "" {
 		return c.State.Dir
 	}
 	return c.State.Dir + "-agents"

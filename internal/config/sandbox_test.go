@@ -37,3 +37,31 @@ func TestSandboxIsOneOfThree(t *testing.T) {
 	require.Equal(t, SandboxRequire, load(t, "CLAUDEOPS_SANDBOX=require").Claude.Sandbox)
 	require.Len(t, problemsOf(t, "CLAUDEOPS_SANDBOX=yes"), 1)
 }
+
+// TestAgentUserByDefault checks when agents get a user of their own without being asked for.
+func TestAgentUserByDefault(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		settings Claude
+		may      bool
+		want     string
+	}{
+		"root":                  {may: true, want: DefaultAgentUser},
+		"an ordinary user":      {},
+		"root, not wanted":      {settings: Claude{AgentUser: "none"}, may: true, want: "none"},
+		"another, by name":      {settings: Claude{AgentUser: "daemon"}, want: "daemon"},
+		"root, its own login":   {settings: Claude{ConfigDir: userLogin}, may: true},
+		"root, without an init": {settings: Claude{Containment: ContainmentGroup}, may: true},
+	} {
+		require.Equal(t, tc.want, tc.settings.agentUser(tc.may), name)
+	}
+}
+
+// TestStateOfRoot checks that the agents' user can reach the directories beside the state directory of root.
+func TestStateOfRoot(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "/var/lib/claudeops", foreignVariables{home: "/root", mayChangeUser: true}.stateDir())
+	require.Equal(t, "/root/.local/state/claudeops", foreignVariables{home: "/root"}.stateDir())
+	require.Equal(t, "/home/anna/.local/state/claudeops", foreignVariables{home: "/home/anna", mayChangeUser: true}.stateDir())
+	require.Equal(t, "/x/claudeops", foreignVariables{home: "/root", xdgState: "/x", mayChangeUser: true}.stateDir())
+}

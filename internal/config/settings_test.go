@@ -37,7 +37,7 @@ func TestEverySettingIsDescribed(t *testing.T) {
 	for _, setting := range load(t).Settings() {
 		require.NotEmpty(t, setting.Group, setting.Name)
 		require.Regexp(t, `\.$`, setting.Meaning, setting.Name)
-		require.False(t, setting.FromEnv, setting.Name)
+		require.Equal(t, setting.Name == Prefix+agentUser, setting.FromEnv, setting.Name)
 		require.Equal(t, setting.Secret, slices.Contains(secretVariables, setting.Name), setting.Name)
 	}
 }
@@ -79,7 +79,7 @@ func TestSettingsTellWhatIsSet(t *testing.T) {
 			require.Equal(t, "1h30m", setting.Value)
 			require.Equal(t, "15m", setting.Default)
 		default:
-			require.False(t, setting.FromEnv, setting.Name)
+			require.Equal(t, setting.Name == Prefix+agentUser, setting.FromEnv, setting.Name)
 		}
 	}
 }

@@ -22,7 +22,7 @@ type host struct{ home, database, archive, claude string }
 func (h host) environ(t *testing.T, more ...string) []string {
 	t.Helper()
 	return append([]string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + h.home, "CLAUDEOPS_STATE_DIR=" + filepath.Join(h.home, "state"), "CLAUDEOPS_TASK_QUEUE=" + nameOf(t), "CLAUDEOPS_SANDBOX=off", "CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),
+		"PATH=" + os.Getenv("PATH"), "HOME=" + h.home, simtest.WorkersUser, "CLAUDEOPS_STATE_DIR=" + filepath.Join(h.home, "state"), "CLAUDEOPS_TASK_QUEUE=" + nameOf(t), "CLAUDEOPS_SANDBOX=off", "CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),
 		"CLAUDEOPS_DATABASE_URL=" + h.database, "CLAUDEOPS_TRANSCRIPTS=" + h.archive, "CLAUDEOPS_CLAUDE=" + h.claude,
 		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_GATE_TIMEOUT=0s", "CLAUDEOPS_HEARTBEAT_INTERVAL=1s",
 	}, more...)

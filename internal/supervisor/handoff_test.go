@@ -50,7 +50,7 @@ func tiersAt(t *testing.T, environ []string) (*activities.Tiers, config.Config, 
 	t.Helper()
 	home := t.TempDir()
 	environ = append([]string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "CLAUDEOPS_SANDBOX=off",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, simtest.WorkersUser, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "CLAUDEOPS_SANDBOX=off",
 	}, environ...)
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)

@@ -121,7 +121,7 @@ func environment(t *testing.T, claude string, more ...string) []string {
 	t.Helper()
 	home := t.TempDir()
 	environ := []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + home,
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, simtest.WorkersUser,
 		"CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "CLAUDEOPS_CLAUDE=" + claude,
 		"CLAUDEOPS_TASK_QUEUE=" + nameOf(t),
 		"CLAUDEOPS_GATE_TIMEOUT=0s",       // tests of gates set their own value

@@ -20,6 +20,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 )
 
 // hellProgram is the base name that makes the test binary the agent from hell.
@@ -194,6 +196,9 @@ func newHellStage(t *testing.T, mode hellMode) *hellStage {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + s.victim.State, "CLAUDEOPS_CLAUDE=" + s.program,
 		"CLAUDEOPS_TASK_QUEUE=" + nameOf(t), "CLAUDEOPS_GATE_TIMEOUT=0s", "CLAUDEOPS_CONTINUITY=handoff", "ANTHROPIC_API_KEY=not-a-key",
 		"CLAUDEOPS_PASS_ENV=" + hellVariable, hellVariable + "=" + filepath.Join(programs, "brief.json"), "CLAUDEOPS_LOG_LEVEL=info",
+	}
+	if mode == rootAlone {
+		s.environ = append(s.environ, simtest.WorkersUser)
 	}
 	if mode == agentsUser {
 		s.environ = append(s.environ, "CLAUDEOPS_AGENT_USER="+agentsName)

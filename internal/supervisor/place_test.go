@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/guard"
 )
@@ -26,7 +27,7 @@ func TestGuardPlaceByDefault(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	state := home + "/.local/state/claudeops"
-	place := placed(t, AgentPlace{}, "HOME="+home, "PATH=/usr/local/bin:/bin", "ANTHROPIC_API_KEY=sk-x", "UNRELATED=y")
+	place := placed(t, AgentPlace{}, "HOME="+home, simtest.WorkersUser, "PATH=/usr/local/bin:/bin", "ANTHROPIC_API_KEY=sk-x", "UNRELATED=y")
 	require.Equal(t, []string{state + "/work"}, place.Work)
 	require.Equal(t, state+"/claude/home", place.Home)
 	require.Equal(t, "/tmp", place.Temp)
@@ -60,7 +61,7 @@ func TestGuardPlaceAsConfigured(t *testing.T) {
 	place := placed(t, AgentPlace{
 		Directory: root + "/repo", Variables: map[string]string{"TMPDIR": root + "/session/", "CLAUDEOPS_TIER": "2"}, Doors: []guard.Door{door},
 	},
-		"HOME="+root+"/agent", "TMPDIR=/var/tmp", "CLAUDEOPS_STATE_DIR="+root+"/state", "CLAUDEOPS_WORK_DIR="+root+"/work",
+		"HOME="+root+"/agent", simtest.WorkersUser, "TMPDIR=/var/tmp", "CLAUDEOPS_STATE_DIR="+root+"/state", "CLAUDEOPS_WORK_DIR="+root+"/work",
 		"CLAUDEOPS_REPOSITORIES="+root+"/repo", "CLAUDEOPS_CLAUDE_CONFIG_DIR=login", "CLAUDEOPS_POLICY_FILE="+policy, "CLAUDEOPS_SERVICES_FILE="+services,
 		"CLAUDEOPS_ENCRYPTION_KEYS_FILE="+keys,
 		"CLAUDEOPS_DATABASE_URL=sqlite://"+root+"/records.db", "CLAUDEOPS_UI_URL=https://temporal.example.org",
@@ -88,7 +89,7 @@ func TestGuardPlaceAsConfigured(t *testing.T) {
 // TestGuardPlaceHasTheDoorsOfTelemetry checks that the guard keeps agents from the worker's metrics and profiles.
 func TestGuardPlaceHasTheDoorsOfTelemetry(t *testing.T) {
 	t.Parallel()
-	place := placed(t, AgentPlace{}, "HOME="+t.TempDir(), "CLAUDEOPS_METRICS_ADDRESS=:9464", "CLAUDEOPS_PPROF_ADDRESS=127.0.0.1:6060")
+	place := placed(t, AgentPlace{}, "HOME="+t.TempDir(), simtest.WorkersUser, "CLAUDEOPS_METRICS_ADDRESS=:9464", "CLAUDEOPS_PPROF_ADDRESS=127.0.0.1:6060")
 	require.Subset(t, place.Doors, []guard.Door{{Host: "127.0.0.1", Port: 9464}, {Host: "127.0.0.1", Port: 6060}})
 }
 
@@ -120,7 +121,7 @@ func TestDoors(t *testing.T) {
 func TestGuardPlaceHolds(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	environ := []string{"HOME=" + home, "PATH=/usr/bin:/bin", "CLAUDEOPS_STATE_DIR=" + home + "/state"}
+	environ := []string{"HOME=" + home, simtest.WorkersUser, "PATH=/usr/bin:/bin", "CLAUDEOPS_STATE_DIR=" + home + "/state"}
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
 	policy, err := cfg.Guard.LoadPolicy()

@@ -99,10 +99,24 @@ func WarnOfRoot(ctx context.Context, cfg config.Config, logger *slog.Logger) {
 	}
 }
 
+// withAgentUser creates the agents' user if it is missing. The operator may want to give rights to a new user.
+func withAgentUser(ctx context.Context, cfg config.Config, logger *slog.Logger) (config.Config, error) {
+	cfg, created, err := agent.EnsureUser(ctx, cfg)
+	if created {
+		logger.WarnContext(ctx, "created the user as whom agents run; let it into the groups that they need (docker, for example, "+
+			"which is equivalent to root): usermod --append --groups GROUP "+cfg.Claude.AgentUser, "user", cfg.Claude.AgentUser)
+	}
+	return cfg, err
+}
+
 // New creates a Supervisor. It fails in three cases: claude is missing; a setting, a prompt or the policy is invalid;
 // or the records or the archive of transcripts cannot be opened. After an error, directories and a new database can
 // remain. Close releases the resources of the Supervisor.
 func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, error) {
+	cfg, err := withAgentUser(ctx, cfg, env.Logger)
+	if err != nil {
+		return nil, err
+	}
 	if err := cfg.MakeDirs(); err != nil {
 		return nil, err
 	}

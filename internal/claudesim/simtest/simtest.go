@@ -168,3 +168,7 @@ var escaped = regexp.MustCompile(`[^A-Za-z0-9]`)
 func TranscriptPath(configDir, dir, sessionID string) string {
 	return filepath.Join(configDir, "projects", escaped.ReplaceAllString(dir, "-"), sessionID+".jsonl")
 }
+
+// WorkersUser is a setting that lets agents run as the user of the test. Without it, a worker of root would create a user
+// for agents on this machine.
+const WorkersUser = "CLAUDEOPS_AGENT_USER=none"

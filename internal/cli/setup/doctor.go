@@ -77,11 +77,8 @@ func (a *app) examine(ctx context.Context) []Finding {
 			checkDatabase(ctx, cfg), checkTranscripts(ctx, cfg))
 	}
 	findings = append(findings, checkServices(cfg.Services), checkEncryption(cfg.Encryption),
-		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg))
-	if cfg.Claude.AgentUser != "" {
-		findings = append(findings, a.checkAgentUser(ctx, cfg))
-	}
-	findings = append(findings, a.checkClaude(ctx, cfg), a.checkCredentials(cfg))
+		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg), a.checkAgentUser(ctx, cfg),
+		a.checkClaude(ctx, cfg), a.checkCredentials(cfg))
 	return append(findings, a.checkTemporal(ctx, cfg)...)
 }
 
@@ -209,6 +206,14 @@ func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) Finding {
 	const check = "agents' user"
 	if err := agent.CheckUser(ctx, cfg, a.Environ); err != nil {
 		return failed(check, err)
+	}
+	switch {
+	case agent.RootAlone(cfg):
+		return passed(check, "agents run as root, like the worker; this is much more than they need, see "+config.Prefix+"AGENT_USER")
+	case !cfg.Claude.HasAgentUser():
+		return passed(check, "agents run as the worker's user")
+	case cfg.Claude.Account == nil:
+		return passed(check, "agents will run as "+cfg.Claude.AgentUser+", which the worker creates at its start")
 	}
 	return passed(check, "agents run as "+cfg.Claude.AgentUser)
 }
