@@ -22,7 +22,7 @@ const (
 
 // findShapes returns the matches of all shapes in text. No shape searches any part of text more than a few times.
 func findShapes(text string) []span {
-	found := append(findPEM(text), findKeyBodies(text)...)
+	found := slices.Concat(findPEM(text), findKeyBodies(text), findBlocks(text))
 	known := matchers()
 	var seen [maxShapes]int // end of the searched part, for each shape
 	known.scanner.scan(lowerASCII(text), func(at, rank int) {

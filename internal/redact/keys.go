@@ -20,7 +20,7 @@ const maxKeyStart = 16
 const minKeyBody = 56
 
 // findKeyBodies returns the positions of private keys whose first line is missing, as in the output of tail. A key that
-// lacks more than that cannot be told from other base64.
+// lacks more than that is found by findBlocks.
 func findKeyBodies(text string) []span {
 	var found []span
 	for _, part := range keyStarts {
