@@ -42,7 +42,9 @@ func nextRun(text string, at int) (from, to int) {
 	if from > 0 && from < len(text) && text[from-1] == '\\' && (text[from] == 'n' || text[from] == 'r') {
 		from++
 	}
-	for to = from; to < len(text) && isStandardBase64(text[to]); to++ {
+	to = from
+	for to < len(text) && isStandardBase64(text[to]) {
+		to++
 	}
 	return from, to
 }
@@ -80,7 +82,8 @@ func isDense(line string) bool {
 			variety++
 		}
 	}
-	return variety >= minVariety && strings.ContainsAny(line, "0123456789") && line != strings.ToLower(line) && line != strings.ToUpper(line)
+	return variety >= minVariety && strings.ContainsAny(line, "0123456789") &&
+		line != strings.ToLower(line) && line != strings.ToUpper(line)
 }
 
 // isPublic reports whether the text before a block ends with a header, which is not that of a private key. Such keys are

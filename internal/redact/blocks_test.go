@@ -24,10 +24,10 @@ func TestKeysWithoutABeginning(t *testing.T) {
 	encoded := base64.StdEncoding.EncodeToString(x509.MarshalPKCS1PrivateKey(key))
 	var r *Redactor
 	for _, width := range []int{64, 70} { // PEM, OpenSSH
-		lines := slices.Collect(func(yield func(string) bool) {
-			for rest := encoded; rest != "" && yield(rest[:min(width, len(rest))]); rest = rest[min(width, len(rest)):] {
-			}
-		})
+		var lines []string
+		for line := range slices.Chunk([]byte(encoded), width) {
+			lines = append(lines, string(line))
+		}
 		for skipped := 1; len(lines)-skipped > minBlockLines; skipped++ {
 			rest := lines[skipped:]
 			for _, text := range []string{

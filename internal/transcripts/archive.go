@@ -115,23 +115,8 @@ type Copy struct {
 	known version
 	// base is the extent of the archived version in known, if this Copy has learned that extent.
 	base extent
-	// as calls a function that accesses local files. If as is nil, the Copy calls the function directly.
-	as func(func() error) error
 	// seen is the stamp that the local file had when it was last saved, or last found to be saved already.
 	seen stamp
-}
-
-// As makes c call the function run for each access to local files. For example, run can take on the rights of the
-// files' owner. The function run must call its argument and return the argument's error. Call As before any other
-// method.
-func (c *Copy) As(run func(func() error) error) { c.as = run }
-
-// local runs fn, which accesses local files.
-func (c *Copy) local(fn func() error) error {
-	if c.as == nil {
-		return fn()
-	}
-	return c.as(fn)
 }
 
 // Copy returns the Copy of the conversation sessionID, with its local file at path. The file need not exist. Copy

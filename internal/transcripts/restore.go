@@ -46,11 +46,11 @@ func (c *Copy) Restore(ctx context.Context) (Restored, error) {
 }
 
 func (c *Copy) restore(ctx context.Context) (Restored, error) {
-	now, err := c.stamp()
+	now, err := stampOf(c.path)
 	if err != nil {
 		return Restored{}, err
 	}
-	local, err := c.measure()
+	local, err := measure(c.path)
 	if err != nil {
 		return Restored{}, err
 	}
@@ -93,7 +93,7 @@ func (c *Copy) restoreFrom(ctx context.Context, v version, local extent, setAsid
 	if err != nil {
 		return "", err
 	}
-	follows, err := c.startsWith(c.path, local, archived.extent)
+	follows, err := startsWith(c.path, local, archived.extent)
 	if err != nil {
 		return "", err
 	}
@@ -105,19 +105,19 @@ func (c *Copy) restoreFrom(ctx context.Context, v version, local extent, setAsid
 	if err != nil {
 		return "", err
 	}
-	defer func() { c.remove(fetched.path) }() // after putInPlace there is nothing left to remove
-	older, err := c.startsWith(fetched.path, fetched.extent, local)
+	defer func() { _ = os.Remove(fetched.path) }() // after putInPlace there is nothing left to remove
+	older, err := startsWith(fetched.path, fetched.extent, local)
 	if err != nil {
 		return "", err
 	}
 	if !older {
 		aside := fmt.Sprintf("%s.superseded-%.12s", c.path, local.SHA256)
-		if err := c.local(func() error { return os.Rename(c.path, aside) }); err != nil {
+		if err := os.Rename(c.path, aside); err != nil {
 			return "", fmt.Errorf("set the local transcript aside: %w", err)
 		}
 		*setAside = aside
 	}
-	if err := c.local(func() error { return putInPlace(fetched.path, c.path) }); err != nil {
+	if err := putInPlace(fetched.path, c.path); err != nil {
 		return "", err
 	}
 	c.base = fetched.extent
@@ -137,17 +137,13 @@ func (c *Copy) fetch(ctx context.Context, v version) (_ fetchedFile, err error) 
 		return fetchedFile{}, fmt.Errorf("read the archived copy %s: %w", c.key(v), err)
 	}
 	defer func() { _ = object.Close() }()
-	var file *os.File
-	err = c.local(func() (err error) {
-		file, err = c.createTemporary()
-		return err
-	})
+	file, err := c.createTemporary()
 	if err != nil {
 		return fetchedFile{}, err
 	}
 	defer func() {
 		if err != nil {
-			c.remove(file.Name())
+			_ = os.Remove(file.Name())
 		}
 	}()
 	h, err := decode(file, &source{Reader: object}, c.sessionID)

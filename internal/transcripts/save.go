@@ -19,11 +19,11 @@ func (c *Copy) Save(ctx context.Context) (bool, error) {
 	if c.archive == nil {
 		return false, nil
 	}
-	now, err := c.stamp()
+	now, err := stampOf(c.path)
 	if err != nil || now == c.seen {
 		return false, err
 	}
-	local, err := c.measure()
+	local, err := measure(c.path)
 	if err != nil {
 		return false, err
 	}
@@ -70,7 +70,7 @@ func (c *Copy) mayFollow(latest version, archived, local extent) error {
 	if latest == c.known || latest.generation < c.known.generation || archived.Lines == 0 {
 		return nil
 	}
-	follows, err := c.startsWith(c.path, local, archived)
+	follows, err := startsWith(c.path, local, archived)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (c *Copy) mayFollow(latest version, archived, local extent) error {
 
 // write stores local as the content of version v, completely or not at all.
 func (c *Copy) write(ctx context.Context, v version, local extent) error {
-	source, err := c.open()
+	source, err := os.Open(c.path)
 	if err != nil {
 		return fmt.Errorf("read the transcript: %w", err)
 	}
