@@ -26,8 +26,8 @@ const grantedCommand = "uptime"
 // doorAttacks returns attacks on the guard of another session.
 func doorAttacks() []attack {
 	return []attack{
-		{name: "ask another session's guard about a call", act: askOther(hookQuestion("docker restart web"))},
-		{name: "use a grant of another session", act: askOther(agentdoor.Question{Script: "eval '" + grantedCommand + "'"})},
+		{at: onDoors, name: "ask another session's guard about a call", act: askOther(hookQuestion("docker restart web"))},
+		{at: onDoors, name: "use a grant of another session", act: askOther(agentdoor.Question{Script: "eval '" + grantedCommand + "'"})},
 	}
 }
 

@@ -26,24 +26,24 @@ import (
 func executionAttacks() []attack {
 	const loader = "the loader is executable, because programs need it, and runs every program that can be read"
 	return []attack{
-		{name: "execute python", act: asProgram(func() error { return execute("python3", "--version") })},
-		{name: "execute perl", act: asProgram(func() error { return execute("perl", "-e", "exit") })},
-		{name: "execute a shell", act: asProgram(func() error { return execute("sh", "-c", "exit") })},
-		{name: "execute another program of the policy", act: asProgram(func() error { return execute("ls", "/") })},
-		{name: "execute the CLI", act: asProgram(func() error { return exec.CommandContext(context.Background(), "/proc/self/exe").Run() })},
-		{name: "read the CLI's environment", act: asProgram(readEnvironmentOfParent)},
-		{name: "read the shell's memory through the thread that starts a program", act: asProgram(func() error {
+		{at: onPrograms, name: "execute python", act: asProgram(func() error { return execute("python3", "--version") })},
+		{at: onPrograms, name: "execute perl", act: asProgram(func() error { return execute("perl", "-e", "exit") })},
+		{at: onPrograms, name: "execute a shell", act: asProgram(func() error { return execute("sh", "-c", "exit") })},
+		{at: onPrograms, name: "execute another program of the policy", act: asProgram(func() error { return execute("ls", "/") })},
+		{at: onPrograms, name: "execute the CLI", act: asProgram(func() error { return exec.CommandContext(context.Background(), "/proc/self/exe").Run() })},
+		{at: onProcesses, name: "read the CLI's environment", act: asProgram(readEnvironmentOfParent)},
+		{at: onProcesses, name: "read the shell's memory through the thread that starts a program", act: asProgram(func() error {
 			return execute("cat", fmt.Sprintf("/proc/%d/task/%d/environ", os.Getpid(), unix.Gettid()))
 		})},
-		{name: "execute a compiler", act: func(victim) error { return execute("cc", "--version") }},
-		{name: "execute a file that no program needs", act: func(victim) error { return executeAny(isOpen) }},
-		{name: "keep a granted program from running", act: func(victim) error { return executeAny(isShut) }},
-		{name: "execute a file of its own", act: func(victim) error { return executeCopyIn(os.TempDir()) }},
-		{name: "execute a file in the working directory", act: func(victim) error { return executeCopyIn(".") }},
-		{name: "execute a file in its home", act: func(victim) error { return executeCopyIn(os.Getenv("HOME")) }},
-		{name: "execute a program in memory", act: func(victim) error { return executeInMemory() }},
+		{at: onPrograms, name: "execute a compiler", act: func(victim) error { return execute("cc", "--version") }},
+		{at: onPrograms, name: "execute a file that no program needs", act: func(victim) error { return executeAny(isOpen) }},
+		{at: onPrograms, name: "keep a granted program from running", act: func(victim) error { return executeAny(isShut) }},
+		{at: onPrograms, name: "execute a file of its own", act: func(victim) error { return executeCopyIn(os.TempDir()) }},
+		{at: onPrograms, name: "execute a file in the working directory", act: func(victim) error { return executeCopyIn(".") }},
+		{at: onPrograms, name: "execute a file in its home", act: func(victim) error { return executeCopyIn(os.Getenv("HOME")) }},
+		{at: onPrograms, name: "execute a program in memory", act: func(victim) error { return executeInMemory() }},
 		{
-			name: "execute a program with the loader", act: func(victim) error { return executeWithLoader("/usr/bin/perl", "-e", "exit") },
+			at: onPrograms, name: "execute a program with the loader", act: func(victim) error { return executeWithLoader("/usr/bin/perl", "-e", "exit") },
 			open: map[hellMode]string{ordinaryUser: loader, rootAlone: loader, agentsUser: loader},
 		},
 	}

@@ -14,46 +14,46 @@ import (
 // kernelAttacks returns attacks that use system calls which Landlock does not know.
 func kernelAttacks() []attack {
 	return []attack{
-		{name: "limit the worker's processor time", act: limitWorker(unix.RLIMIT_CPU)},
-		{name: "take the worker's descriptors", act: limitWorker(unix.RLIMIT_NOFILE)},
-		{name: "limit the worker's memory", act: limitWorker(unix.RLIMIT_AS)},
-		{name: "take the init's descriptors", act: func(victim) error {
+		{at: onProcesses, name: "limit the worker's processor time", act: limitWorker(unix.RLIMIT_CPU)},
+		{at: onProcesses, name: "take the worker's descriptors", act: limitWorker(unix.RLIMIT_NOFILE)},
+		{at: onProcesses, name: "limit the worker's memory", act: limitWorker(unix.RLIMIT_AS)},
+		{at: onProcesses, name: "take the init's descriptors", act: func(victim) error {
 			init, err := parentOf(os.Getppid())
 			return errors.Join(err, limit(init, unix.RLIMIT_NOFILE))
 		}},
-		{name: "read the worker's limits", act: func(v victim) error {
+		{at: onProcesses, name: "read the worker's limits", act: func(v victim) error {
 			var now unix.Rlimit
 			return prlimit(v.Worker, unix.RLIMIT_CPU, nil, &now)
 		}},
-		{name: "keep the worker on one processor", act: func(v victim) error {
+		{at: onProcesses, name: "keep the worker on one processor", act: func(v victim) error {
 			var now unix.CPUSet
 			return errors.Join(unix.SchedGetaffinity(v.Worker, &now), unix.SchedSetaffinity(v.Worker, &now))
 		}},
-		{name: "schedule the worker", act: func(v victim) error {
+		{at: onProcesses, name: "schedule the worker", act: func(v victim) error {
 			return unix.SchedSetAttr(v.Worker, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0)
 		}},
-		{name: "schedule the worker by the older call", act: func(v victim) error {
+		{at: onProcesses, name: "schedule the worker by the older call", act: func(v victim) error {
 			const normal = 0
 			var priority int32
 			return call(unix.SYS_SCHED_SETSCHEDULER, uintptr(v.Worker), normal, uintptr(unsafe.Pointer(&priority))) //nolint:gosec // how the kernel takes it
 		}},
-		{name: "set the worker's priority", act: func(v victim) error { return setPriority(unix.PRIO_PROCESS, v.Worker) }},
-		{name: "set the priority of the worker's group", act: func(v victim) error {
+		{at: onProcesses, name: "set the worker's priority", act: func(v victim) error { return setPriority(unix.PRIO_PROCESS, v.Worker) }},
+		{at: onProcesses, name: "set the priority of the worker's group", act: func(v victim) error {
 			group, err := unix.Getpgid(v.Worker)
 			return errors.Join(err, setPriority(unix.PRIO_PGRP, group))
 		}},
-		{name: "set the priority of the whole user", act: func(victim) error { return setPriority(unix.PRIO_USER, 0) }},
-		{name: "set the priority of the worker's disk", act: func(v victim) error {
+		{at: onProcesses, name: "set the priority of the whole user", act: func(victim) error { return setPriority(unix.PRIO_USER, 0) }},
+		{at: onProcesses, name: "set the priority of the worker's disk", act: func(v victim) error {
 			const process, normal = 1, 2<<13 | 4
 			return call(unix.SYS_IOPRIO_SET, process, uintptr(v.Worker), normal)
 		}},
-		{name: "trace the worker", act: func(v victim) error { return call(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(v.Worker), 0) }},
-		{name: "trace its own children", act: func(victim) error { return call(unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0) }},
-		{name: "read the worker's memory", act: readWorkersMemory},
-		{name: "compare the worker's memory", act: func(v victim) error {
+		{at: onProcesses, name: "trace the worker", act: func(v victim) error { return call(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(v.Worker), 0) }},
+		{at: onKernel, name: "trace its own children", act: func(victim) error { return call(unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0) }},
+		{at: onProcesses, name: "read the worker's memory", act: readWorkersMemory},
+		{at: onProcesses, name: "compare the worker's memory", act: func(v victim) error {
 			return call(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(v.Worker), 1, 0, 0)
 		}},
-		{name: "take a descriptor of the worker", act: func(v victim) error {
+		{at: onProcesses, name: "take a descriptor of the worker", act: func(v victim) error {
 			pidfd, err := unix.PidfdOpen(v.Worker, 0)
 			if err != nil {
 				return err
@@ -61,51 +61,51 @@ func kernelAttacks() []attack {
 			_, err = unix.PidfdGetfd(pidfd, 0, 0)
 			return err
 		}},
-		{name: "use the kernel's keys", act: func(victim) error {
+		{at: onKernel, name: "use the kernel's keys", act: func(victim) error {
 			_, err := unix.AddKey("user", "hell", []byte("x"), unix.KEY_SPEC_PROCESS_KEYRING)
 			return err
 		}},
-		{name: "list the kernel's keys", act: func(victim) error {
+		{at: onKernel, name: "list the kernel's keys", act: func(victim) error {
 			_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_USER_KEYRING, true)
 			return err
 		}},
-		{name: "load a program into the kernel", act: func(victim) error {
+		{at: onKernel, name: "load a program into the kernel", act: func(victim) error {
 			// A map of one entry: the kernel refuses the call by its rights, not by its form.
 			attributes := [18]uint32{2 /* array */, 4, 4, 1}
 			return call(unix.SYS_BPF, 0, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes)) //nolint:gosec // how the kernel takes it
 		}},
-		{name: "measure the kernel", act: func(victim) error {
+		{at: onKernel, name: "measure the kernel", act: func(victim) error {
 			_, err := unix.PerfEventOpen(&unix.PerfEventAttr{
 				Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
 				Bits: unix.PerfBitExcludeKernel | unix.PerfBitExcludeHv,
 			}, 0, -1, -1, 0)
 			return err
 		}},
-		{name: "handle the faults of memory", act: func(victim) error {
+		{at: onKernel, name: "handle the faults of memory", act: func(victim) error {
 			const userModeOnly = 1
 			return call(unix.SYS_USERFAULTFD, userModeOnly)
 		}},
-		{name: "hand system calls to the kernel's ring", act: func(victim) error {
+		{at: onKernel, name: "hand system calls to the kernel's ring", act: func(victim) error {
 			var parameters [30]uint32
 			return call(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&parameters))) //nolint:gosec // how the kernel takes it
 		}},
-		{name: "have a user namespace", act: func(victim) error { return call(unix.SYS_UNSHARE, unix.CLONE_NEWUSER) }},
-		{name: "have a mount namespace", act: func(victim) error { return call(unix.SYS_UNSHARE, unix.CLONE_NEWNS) }},
-		{name: "have a network namespace", act: func(victim) error { return call(unix.SYS_UNSHARE, unix.CLONE_NEWNET) }},
-		{name: "start a program in a user namespace", act: func(victim) error {
+		{at: onKernel, name: "have a user namespace", act: func(victim) error { return call(unix.SYS_UNSHARE, unix.CLONE_NEWUSER) }},
+		{at: onKernel, name: "have a mount namespace", act: func(victim) error { return call(unix.SYS_UNSHARE, unix.CLONE_NEWNS) }},
+		{at: onKernel, name: "have a network namespace", act: func(victim) error { return call(unix.SYS_UNSHARE, unix.CLONE_NEWNET) }},
+		{at: onKernel, name: "start a program in a user namespace", act: func(victim) error {
 			return cloneInto(unix.CLONE_NEWUSER)
 		}},
-		{name: "enter the worker's namespaces", act: func(v victim) error {
+		{at: onProcesses, name: "enter the worker's namespaces", act: func(v victim) error {
 			pidfd, err := unix.PidfdOpen(v.Worker, 0)
 			return errors.Join(err, unix.Setns(pidfd, unix.CLONE_NEWNET))
 		}},
-		{name: "mount", act: func(v victim) error { return unix.Mount("none", v.Home, "tmpfs", 0, "") }},
-		{name: "mount by the newer calls", act: func(victim) error {
+		{at: onKernel, name: "mount", act: func(v victim) error { return unix.Mount("none", v.Home, "tmpfs", 0, "") }},
+		{at: onKernel, name: "mount by the newer calls", act: func(victim) error {
 			_, err := unix.Fsopen("tmpfs", 0)
 			return err
 		}},
-		{name: "change the root", act: func(victim) error { return unix.Chroot("/") }},
-		{name: "open a file by its handle", act: func(victim) error {
+		{at: onKernel, name: "change the root", act: func(victim) error { return unix.Chroot("/") }},
+		{at: onKernel, name: "open a file by its handle", act: func(victim) error {
 			handle, _, err := unix.NameToHandleAt(unix.AT_FDCWD, "/", 0)
 			if err != nil {
 				return err
@@ -117,8 +117,8 @@ func kernelAttacks() []attack {
 			_, err = unix.OpenByHandleAt(root, handle, unix.O_RDONLY)
 			return err
 		}},
-		{name: "make the system calls of 32-bit programs", act: oldSystemCall},
-		{name: "make the system calls of x32 programs", act: func(victim) error { return call(1<<30 | unix.SYS_GETPID) }},
+		{at: onKernel, name: "make the system calls of 32-bit programs", act: oldSystemCall},
+		{at: onKernel, name: "make the system calls of x32 programs", act: func(victim) error { return call(1<<30 | unix.SYS_GETPID) }},
 	}
 }
 

@@ -15,24 +15,24 @@ import (
 // owner of a file may do.
 func rightsAttacks() []attack {
 	return []attack{
-		{name: "listen to the packets of this host", act: func(victim) error { return openSocket(unix.AF_PACKET, unix.SOCK_RAW, 0) }},
-		{name: "make packets", act: func(victim) error { return openSocket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_TCP) }},
-		{name: "keep a capability", act: func(victim) error { return holdCapability("CapEff", "CapPrm", "CapInh", "CapAmb") }},
-		{name: "be another user", act: func(victim) error { return unix.Setresuid(2, 2, 2) }},
-		{name: "be in another group", act: func(victim) error { return unix.Setgroups([]int{2}) }},
-		{name: "open the state directory to everybody", act: func(v victim) error { return os.Chmod(v.State, 0o755) }, harm: stateIsOpen}, //nolint:gosec // an attack
-		{name: "open the records to everybody", act: func(v victim) error { return os.Chmod(v.database(), 0o644) }, harm: stateIsOpen},    //nolint:gosec // an attack
-		{name: "give the state directory away", act: func(v victim) error { return os.Chown(v.State, 1, 1) }},
+		{at: onRights, name: "listen to the packets of this host", act: func(victim) error { return openSocket(unix.AF_PACKET, unix.SOCK_RAW, 0) }},
+		{at: onRights, name: "make packets", act: func(victim) error { return openSocket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_TCP) }},
+		{at: onRights, name: "keep a capability", act: func(victim) error { return holdCapability("CapEff", "CapPrm", "CapInh", "CapAmb") }},
+		{at: onRights, name: "be another user", act: func(victim) error { return unix.Setresuid(2, 2, 2) }},
+		{at: onRights, name: "be in another group", act: func(victim) error { return unix.Setgroups([]int{2}) }},
+		{at: onFiles, name: "open the state directory to everybody", act: func(v victim) error { return os.Chmod(v.State, 0o755) }, harm: stateIsOpen}, //nolint:gosec // an attack
+		{at: onFiles, name: "open the records to everybody", act: func(v victim) error { return os.Chmod(v.database(), 0o644) }, harm: stateIsOpen},    //nolint:gosec // an attack
+		{at: onFiles, name: "give the state directory away", act: func(v victim) error { return os.Chown(v.State, 1, 1) }},
 		{
-			name: "change the times of the records", act: func(v victim) error { return os.Chtimes(v.database(), time.Now(), time.Now()) },
+			at: onFiles, name: "change the times of the records", act: func(v victim) error { return os.Chtimes(v.database(), time.Now(), time.Now()) },
 			open: map[hellMode]string{
 				ordinaryUser: "Landlock does not hold what the owner of a file may do with its times; nothing relies on them",
 				rootAlone:    "the same",
 			},
 		},
-		{name: "write to the operator's terminal", act: func(v victim) error { return openTerminal(v.Terminal, unix.O_WRONLY) }},
-		{name: "read from the operator's terminal", act: func(v victim) error { return openTerminal(v.Terminal, unix.O_RDONLY) }},
-		{name: "write to any terminal", act: func(victim) error {
+		{at: onTerminals, name: "write to the operator's terminal", act: func(v victim) error { return openTerminal(v.Terminal, unix.O_WRONLY) }},
+		{at: onTerminals, name: "read from the operator's terminal", act: func(v victim) error { return openTerminal(v.Terminal, unix.O_RDONLY) }},
+		{at: onTerminals, name: "write to any terminal", act: func(victim) error {
 			found, err := filepath.Glob("/dev/pts/*")
 			consoles, _ := filepath.Glob("/dev/tty?*")
 			for _, path := range append(found, consoles...) {

@@ -17,6 +17,8 @@ import (
 
 // attack is one thing that no agent of Tiers 1 and 2 may do.
 type attack struct {
+	// at is what the attack aims at.
+	at target
 	// name says what the attacker gets.
 	name string
 	// act is run by the agent's program, once for each attack in a process of its own. It returns nil if the attack
@@ -29,6 +31,19 @@ type attack struct {
 	// names these gaps.
 	open map[hellMode]string
 }
+
+// target is a kind of thing that attacks aim at. It is a row of the table in docs/security.md.
+type target string
+
+const (
+	onProcesses target = "memory, limits, priorities, descriptors and namespaces of other processes"
+	onFiles     target = "permissions, owner and times of the worker's files"
+	onDoors     target = "the guard of another session"
+	onPrograms  target = "programs that the policy does not grant"
+	onRights    target = "capabilities, other users and groups, the host's packets"
+	onTerminals target = "terminals"
+	onKernel    target = "tracing, keys, BPF, perf events, io_uring, namespaces, mounts, 32-bit calls"
+)
 
 // attacks returns the whole table.
 func attacks() []attack {
