@@ -14,7 +14,8 @@ import (
 // ownEtc is a variable that tells TestUserIsCreated that it has an /etc of its own.
 const ownEtc = "AGENT_TEST_OWN_ETC"
 
-// TestUserIsCreated lets a worker of root create the agents' user. It does so in a mount namespace with a copy of /etc.
+// TestUserIsCreated lets a worker of root create the agents' user. It does so in a mount namespace with a copy of /etc
+// that lacks the user.
 func TestUserIsCreated(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -24,7 +25,7 @@ func TestUserIsCreated(t *testing.T) {
 		self, err := os.Executable()
 		require.NoError(t, err)
 		again := exec.CommandContext(t.Context(), "unshare", "--mount", "sh", "-euc",
-			`cp -a /etc/. "$1"; mount --bind "$1" /etc; exec "$2" -test.run '^TestUserIsCreated$' -test.v`, "sh", t.TempDir(), self)
+			`cp -a /etc/. "$1"; cd "$1"; sed -i /^claudeops-agent:/d passwd shadow group gshadow; mount --bind "$1" /etc; exec "$2" -test.run '^TestUserIsCreated$' -test.v`, "sh", t.TempDir(), self)
 		again.Env = append(os.Environ(), ownEtc+"=1")
 		output, err := again.CombinedOutput()
 		require.NoError(t, err, "%s", output)
@@ -35,7 +36,7 @@ func TestUserIsCreated(t *testing.T) {
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
 	require.Equal(t, config.DefaultAgentUser, cfg.Claude.AgentUser)
-	require.Nil(t, cfg.Claude.Account, "it exists on this machine already")
+	require.Nil(t, cfg.Claude.Account)
 	require.False(t, agent.RootAlone(cfg))
 
 	cfg, created, err := agent.EnsureUser(t.Context(), cfg)
