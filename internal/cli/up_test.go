@@ -48,7 +48,7 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 	first := startUp(t, environ)
 	twice := starter(t, environ, "up", "--port", "0", "--ui-port", "0")
 	require.Equal(t, program.ExitFailure, twice.code)
-	require.Regexp(t, "^starter: another `starter up` runs on the state directory .*/state: use that one, or set CLAUDEOPS_STATE_DIR", twice.stderr)
+	require.Regexp(t, "(?m)^starter: another `starter up` runs on the state directory .*/state: use that one, or set CLAUDEOPS_STATE_DIR", twice.stderr)
 	began := starter(t, append(environ, "TEMPORAL_ADDRESS="+first.Temporal), "run", "--id", "interrupted")
 	require.Equal(t, program.ExitOK, began.code, began.stderr)
 	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, screenTimeout, screenLook)
