@@ -91,6 +91,17 @@ func (v *Verdict) finds(services []string, status CheckStatus) bool {
 	return len(services) > 0
 }
 
+// faulty returns services without those that were found healthy. If that leaves none, it returns all.
+func (v *Verdict) faulty(services []string) []string {
+	left := slices.DeleteFunc(slices.Clone(services), func(service string) bool {
+		return v.finds([]string{service}, CheckHealthy) && !v.affects(service)
+	})
+	if len(left) == 0 {
+		return services
+	}
+	return left
+}
+
 // covers reports whether the session had to look at all of these services. A recheck without services covers none,
 // because it looks only at the services that were not healthy before. A chain with a request of its own covers none,
 // because the request may be about something else.

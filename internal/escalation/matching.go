@@ -232,7 +232,8 @@ func (m *matching) unnamed() []Sighting {
 	})
 }
 
-// those returns sightings of the selected incidents among those that were open when the session began.
+// those returns sightings of the selected incidents among those that were open when the session began. A part of an incident's
+// services can have healed.
 func (m *matching) those(selects func(*Incident) bool) []Sighting {
 	var found []Sighting
 	for i := range m.incidents {
@@ -240,7 +241,7 @@ func (m *matching) those(selects func(*Incident) bool) []Sighting {
 		if !selects(incident) || !incident.ResolvedAt.IsZero() && !m.session.overtaken(incident) {
 			continue
 		}
-		fault := Issue{Services: incident.Services, Kind: incident.Kind, Summary: incident.Summary, Severity: incident.Severity}
+		fault := Issue{Services: m.session.Verdict.faulty(incident.Services), Kind: incident.Kind, Summary: incident.Summary, Severity: incident.Severity}
 		found = append(found, m.sighting(fault, -1, incident))
 	}
 	return found

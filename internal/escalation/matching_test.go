@@ -204,6 +204,24 @@ func TestResolvedPartOfAFault(t *testing.T) {
 	require.Equal(t, []string{"dns", "mail"}, recognition.NewServices(), "an open incident that spreads is one fault")
 }
 
+// TestHealedPartOfAnIncident checks a look that names an incident of two services and finds one of them healthy. Only the other one
+// is repaired.
+func TestHealedPartOfAnIncident(t *testing.T) {
+	t.Parallel()
+	incident := Incident{ID: "incident-5", Services: []string{"mail", "web"}, Summary: "both are slow"}
+	verdict := Verdict{
+		Status: VerdictEscalate, Summary: "slow", Known: []KnownIncident{{ID: incident.ID, Status: IncidentUnchanged}},
+		Checks: []CheckResult{{Service: "Mail", Status: CheckHealthy}, {Service: "web", Status: CheckDegraded}},
+	}
+	own := Look{ChainRun: ChainRun{ChainID: "look"}}
+	recognition := Recognize(looked(verdict), []Incident{incident}, own, incidentNoon)
+	require.Equal(t, []string{"web"}, recognition.NewServices())
+
+	verdict.Checks[1].Status = CheckHealthy
+	recognition = Recognize(looked(verdict), []Incident{incident}, own, incidentNoon)
+	require.Equal(t, incident.Services, recognition.NewServices(), "the agent says that it is not over")
+}
+
 // TestWorseByAnotherService checks that a failed check of one service does not make the incident of another one worse.
 func TestWorseByAnotherService(t *testing.T) {
 	t.Parallel()
