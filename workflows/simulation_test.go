@@ -21,9 +21,11 @@ import (
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
@@ -658,7 +660,34 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	return s
 }
 
+// patience makes activities fail with the database's own error, which says when it is back. The test environment gives up after
+// ten attempts, and Temporal never does. In between, the store's callers wrap the error.
+type patience struct {
+	interceptor.WorkerInterceptorBase
+}
+
+// InterceptActivity implements interceptor.WorkerInterceptor.
+func (*patience) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &patientActivity{interceptor.ActivityInboundInterceptorBase{Next: next}}
+}
+
+type patientActivity struct {
+	interceptor.ActivityInboundInterceptorBase
+}
+
+// ExecuteActivity implements interceptor.ActivityInboundInterceptor.
+func (p *patientActivity) ExecuteActivity(ctx context.Context, input *interceptor.ExecuteActivityInput) (any, error) {
+	result, err := p.Next.ExecuteActivity(ctx, input)
+	if away, is := errors.AsType[*temporal.ApplicationError](err); is {
+		return result, away
+	}
+	return result, err
+}
+
 func (s *simulation) register() {
+	s.env.SetWorkerOptions(worker.Options{
+		DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{new(patience)},
+	})
 	s.env.SetStartTime(s.begin)
 	s.env.RegisterWorkflow(simulate)
 	s.env.RegisterWorkflow(workflows.Cycle)
