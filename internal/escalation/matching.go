@@ -68,6 +68,7 @@ type fit struct {
 	open            bool
 	own             bool
 	sameKind        bool // otherwise one of them has no kind
+	anyKind         bool // the incident has no kind
 	sameServices    bool
 	shared          int // services in common
 	sameSummary     bool
@@ -90,7 +91,7 @@ func (m *matching) fits(faults []Issue) []fit {
 
 // match returns the sightings of faults, at least one for each. It considers all faults and all incidents together, the
 // best fit first. Several faults of different services belong to one incident if they are not of different kinds, and if
-// they fit it equally well or the verdict names it. Two faults of one service are never one incident, because the agent
+// they fit it equally well, the verdict names it, or it has no kind. Two faults of one service are never one incident, because the agent
 // tells them apart. The index of a fault in the verdict's issues begins at first; -1 if the faults are no issues.
 func (m *matching) match(faults []Issue, first int) []Sighting {
 	taken := map[int]int{}     // the incident of each fault
@@ -151,7 +152,7 @@ func (f fit) joins(holders []fit, faults []Issue) bool {
 			return false
 		}
 	}
-	return len(holders) == 0 || f.named || f.sameKind == holders[0].sameKind
+	return len(holders) == 0 || f.named || f.anyKind || f.sameKind == holders[0].sameKind
 }
 
 // compare returns a positive number if f is the better fit, and a negative number if other is. Of two incidents that fit
@@ -186,7 +187,7 @@ func (m *matching) fit(fault Issue, incident *Incident) (f fit, matches bool) {
 		common = incident.isFailedLookOf(fault)
 	}
 	f.open = incident.ResolvedAt.IsZero() || m.session.overtaken(incident)
-	f.sameKind = fault.Kind == incident.Kind
+	f.sameKind, f.anyKind = fault.Kind == incident.Kind, incident.Kind == ""
 	f.own = slices.Contains(m.own, incident.ID)
 	f.sameServices = f.shared == len(fault.Services) && f.shared == len(incident.Services)
 	f.sameSummary = incident.Summary == ClipIncidentText(fault.Summary)

@@ -204,6 +204,18 @@ func TestResolvedPartOfAFault(t *testing.T) {
 	require.Equal(t, []string{"dns", "mail"}, recognition.NewServices(), "an open incident that spreads is one fault")
 }
 
+// TestIssuesOfAnIncidentWithoutKind checks two issues of an incident without a kind, one of which fits an older incident by its kind.
+// Another chain repairs the open incident, so neither is repaired again.
+func TestIssuesOfAnIncidentWithoutKind(t *testing.T) {
+	t.Parallel()
+	older := Incident{ID: "incident-2", Services: []string{"web"}, Kind: "slow", ResolvedAt: incidentNoon.Add(-8 * time.Hour)}
+	both := Incident{ID: "incident-5", Services: []string{"files", "web"}, Chains: []IncidentChain{worked("other", ChainRepairing, "")}}
+	session := looked(Verdict{Status: VerdictEscalate, Issues: []Issue{issue("files", ""), issue("web", "slow")}})
+	recognition := Recognize(session, []Incident{older, both}, Look{ChainRun: ChainRun{ChainID: "look"}}, incidentNoon)
+	require.True(t, recognition.AllKnown())
+	require.Equal(t, "incident-5", recognition.KnownIssue(1).Incident.ID)
+}
+
 // TestHealedPartOfAnIncident checks a look that names an incident of two services and finds one of them healthy. Only the other one
 // is repaired.
 func TestHealedPartOfAnIncident(t *testing.T) {
