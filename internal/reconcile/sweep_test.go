@@ -143,8 +143,10 @@ func TestSweepOfLostNamespaces(t *testing.T) {
 	hour := int(lostAfter / sweepInterval)
 	records := &openRecords{
 		absences: []store.Absence{
-			{NamespaceID: "back", Host: "own", Sweeps: 1}, {NamespaceID: "late", Host: "own", Sweeps: hour},
-			{NamespaceID: "lost", Host: "own", Sweeps: hour + 1}, {NamespaceID: "asleep", Host: "other", Sweeps: 48 * hour},
+			{NamespaceID: "back", Host: "own", Sweeps: 1},
+			{NamespaceID: "late", Host: "own", Sweeps: hour},
+			{NamespaceID: "lost", Host: "own", Sweeps: hour + 1},
+			{NamespaceID: "asleep", Host: "other", Sweeps: 48 * hour},
 		},
 		settled: map[string]escalation.Report{},
 	}
