@@ -16,7 +16,8 @@ import (
 func permittedMembers() []string {
 	return []string{
 		"model", "messages", "system", "max_tokens", "stream", "metadata", "tools", "tool_choice", "temperature", "top_p", "top_k",
-		"stop_sequences", "thinking", "output_config", "output_format", "context_management", "cache_control", "betas", "diagnostics", "fallbacks",
+		"stop_sequences", "thinking", "output_config", "output_format", "context_management", "cache_control", "betas",
+		"diagnostics", "fallbacks",
 	}
 }
 

@@ -242,7 +242,8 @@ func (m *matching) those(selects func(*Incident) bool) []Sighting {
 		if !selects(incident) || !incident.ResolvedAt.IsZero() && !m.session.overtaken(incident) {
 			continue
 		}
-		fault := Issue{Services: m.session.Verdict.faulty(incident.Services), Kind: incident.Kind, Summary: incident.Summary, Severity: incident.Severity}
+		broken := m.session.Verdict.faulty(incident.Services)
+		fault := Issue{Services: broken, Kind: incident.Kind, Summary: incident.Summary, Severity: incident.Severity}
 		found = append(found, m.sighting(fault, -1, incident))
 	}
 	return found
