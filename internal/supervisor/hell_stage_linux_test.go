@@ -132,11 +132,12 @@ func hellModes() []hellMode {
 	return []hellMode{ordinaryUser, rootAlone, agentsUser}
 }
 
-// requireHarmless runs the attacks in one session, and fails for each that succeeds.
-func requireHarmless(t *testing.T, mode hellMode, tier int) {
+// requireHarmless runs the attacks in one session, and fails for each that succeeds. The unit may be nil.
+func requireHarmless(t *testing.T, mode hellMode, tier int, unit *unitHardening) {
 	t.Helper()
 	c := startTemporal(t)
 	stage := newHellStage(t, mode)
+	stage.unit = unit
 	s := siteOf(t, c, stage.environ)
 	reports := stage.begin(t, sharedTemporal.server.Address())
 	other := map[string]any{"start_tier": 3 - tier, "max_tier": 3 - tier, "prompt": standBy}
@@ -166,7 +167,9 @@ type hellStage struct {
 	// program is the executable of the worker and of its agents, at a path that both can run.
 	program string
 	// user is the worker's user; nil for the user of this process.
-	user   *syscall.Credential
+	user *syscall.Credential
+	// unit is the hardening of the worker; nil for none.
+	unit   *unitHardening
 	worker *roleProcess
 	brief  hellBrief
 	// arrivals accepts the connection of the other session.
@@ -234,7 +237,11 @@ func (s *hellStage) begin(t *testing.T, address string) func() map[string]string
 	s.arrivals = listen(t)
 	command := exec.CommandContext(t.Context(), s.program)
 	command.Env, command.Dir = append(slices.Clip(s.environ), "TEMPORAL_ADDRESS="+address), s.victim.Home
-	command.SysProcAttr = &syscall.SysProcAttr{Credential: s.user}
+	if s.unit != nil {
+		command.Env = append(command.Env, unitVariable+"="+s.unit.write(t))
+	} else {
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: s.user}
+	}
 	s.worker = startRoleOf(t, "worker", command)
 	s.worker.awaitReady(t)
 	s.victim.Worker = s.worker.Process.Pid

@@ -81,7 +81,7 @@ func TestAgentFromHell(t *testing.T) {
 		for _, tier := range []int{1, 2} {
 			t.Run(fmt.Sprint(mode, tier), func(t *testing.T) {
 				t.Parallel()
-				requireHarmless(t, mode, tier)
+				requireHarmless(t, mode, tier, nil)
 			})
 		}
 	}

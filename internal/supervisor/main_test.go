@@ -2,6 +2,7 @@ package supervisor_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,6 +13,10 @@ import (
 // TestMain lets the test binary also run as the service that breaks, as the roles of the fault tests, and as the
 // agent from hell.
 func TestMain(m *testing.M) {
+	if path := os.Getenv(unitVariable); path != "" {
+		fmt.Fprintln(os.Stderr, becomeUnit(path))
+		os.Exit(1)
+	}
 	if dir := os.Getenv(serviceVariable); dir != "" {
 		runService(dir)
 	}
