@@ -61,17 +61,22 @@ type simulation struct {
 	of    map[string]*store.Store
 	turns *turns
 	calls int
+	// activities and catalog know the services by their names. One service may be renamed.
+	activities *activities.Records
+	catalog    *escalation.Catalog
 
 	mu      sync.Mutex
 	faults  []*simulatedFault
 	outages [][2]time.Time // of the database
 	failing [][2]time.Time // of the looks
+	renames string         // the service that is renamed; empty if none is
 	// looks holds the latest look of each chain. The chain of an issue begins with the look of its parent.
 	looks map[string]simulatedSpan
 	// repairs holds the work of agents at services.
 	repairs    []simulatedRepair
 	ended      map[string]bool // chains
 	told       []escalation.Notification
+	swept      map[string]time.Time // the latest sweep of each namespace
 	counts     map[string]int
 	violations []string
 }
@@ -110,7 +115,49 @@ func (s *simulation) at(hours float64) time.Time {
 	return s.begin.Add(time.Duration(hours * float64(time.Hour)))
 }
 
+// simulatedServices returns the first names of the services.
 func simulatedServices() []string { return []string{"db", "dns", "files", "mail", "web"} }
+
+// newName is added to the name of a service that is renamed. Its first name stays as an alias.
+const newName = "-renamed"
+
+// firstNames returns services by their first names, which the simulation uses.
+func firstNames(services []string) []string {
+	var names []string
+	for _, service := range services {
+		names = append(names, strings.TrimSuffix(service, newName))
+	}
+	return names
+}
+
+// describeServices sets the catalog of services. The parameter renamed is a service with a new name; "" for none.
+func (s *simulation) describeServices(renamed string) {
+	var services []escalation.Service
+	for _, name := range simulatedServices() {
+		service := escalation.Service{Name: name}
+		if name == renamed {
+			service = escalation.Service{Name: name + newName, Aliases: []string{name}}
+		}
+		services = append(services, service)
+	}
+	catalog, err := escalation.NewCatalog(services)
+	require.NoError(s.t, err)
+	s.catalog, s.activities.Catalog = catalog, catalog
+}
+
+// rename renames a service in the catalog, and starts the workers again. Chains, agents and people may still use the first name.
+func (s *simulation) rename(service string) {
+	if until, away := during(s.outages, s.env.Now()); away { // workers rename when they start while the database is there
+		s.env.RegisterDelayedCallback(func() { s.rename(service) }, until.Sub(s.env.Now()))
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.describeServices(service)
+	renamed, err := s.records.Rename(s.t.Context(), s.catalog.Canonical)
+	require.NoError(s.t, err)
+	s.counts["renamed"] += renamed
+}
 
 // plan draws the faults and the outages. A service can have another fault before the first one is repaired.
 func (s *simulation) plan() {
@@ -135,6 +182,9 @@ func (s *simulation) plan() {
 				hour -= s.draw(24, service, n, "next")
 			}
 		}
+	}
+	if s.chance(60, "rename") {
+		s.renames = simulatedServices()[s.draw(len(simulatedServices()), "rename what")]
 	}
 	for i := range 2 {
 		if s.chance(60, "outage", i) {
@@ -182,6 +232,7 @@ func (s *simulation) runTier(ctx context.Context, input activities.RunTierInput)
 	defer s.mu.Unlock()
 	now := s.env.Now()
 	span := simulatedSpan{now.Add(-sessionTakes), now}
+	input.Services, input.Affected = firstNames(input.Services), firstNames(input.Affected)
 	s.counts[fmt.Sprint("tier ", int(input.Tier))]++
 	report := escalation.Report{
 		Status: escalation.SessionCompleted, CostUSD: []float64{0.02, 0.40, 2.00}[input.Tier-1], ReportedSessionID: input.SessionID,
@@ -196,6 +247,10 @@ func (s *simulation) runTier(ctx context.Context, input activities.RunTierInput)
 		report.Verdict = s.look(input, now.Add(-time.Duration(s.draw(12, input.SessionID, "looks at"))*time.Minute))
 	default:
 		report.Verdict = s.repair(input, span)
+	}
+	if report.Verdict != nil {
+		verdict := s.catalog.Verdict(*report.Verdict)
+		report.Verdict = &verdict
 	}
 	return activities.RunTierResult{Report: report, EndedAt: now}, nil
 }
@@ -243,7 +298,7 @@ func (s *simulation) look(input activities.RunTierInput, at time.Time) *escalati
 func (s *simulation) name(verdict *escalation.Verdict, input activities.RunTierInput, at time.Time) {
 	for _, incident := range input.Incidents {
 		known := escalation.KnownIncident{ID: incident.ID, Status: escalation.IncidentGone}
-		for _, service := range incident.Services {
+		for _, service := range firstNames(incident.Services) {
 			if fault := s.broken(service, at); fault != nil {
 				known.Status = escalation.IncidentUnchanged
 				if fault.worse(at) && incident.WorseAt.IsZero() {
@@ -267,7 +322,7 @@ func (s *simulation) repair(input activities.RunTierInput, span simulatedSpan) *
 	done := span.ended.Add(-time.Minute) // what breaks after that is another fault
 	verdict := &escalation.Verdict{Status: escalation.VerdictResolved, Summary: "repaired", Services: services, Remediation: "did what it could"}
 	for _, service := range services {
-		if slices.ContainsFunc(input.Leave, func(i escalation.ChainIncident) bool { return slices.Contains(i.Services, service) }) {
+		if slices.ContainsFunc(input.Leave, func(i escalation.ChainIncident) bool { return slices.Contains(firstNames(i.Services), service) }) {
 			continue
 		}
 		s.checkRepair(input, service, span)
@@ -380,7 +435,7 @@ func (s *simulation) close(chainID, id string) {
 	incident, err := s.records.Incident(s.t.Context(), id)
 	require.NoError(s.t, err)
 	s.mu.Lock()
-	for _, service := range incident.Services {
+	for _, service := range firstNames(incident.Services) {
 		for fault := s.broken(service, now); fault != nil; fault = s.broken(service, now) {
 			fault.repairedAt = now
 		}
@@ -540,17 +595,38 @@ func (s *simulation) Sweep(ctx context.Context, namespace string) error {
 	if _, just := during(s.outages, now.Add(-30*time.Minute)); just && namespace == "there" {
 		return nil
 	}
+	host := fmt.Sprint("host-", s.draw(2, namespace, "host", now))
+	records := simulatedSweep{s.of[namespace], s, s.clock(host)}
+	if due, err := records.ClaimDuty(ctx, "sweep "+namespace, host, records.clock, records.clock.Add(simulatedSweeps/2)); err != nil || !due {
+		return err
+	}
 	reconcile.Sweeper{
-		Records: simulatedSweep{s.of[namespace], s}, Temporal: s, NamespaceID: namespace, Converter: converter.GetDefaultDataConverter(),
+		Host: namespace, Records: records, Temporal: s, NamespaceID: namespace, Converter: converter.GetDefaultDataConverter(),
 		Interval: simulatedSweeps, Logger: slog.New(slog.DiscardHandler),
 	}.Sweep(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.swept[namespace] = now
+	s.counts["sweeps"]++
 	return nil
 }
 
-// simulatedSweep checks that a sweep settles nothing.
+// clock returns the time by the clock of a host, which steps forward and back. Temporal's clock is the one of the environment.
+func (s *simulation) clock(host string) time.Time {
+	now := s.env.Now()
+	step := s.draw(7, host, "clock", int(now.Sub(s.begin)/(5*time.Hour)))
+	return now.Add([]time.Duration{-3 * time.Hour, -7 * time.Minute, 0, 0, 0, 7 * time.Minute, 3 * time.Hour}[step])
+}
+
+// simulatedSweep checks that a sweep settles nothing, whatever the clock of its host says.
 type simulatedSweep struct {
 	*store.Store
-	s *simulation
+	s     *simulation
+	clock time.Time
+}
+
+func (r simulatedSweep) ReportAlive(ctx context.Context, host string, _ time.Time) ([]store.Absence, error) {
+	return r.Store.ReportAlive(ctx, host, r.clock)
 }
 
 func (r simulatedSweep) check(what string, settled bool, err error) (bool, error) {
@@ -587,8 +663,9 @@ type simulatedSchedule struct {
 }
 
 // simulate runs schedules for some days. A cycle that is still running delays the next one, as with the overlap policy skip.
-// It returns the cycles that were delayed for longer than a repair and a wait for the day's budget can take.
-func simulate(ctx workflow.Context, schedules []simulatedSchedule) (late []string, err error) {
+// No cycle may take longer than a repair and a wait for the day's budget can take. After the last look, simulate checks what must
+// hold then. Chains that wait end later.
+func (s *simulation) simulate(ctx workflow.Context, schedules []simulatedSchedule) error {
 	const hangs = 12 * time.Hour
 	begin := workflow.Now(ctx)
 	running := workflow.NewWaitGroup(ctx)
@@ -599,7 +676,7 @@ func simulate(ctx workflow.Context, schedules []simulatedSchedule) (late []strin
 			for n := 0; ; n++ {
 				next := begin.Add(schedule.Offset + time.Duration(n)*schedule.Every)
 				if next.After(begin.Add(simulatedDays * 24 * time.Hour)) {
-					return
+					return // the days are over
 				}
 				if next.Before(workflow.Now(ctx)) {
 					continue // skipped
@@ -610,7 +687,7 @@ func simulate(ctx workflow.Context, schedules []simulatedSchedule) (late []strin
 				})
 				_ = workflow.ExecuteChildWorkflow(cycle, workflows.Cycle, schedule.Input).Get(ctx, nil) // a failed cycle is over, too
 				if took := workflow.Now(ctx).Sub(next); took > hangs {
-					late = append(late, fmt.Sprintf("cycle %s %d, which began at %s, took %s", schedule.Name, n, next, took))
+					s.violate("cycle %s %d, which began at %s, took %s", schedule.Name, n, next, took)
 				}
 			}
 		})
@@ -625,7 +702,12 @@ func simulate(ctx workflow.Context, schedules []simulatedSchedule) (late []strin
 		})
 	}
 	running.Wait(ctx)
-	return late, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.checkIncidents()
+	s.checkTold()
+	s.checkSwept()
+	return nil
 }
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
@@ -638,6 +720,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	s := &simulation{
 		t: t, seed: seed, env: newEnvironment(suite), begin: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), records: records,
 		of: map[string]*store.Store{}, looks: map[string]simulatedSpan{}, turns: newTurns(), ended: map[string]bool{}, counts: map[string]int{},
+		swept: map[string]time.Time{},
 	}
 	for _, id := range []string{"here", "there"} {
 		s.of[id] = records.In(store.Namespace{ID: id, Name: "default"})
@@ -689,10 +772,12 @@ func (s *simulation) register() {
 		DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{new(patience)},
 	})
 	s.env.SetStartTime(s.begin)
-	s.env.RegisterWorkflow(simulate)
+	s.env.RegisterWorkflow(s.simulate)
 	s.env.RegisterWorkflow(workflows.Cycle)
 	s.env.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
-	s.env.RegisterActivity(&activities.Records{Store: simulatedRecords{s}})
+	s.activities = &activities.Records{Store: simulatedRecords{s}}
+	s.describeServices("")
+	s.env.RegisterActivity(s.activities)
 	s.env.RegisterActivity(&activities.Settings{})
 	s.env.RegisterActivity(&activities.Tiers{})
 	s.env.RegisterActivity(&activities.Notifications{})
@@ -700,7 +785,7 @@ func (s *simulation) register() {
 	s.env.OnActivity("LoadPolicy", mock.Anything, mock.Anything).Return(
 		func(ctx context.Context, input activities.LoadPolicyInput) (activities.LoadPolicyResult, error) {
 			s.turns.take(ctx)
-			return activities.LoadPolicyResult{Policy: s.policy, Services: input.Services}, nil
+			return activities.LoadPolicyResult{Policy: s.policy, Services: s.catalog.CanonicalAll(input.Services)}, nil
 		})
 	s.env.OnActivity("RunTier", mock.Anything, mock.Anything).After(sessionTakes).Return(s.runTier)
 	s.env.OnActivity("FindTranscript", mock.Anything, mock.Anything).Maybe().Return(activities.FindTranscriptResult{Reachable: true}, nil)
@@ -709,30 +794,29 @@ func (s *simulation) register() {
 
 // run runs the simulation and checks it. It returns the figures.
 func (s *simulation) run() (figures string) {
+	if s.renames != "" {
+		s.env.RegisterDelayedCallback(func() { s.rename(s.renames) }, time.Duration(10+s.draw(45, "rename at"))*time.Hour+26*time.Minute)
+	}
 	stop := s.turns.give(s.draw)
 	defer stop()
 	defer time.Sleep(time.Minute) // until the last slow call has returned
-	s.env.ExecuteWorkflow(simulate, []simulatedSchedule{
+	s.env.ExecuteWorkflow(s.simulate, []simulatedSchedule{
 		{Name: "hourly", Every: time.Hour},
 		{Name: "often", Every: 45 * time.Minute, Offset: 22 * time.Minute},
 		{Name: "there", Every: 2 * time.Hour, Offset: 31 * time.Minute},
 		{Name: "dry", Every: 7 * time.Hour, Offset: 50 * time.Minute, Input: workflows.ChainInput{DryRun: true}},
 	})
 	require.NoError(s.t, s.env.GetWorkflowError())
-	var late []string
-	require.NoError(s.t, s.env.GetWorkflowResult(&late))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.violations = append(s.violations, late...)
-	open := s.checkIncidents()
-	s.checkTold()
-	return fmt.Sprintf("seed=%d faults=%d sessions=%d/%d/%d known=%d resolved=%d gates=%d told=%d answers=%d closed=%d open_at_the_end=%d violations=%d",
+	return fmt.Sprintf("seed=%d faults=%d sessions=%d/%d/%d known=%d resolved=%d gates=%d told=%d answers=%d closed=%d renamed=%d sweeps=%d open_at_the_end=%d violations=%d",
 		s.seed, len(s.faults), s.counts["tier 1"], s.counts["tier 2"], s.counts["tier 3"], s.counts["known"], s.counts["resolved"],
-		s.counts["gates"], len(s.told), s.counts["answers"], s.counts["closes"], open, len(s.violations))
+		s.counts["gates"], len(s.told), s.counts["answers"], s.counts["closes"],
+		s.counts["renamed"], s.counts["sweeps"], s.counts["open"], len(s.violations))
 }
 
 // checkIncidents checks that what is open at the end is broken, what is broken is open, and what waits has a reason.
-func (s *simulation) checkIncidents() (open int) {
+func (s *simulation) checkIncidents() {
 	now := s.env.Now()
 	recently := func(service string) bool {
 		for ago := time.Duration(0); ago <= 2*time.Hour; ago += 5 * time.Minute {
@@ -746,7 +830,8 @@ func (s *simulation) checkIncidents() (open int) {
 	require.NoError(s.t, err)
 	var affected []string
 	for _, incident := range incidents {
-		if !slices.ContainsFunc(incident.Services, recently) {
+		services := firstNames(incident.Services)
+		if !slices.ContainsFunc(services, recently) {
 			s.violate("%s is open, and all its services are healthy", incident.Describe())
 		}
 		for _, chain := range incident.Chains {
@@ -754,14 +839,23 @@ func (s *simulation) checkIncidents() (open int) {
 				s.violate("chain %s waits with %s without a reason", chain.ChainID, incident.ID)
 			}
 		}
-		affected = append(affected, incident.Services...)
+		affected = append(affected, services...)
 	}
 	for _, fault := range s.faults {
 		if s.broken(fault.service, now) == fault && now.Sub(fault.begins) > (quietHours-1)*time.Hour && !slices.Contains(affected, fault.service) {
 			s.violate("%s is broken since %s, and no incident says so", fault.service, fault.begins)
 		}
 	}
-	return len(incidents)
+	s.counts["open"] = len(incidents)
+}
+
+// checkSwept checks that no wrong clock keeps a namespace from sweeping.
+func (s *simulation) checkSwept() {
+	for _, namespace := range []string{"here", "there"} {
+		if now := s.env.Now(); now.Sub(s.swept[namespace]) > time.Hour {
+			s.violate("the latest sweep in the namespace %s was at %s, now it is %s", namespace, s.swept[namespace], now)
+		}
+	}
 }
 
 // checkTold checks that people were told of each fault that only a person can repair, and not over and over.
@@ -777,6 +871,13 @@ func (s *simulation) checkTold() {
 		}) {
 			s.violate("nobody was told of %s, which is broken since %s", fault.service, fault.begins)
 		}
+	}
+	keys := map[string]bool{}
+	for i := range s.told {
+		if key := s.told[i].Key; keys[key] {
+			s.violate("people got the notification %s twice", key)
+		}
+		keys[s.told[i].Key] = true
 	}
 	// Of each fault people hear when it begins, when it becomes worse, when its gate expires and when it is over. Answers, outages of the
 	// looks and faults that flap lead to more.
