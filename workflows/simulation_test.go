@@ -663,8 +663,8 @@ type simulatedSchedule struct {
 }
 
 // simulate runs schedules for some days. A cycle that is still running delays the next one, as with the overlap policy skip.
-// No cycle may take longer than a repair and a wait for the day's budget can take. After the last look, simulate checks what must
-// hold then. Chains that wait end later.
+// No cycle may take longer than a repair and a wait for the day's budget can take. After the last look, Conclude runs. Chains that
+// wait end later.
 func (s *simulation) simulate(ctx workflow.Context, schedules []simulatedSchedule) error {
 	const hangs = 12 * time.Hour
 	begin := workflow.Now(ctx)
@@ -702,6 +702,13 @@ func (s *simulation) simulate(ctx workflow.Context, schedules []simulatedSchedul
 		})
 	}
 	running.Wait(ctx)
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute})
+	return workflow.ExecuteActivity(ctx, "Conclude").Get(ctx, nil)
+}
+
+// Conclude checks what must hold after the last look.
+func (s *simulation) Conclude(ctx context.Context) error {
+	s.turns.take(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.checkIncidents()
@@ -782,6 +789,7 @@ func (s *simulation) register() {
 	s.env.RegisterActivity(&activities.Tiers{})
 	s.env.RegisterActivity(&activities.Notifications{})
 	s.env.RegisterActivity(s.Sweep)
+	s.env.RegisterActivity(s.Conclude)
 	s.env.OnActivity("LoadPolicy", mock.Anything, mock.Anything).Return(
 		func(ctx context.Context, input activities.LoadPolicyInput) (activities.LoadPolicyResult, error) {
 			s.turns.take(ctx)
