@@ -15,6 +15,7 @@ const programName = "claude"
 // The files that Install and the stand-in keep in the program's directory.
 const (
 	scenarioFile = "claude.scenario.json"
+	startsFile   = "claude.starts.jsonl"
 	launchesFile = "claude.launches.jsonl"
 	requestsFile = "claude.requests.jsonl"
 	countsDir    = "claude.counts"
@@ -48,7 +49,7 @@ func prepare(dir string, scenario []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("create its directory: %w", err)
 	}
-	for _, name := range []string{programName, launchesFile, requestsFile, countsDir} {
+	for _, name := range []string{programName, startsFile, launchesFile, requestsFile, countsDir} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("remove the former one: %w", err)
 		}

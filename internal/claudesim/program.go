@@ -35,6 +35,7 @@ const (
 
 // main runs the program and returns its exit code.
 func (p *program) main(args []string) int {
+	p.records.add(startsFile, Start{PID: os.Getpid(), Args: args})
 	if a, err := parseArguments(args, p.release.flags); err == nil {
 		switch {
 		case a.has("--version"):

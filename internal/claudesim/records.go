@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// Launch is one start of the stand-in.
+// Launch is one start of the stand-in that has read its prompt.
 type Launch struct {
 	PID  int      `json:"pid"`
 	Args []string `json:"args"`
@@ -20,10 +20,21 @@ type Launch struct {
 	Env   map[string]string `json:"env"`
 }
 
-// Launches returns the starts of the stand-in that is installed in dir, in order. It omits starts with --version or
-// --help.
+// Launches returns the starts with a prompt of the stand-in that is installed in dir, in order.
 func Launches(dir string) ([]Launch, error) {
 	return readLines[Launch](filepath.Join(dir, launchesFile))
+}
+
+// Start is one start of the stand-in. It is recorded before the stand-in does anything else, so it also tells of a process that was
+// killed before it had read its prompt.
+type Start struct {
+	PID  int      `json:"pid"`
+	Args []string `json:"args"`
+}
+
+// Starts returns the starts of the stand-in that is installed in dir, in order.
+func Starts(dir string) ([]Start, error) {
+	return readLines[Start](filepath.Join(dir, startsFile))
 }
 
 // Requests returns the model calls of the stand-in that is installed in dir, in order, as the API would have received

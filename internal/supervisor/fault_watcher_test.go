@@ -195,7 +195,11 @@ func sessionOf(pid int, program string) string {
 	if err != nil || !bytes.HasPrefix(line, append([]byte(program), 0)) {
 		return ""
 	}
-	args := strings.Split(string(line), "\x00")
+	return sessionIn(strings.Split(string(line), "\x00"))
+}
+
+// sessionIn returns the session that the arguments of an agent name. It returns "" if they name none.
+func sessionIn(args []string) string {
 	for _, flag := range []string{"--session-id", "--resume"} {
 		if at := slices.Index(args, flag); at >= 0 && at+1 < len(args) {
 			return args[at+1]

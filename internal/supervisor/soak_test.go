@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
@@ -111,14 +112,35 @@ func (f *watchedSite) requireAllUnharmed(t *testing.T, chains []escalation.Chain
 	var left []string
 	require.Eventually(t, func() bool { left = seen.leftOver(t, f.mark); return len(left) == 0 },
 		testTimeout, 100*time.Millisecond, "processes are left: %q", left)
-	// A very busy machine may hide a few agents for their whole life, but not many. In addition, the watcher misses
-	// agents that begin and end while it is delayed itself.
+	// The watcher may miss agents that begin and end while it is delayed itself.
 	hidden := agentsAtOnce * int(seen.Blind/shortestAgent)
-	require.LessOrEqual(t, unseen, max(1, sessions/50)+hidden, "the watcher must have seen the sessions' agents")
-	launches := len(simtest.Launches(t, f.claude))
-	require.LessOrEqual(t, len(seen.Sightings), launches, "the watcher must have seen nothing but agents")
-	require.GreaterOrEqual(t, len(seen.Sightings)+hidden, launches-launches/100, "the watcher must not have missed agents")
+	require.LessOrEqual(t, unseen, hidden, "the watcher must have seen the sessions' agents")
+	started := seen.requireAll(t, simtest.Starts(t, f.claude), hidden)
 	return fmt.Sprintf("chains=%d chains_lost=0 sessions=%d sessions_unseen=%d repeated_attempts=%d most_attempts=%d agents_started=%d agents_seen=%d "+
 		"at_once=0 acted_twice=0 not_acted=0 records_open=0 processes_left=0 looks=%d longest_blind=%s",
-		len(chains), sessions, unseen, again, most, launches, len(seen.Sightings), seen.Looks, seen.Blind.Round(time.Millisecond))
+		len(chains), sessions, unseen, again, most, started, len(seen.Sightings), seen.Looks, seen.Blind.Round(time.Millisecond))
+}
+
+// requireAll fails unless the watcher saw the agents that started, and nothing else. hidden is the number of agents that the watcher
+// may have missed. An agent that was killed before it could record its start is among those that started. requireAll returns their
+// number.
+func (w *watched) requireAll(t *testing.T, starts []claudesim.Start, hidden int) (started int) {
+	t.Helper()
+	missed := map[string]bool{}
+	for _, start := range starts {
+		if session := sessionIn(start.Args); session != "" {
+			missed[fmt.Sprint(start.PID, session)] = true
+		}
+	}
+	started = len(missed)
+	for _, agent := range w.Sightings {
+		key := fmt.Sprint(agent.PID, agent.Session)
+		if !missed[key] {
+			require.Less(t, agent.Last.Sub(agent.First), shortestAgent, "it lived and has no start: %+v", agent)
+			started++
+		}
+		delete(missed, key)
+	}
+	require.LessOrEqual(t, len(missed), hidden, "the watcher missed agents: %v", missed)
+	return started
 }

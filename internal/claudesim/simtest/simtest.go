@@ -135,12 +135,20 @@ func OpenPolicy(t testing.TB) string {
 	return path
 }
 
-// Launches returns the starts of the stand-in at path. path is a result of Install.
+// Launches returns the starts with a prompt of the stand-in at path. path is a result of Install.
 func Launches(t testing.TB, path string) []claudesim.Launch {
 	t.Helper()
 	launches, err := claudesim.Launches(filepath.Dir(path))
 	require.NoError(t, err)
 	return launches
+}
+
+// Starts returns all starts of the stand-in at path, also those without a prompt. path is a result of Install.
+func Starts(t testing.TB, path string) []claudesim.Start {
+	t.Helper()
+	starts, err := claudesim.Starts(filepath.Dir(path))
+	require.NoError(t, err)
+	return starts
 }
 
 // AwaitLaunches waits until the stand-in at path has been started at least atLeast times. If that takes longer than
