@@ -98,7 +98,7 @@ vet: ## Run go vet on the tools; the linters include it for everything else
 # Vet only the packages that have files for Linux only. The other packages link so much that vetting them would take minutes.
 .PHONY: portable
 portable: ## Vet what differs between systems as macOS sees it
-	GOOS=darwin $(GO) vet ./internal/process ./internal/claude ./internal/transcripts
+	GOOS=darwin $(GO) vet ./internal/process ./internal/claude ./internal/transcripts ./internal/agentdoor ./internal/agentshell
 
 .PHONY: lint
 lint: $(TOOLS_BUILT) ## Run the linters, which also hold the import direction
@@ -136,7 +136,7 @@ lean: | $(REPORT) ## Check that the worker is small and links no Temporal server
 # Packages whose tests link the Temporal server, and the commands. Compiling them again, for the race detector, would take minutes.
 SERVED := ./internal/supervisor ./internal/cli/... ./internal/embedded ./worker ./starter
 # Packages whose tests start agents or the real CLI.
-AGENTS := ./internal/claudesim ./internal/claude ./internal/hook ./internal/process ./internal/guard ./internal/transcripts
+AGENTS := ./internal/claudesim ./internal/claude ./internal/hook ./internal/agentshell ./internal/process ./internal/guard ./internal/transcripts
 # The packages with the longest short tests. They start first, at the same time as others.
 WAITING := ./workflows ./internal/store ./internal/process ./internal/claude ./internal/claudesim
 

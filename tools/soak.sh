@@ -19,7 +19,6 @@ packages=$(sh "$(dirname "$0")/packages.sh" TestSoak) || exit 1
 run -tags soak -timeout 80m -run '^TestSoak' $packages "$@"
 chains=$(sh "$(dirname "$0")/tests.sh" forRealCLIs internal/supervisor) || exit 1
 run -tags soak -timeout 20m -run "$chains" -skip '^TestSoak' ./internal/supervisor
-run -tags soak -timeout 20m -run '^TestRealCLICorpus$' ./internal/hook
 run -race -timeout 20m -run '^TestChains$' ./internal/supervisor
 run -timeout 40m ./internal/supervisor -postgres
 run -tags soak -timeout 20m -run '^TestSoakHostLost$' ./internal/supervisor -postgres

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,6 +36,8 @@ const (
 	// exitDenied is the exit code of a command that the worker denies, exitMissing that of a command that does not exist.
 	exitDenied  = 126
 	exitMissing = 127
+	// exitMistake is the exit code of a script that does not run at all.
+	exitMistake = 2
 	// denial is the beginning of the text on the standard error.
 	denial = "The supervisor denies this command:"
 )
@@ -87,7 +90,9 @@ func runForCLI(door *agentdoor.Door, environ []string, script string) int {
 	if hasJobs(answer.Command) {
 		return startWithJobs(answer)
 	}
-	return newSession(door, environ, answer).command(answer)
+	s := newSession(door, environ, answer)
+	defer s.pipes.remove()
+	return s.command(answer)
 }
 
 // command runs the agent's command, and returns the exit code. It writes the last directory for the CLI.
@@ -125,6 +130,7 @@ func runCommand(door *agentdoor.Door, environ, words []string) int {
 	case answer.Interpret != nil:
 		s = newSession(door, environ, agentdoor.Answer{Ticket: s.ticket, Hidden: answer.Hidden})
 		p.environ = s.environ
+		defer s.pipes.remove()
 		code, _ = s.interpret(*answer.Interpret, p)
 		return code
 	}
@@ -172,12 +178,30 @@ func startWithJobs(answer agentdoor.Answer) int {
 		return agentdoor.Deny(err)
 	}
 	_ = ask.Close()
+	stop := forward(child)
+	defer stop()
 	code := []byte{0}
 	if _, err := ended.Read(code); err != nil { // it died
 		state, _ := child.Wait()
 		return max(1, state.ExitCode())
 	}
 	return int(code[0])
+}
+
+// forward passes the signals that end a script on to a process, until stop is called.
+func forward(child *os.Process) (stop func()) {
+	caught := make(chan os.Signal, 1)
+	for _, one := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
+		if !signal.Ignored(one) { // as nohup ignores SIGHUP
+			signal.Notify(caught, one)
+		}
+	}
+	go func() {
+		for one := range caught {
+			_ = child.Signal(one) // it may have ended
+		}
+	}()
+	return func() { signal.Stop(caught) }
 }
 
 // runWithJobs is the process of startWithJobs. It ends when the last background job has ended.
@@ -196,6 +220,6 @@ func runWithJobs(door *agentdoor.Door, environ []string) int {
 	}
 	_, _ = end.Write([]byte{byte(code)}) //nolint:gosec // an exit code
 	_ = end.Close()
-	s.waitForJobs()
+	s.end()
 	return code
 }

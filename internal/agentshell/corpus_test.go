@@ -16,37 +16,54 @@ import (
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	var denied, refused, harmless, wanted int
-	listed := corpus(t, "harmless")
-	for _, r := range corpus(t, "attacks", "attacks-found") {
-		is := slices.ContainsFunc(listed, func(h row) bool { return h.Tier == r.Tier && h.Command == r.Command })
-		switch got := s.call(t, r.Tier, s.here.Replace(r.Command)); {
-		case got.denied:
-			denied++
-		case got.refused:
-			refused++
-			s.requireUnharmed(t, r, got)
-		case is:
-			harmless++
-			s.requireUnharmed(t, r, got)
-		default:
-			t.Errorf("tier %d: %q (%s) ran %q, changed %q, code %d, output %q", r.Tier, r.Command, r.Note, got.ran, got.changed, got.code, got.output)
-		}
+	counts := map[verdict]int{}
+	for _, r := range slices.Concat(corpus(t, "attacks", "attacks-found"), corpus(t, "wanted")) {
+		counts[s.judge(t, r, s.call(t, r.Tier, s.here.Replace(r.Command)))]++
 	}
-	for _, r := range corpus(t, "wanted") {
-		wanted++
-		got := s.call(t, r.Tier, s.here.Replace(r.Command))
-		if got.denied || got.refused || lacks.MatchString(got.output) {
-			t.Errorf("tier %d: %q (%s) is refused: %q %s", r.Tier, r.Command, r.Note, got.reasons, got.output)
-		}
+	t.Log(counts)
+	require.Positive(t, counts[wanted])
+}
+
+// verdict is the judgment of a call of the corpus.
+type verdict string
+
+const (
+	denied   verdict = "denied before they ran"
+	refused  verdict = "refused at the door"
+	harmless verdict = "harmless"
+	wanted   verdict = "wanted"
+	// unwanted is the verdict on a call that ran and must not, missed that on a call that did not run and must.
+	unwanted verdict = "UNWANTED AND EXECUTED"
+	missed   verdict = "WANTED AND REFUSED"
+)
+
+// judge checks what a call of the corpus has done.
+func (s *stage) judge(t *testing.T, r row, got outcome) verdict {
+	t.Helper()
+	if !got.denied {
 		s.requireUnharmed(t, r, got)
 	}
-	t.Logf("%d denied before they ran, %d refused at the door, %d harmless, %d wanted", denied, refused, harmless, wanted)
-	require.NotZero(t, wanted)
+	isLacking := lacks.MatchString(got.output)
+	isRefused := got.denied || got.refused || isLacking
+	switch {
+	case r.Allowed && isRefused:
+		t.Errorf("tier %d: %q (%s) is refused: %q %s", r.Tier, r.Command, r.Note, got.reasons, got.output)
+		return missed
+	case r.Allowed:
+		return wanted
+	case got.denied:
+		return denied
+	case got.refused || isLacking && len(got.ran)+len(got.changed) == 0:
+		return refused
+	case slices.ContainsFunc(s.harmless, func(h row) bool { return h.Tier == r.Tier && h.Command == r.Command }):
+		return harmless
+	}
+	t.Errorf("tier %d: %q (%s) ran %q, changed %q, code %d, output %q", r.Tier, r.Command, r.Note, got.ran, got.changed, got.code, got.output)
+	return unwanted
 }
 
 // lacks matches what the interpreter prints about a part of a script that it lacks.
-var lacks = regexp.MustCompile(`unsupported|unhandled|NOT IMPLEMENTED|invalid option`)
+var lacks = regexp.MustCompile(`(is|are) not supported|unsupported|unhandled|NOT IMPLEMENTED|invalid option`)
 
 // kept matches the files of the working directory that Tier 2 must not change.
 var kept = regexp.MustCompile(`/\.git|compose|\.env|vms|ie\.yaml|/\.claude|CLAUDE|mcp`)

@@ -3,35 +3,60 @@ package agentshell
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// normalize replaces parts of a script that the interpreter lacks by parts that it has.
-func normalize(file *syntax.File) { normalizeIn(file) }
+// normalize replaces parts of a script that the interpreter lacks by parts that it has. The argument errexit says that a
+// failure may end the script.
+func normalize(file *syntax.File, errexit bool) {
+	normalizeLoops(file)
+	exits{errexit}.list(file.Stmts, true)
+	normalizeIn(file, errexit)
+}
 
-func normalizeIn(within syntax.Node) {
+func normalizeIn(within syntax.Node, errexit bool) {
 	syntax.Walk(within, func(node syntax.Node) bool {
 		switch n := node.(type) {
 		case *syntax.CmdSubst:
 			normalizeSubstitution(n)
+			exits{}.list(n.Stmts, true)
+			n.Stmts = awaitJobs(n.Stmts)
+			if errexit && len(n.Stmts) > 0 { // as bash does
+				n.Stmts = append([]*syntax.Stmt{command("set", "+e")}, n.Stmts...)
+			}
+		case *syntax.ProcSubst:
+			exits{}.list(n.Stmts, true)
+		case *syntax.BinaryCmd:
+			normalizePipe(n)
 		case *syntax.DblQuoted:
-			normalizeQuotes(n)
+			normalizeQuotes(n.Parts)
+		case *syntax.Assign:
+			normalizeBackslashes(n.Value)
 		}
 		if stmt, is := node.(*syntax.Stmt); is {
 			for _, redirect := range stmt.Redirs {
 				normalizeRedirect(redirect)
 			}
-			if timed, is := stmt.Cmd.(*syntax.TimeClause); is {
-				normalizeTime(stmt, timed)
-			}
 			if stmt.Background {
-				normalizeIn(normalizeJob(stmt))
+				normalizeIn(normalizeJob(stmt), errexit)
 				return false
 			}
+			normalizeCommand(stmt)
 		}
 		return true
 	})
+}
+
+// normalizeCommand changes the command of a statement.
+func normalizeCommand(stmt *syntax.Stmt) {
+	switch c := stmt.Cmd.(type) {
+	case *syntax.TimeClause:
+		normalizeTime(stmt, c)
+	case *syntax.CallExpr:
+		normalizeOrder(stmt, c)
+	}
 }
 
 // normalized returns the text of a script with normalize applied. The interpreter reads the words of eval itself.
@@ -40,7 +65,10 @@ func normalized(script string) string {
 	if err != nil {
 		return script // the interpreter says so
 	}
-	normalize(file)
+	if reason := unsupported(file, script); reason != "" {
+		return quote([]string{setStatus, "2", reason})
+	}
+	normalize(file, true)
 	var text strings.Builder
 	if err := syntax.NewPrinter().Print(&text, file); err != nil {
 		return script
@@ -59,9 +87,71 @@ func normalizeSubstitution(substitution *syntax.CmdSubst) {
 	}
 }
 
+// awaitJobs adds a wait to statements whose output is read, because the reader in bash waits for the jobs among them.
+func awaitJobs(stmts []*syntax.Stmt) []*syntax.Stmt {
+	starts := slices.ContainsFunc(stmts, func(stmt *syntax.Stmt) bool {
+		return contains(stmt, func(node syntax.Node) bool { one, is := node.(*syntax.Stmt); return is && one.Background })
+	})
+	if !starts {
+		return stmts
+	}
+	const code = "CLAUDEOPS_CODE"
+	return append(stmts, assignment(code, variable("?")), command("wait"), exitWith(code))
+}
+
+// normalizePipe puts the end of a pipe into a subshell, where bash runs it. The interpreter runs it in the shell itself.
+func normalizePipe(pipe *syntax.BinaryCmd) {
+	if pipe.Op == syntax.Pipe || pipe.Op == syntax.PipeAll {
+		if before := []*syntax.Stmt{pipe.X}; len(awaitJobs(before)) > 1 {
+			pipe.X = &syntax.Stmt{Position: pipe.X.Position, Cmd: &syntax.Block{Stmts: awaitJobs(before)}}
+		}
+		pipe.Y = &syntax.Stmt{Position: pipe.Y.Position, Cmd: &syntax.Subshell{Stmts: []*syntax.Stmt{pipe.Y}}}
+	}
+}
+
+// orderedWords is the variable with the words of a command.
+const orderedWords = "CLAUDEOPS_WORDS"
+
+// normalizeOrder has the words of a command expanded before its redirections, as in: echo "$(sort FILE)" > FILE,
+// and: cat * > FILE.
+func normalizeOrder(stmt *syntax.Stmt, call *syntax.CallExpr) {
+	depends := slices.ContainsFunc(call.Args, func(word *syntax.Word) bool {
+		return hasPattern(word) || contains(word, func(node syntax.Node) bool { _, runs := node.(*syntax.CmdSubst); return runs })
+	})
+	if len(stmt.Redirs) == 0 || !depends {
+		return
+	}
+	words := &syntax.ArrayExpr{}
+	for _, word := range call.Args {
+		words.Elems = append(words.Elems, &syntax.ArrayElem{Value: word})
+	}
+	expand := &syntax.CallExpr{Assigns: []*syntax.Assign{{Name: &syntax.Lit{Value: orderedWords}, Array: words}}}
+	all := &syntax.ParamExp{Param: &syntax.Lit{Value: orderedWords}, Index: word(&syntax.Lit{Value: "@"})}
+	call.Args = []*syntax.Word{word(&syntax.DblQuoted{Parts: []syntax.WordPart{all}})}
+	run := *stmt
+	run.Negated = false
+	stmt.Redirs, stmt.Cmd = nil, &syntax.Block{Stmts: []*syntax.Stmt{
+		either(&syntax.Stmt{Cmd: expand}, command(setStatus, "0")), // with set -e, too
+		&run,
+	}}
+}
+
+// either returns X || Y.
+func either(x, y *syntax.Stmt) *syntax.Stmt {
+	return &syntax.Stmt{Cmd: &syntax.BinaryCmd{Op: syntax.OrStmt, X: x, Y: y}}
+}
+
+// hasPattern reports whether a word stands for the names of files.
+func hasPattern(word *syntax.Word) bool {
+	return slices.ContainsFunc(word.Parts, func(part syntax.WordPart) bool {
+		lit, is := part.(*syntax.Lit)
+		return is && strings.ContainsAny(lit.Value, "*?[")
+	})
+}
+
 // normalizeQuotes makes single quotes within "${NAME:-'TEXT'}" characters like others, as bash does.
-func normalizeQuotes(quoted *syntax.DblQuoted) {
-	for _, part := range quoted.Parts {
+func normalizeQuotes(quoted []syntax.WordPart) {
+	for _, part := range quoted {
 		expansion, is := part.(*syntax.ParamExp)
 		if !is || expansion.Exp == nil || expansion.Exp.Word == nil || expansion.Exp.Op > syntax.AssignUnsetOrNull {
 			continue
@@ -83,8 +173,40 @@ func normalizeQuotes(quoted *syntax.DblQuoted) {
 	}
 }
 
+// normalizeBackslashes replaces \CHARACTER by 'CHARACTER'. Outside of arguments, the interpreter keeps some backslashes.
+func normalizeBackslashes(word *syntax.Word) {
+	if word == nil {
+		return
+	}
+	var parts []syntax.WordPart
+	for _, part := range word.Parts {
+		lit, is := part.(*syntax.Lit)
+		if !is {
+			parts = append(parts, part)
+			continue
+		}
+		rest := lit.Value
+		for {
+			before, after, found := strings.Cut(rest, `\`)
+			if !found || after == "" {
+				break
+			}
+			_, size := utf8.DecodeRuneInString(after)
+			parts = append(parts, &syntax.Lit{Value: before}, &syntax.SglQuoted{Value: after[:size]})
+			rest = after[size:]
+		}
+		parts = append(parts, &syntax.Lit{Value: rest})
+	}
+	word.Parts = parts
+}
+
 // normalizeRedirect replaces >| by >, and >& FILE by &> FILE.
 func normalizeRedirect(redirect *syntax.Redirect) {
+	if redirect.Hdoc != nil {
+		normalizeQuotes(redirect.Hdoc.Parts)
+	} else {
+		normalizeBackslashes(redirect.Word)
+	}
 	target := redirect.Word.Lit()
 	switch {
 	case redirect.Op == syntax.RdrClob:
@@ -135,14 +257,6 @@ func command(words ...string) *syntax.Stmt {
 		call.Args = append(call.Args, word(&syntax.Lit{Value: text}))
 	}
 	return &syntax.Stmt{Cmd: call}
-}
-
-// usesFIFOs reports whether a script substitutes processes: diff <(a) <(b).
-func usesFIFOs(file *syntax.File) bool {
-	return contains(file, func(node syntax.Node) bool {
-		_, is := node.(*syntax.ProcSubst)
-		return is
-	})
 }
 
 // hasJobs reports whether a script can start background jobs.

@@ -73,6 +73,9 @@ const filePermissions = 0o666
 // open opens a file for a redirection.
 func (s *session) open(ctx context.Context, path string, flags int, _ os.FileMode) (io.ReadWriteCloser, error) {
 	shell := interp.HandlerCtx(ctx)
+	if path == "" {
+		return nil, &os.PathError{Op: "open", Path: path, Err: os.ErrNotExist}
+	}
 	absolute := path
 	if !filepath.IsAbs(path) {
 		absolute = shell.Dir + "/" + path

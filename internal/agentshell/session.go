@@ -7,14 +7,12 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/signal"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/interp"
@@ -38,6 +36,7 @@ type session struct {
 	jobs  jobs
 	traps traps
 	times stopwatch
+	pipes pipes
 	// started counts the programs and jobs that have not ended.
 	started sync.WaitGroup
 }
@@ -91,16 +90,28 @@ func (s *session) interpret(script agentdoor.Script, p given) (code int, dir str
 	if script.POSIX {
 		variant = syntax.LangPOSIX
 	}
-	var text io.Reader = strings.NewReader(script.Text)
+	text := script.Text
 	if script.Input {
-		text = io.LimitReader(p.in, maxScript)
+		content, err := io.ReadAll(io.LimitReader(p.in, maxScript))
+		if err != nil {
+			_, _ = fmt.Fprintln(p.err, err)
+			return exitMistake, p.dir
+		}
+		text = string(content)
 	}
-	file, err := syntax.NewParser(syntax.Variant(variant)).Parse(text, "")
+	file, err := syntax.NewParser(syntax.Variant(variant), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		_, _ = fmt.Fprintln(p.err, err)
-		return 2, p.dir
+		return exitMistake, p.dir
 	}
-	normalize(file)
+	if reason := unsupported(file, text); reason != "" {
+		_, _ = fmt.Fprintln(p.err, reason)
+		return exitMistake, p.dir
+	}
+	if file.Name = "bash"; len(script.Params) > 0 { // it is $0
+		file.Name = script.Params[0]
+	}
+	normalize(file, endsAtFailure(file, script.Options))
 	s.traps.watch()
 	debug.SetMaxStack(maxStack)
 	runner, err := s.runner(script, p)
@@ -108,9 +119,7 @@ func (s *session) interpret(script agentdoor.Script, p given) (code int, dir str
 		_, _ = fmt.Fprintln(p.err, err)
 		return 1, p.dir
 	}
-	removeFIFOs, err := s.prepare(runner, file, p.environ)
-	if err == nil {
-		defer removeFIFOs()
+	if err = s.prepare(runner, text, p.environ); err == nil {
 		err = runner.Run(context.Background(), file)
 	}
 	var status interp.ExitStatus
@@ -140,37 +149,57 @@ func (s *session) runner(script agentdoor.Script, p given) (*interp.Runner, erro
 
 // prepare sets the variable TMPDIR. The interpreter opens every file of a certain name in the directory that TMPDIR names
 // at its start without asking, because it puts its named pipes there. So that directory is a new one.
-func (s *session) prepare(runner *interp.Runner, file *syntax.File, environ []string) (remove func(), err error) {
-	remove = func() {}
+func (s *session) prepare(runner *interp.Runner, text string, environ []string) (err error) {
 	temp := agentdoor.ValueOf(environ, "TMPDIR")
 	pipes := "/dev/null/none"
-	if usesFIFOs(file) {
+	if strings.Contains(text, "<(") || strings.Contains(text, ">(") { // also in a script within a word
 		if pipes, err = os.MkdirTemp(temp, "pipes-"); err != nil {
-			return remove, err
+			return err
 		}
-		remove = func() { _ = os.RemoveAll(pipes) }
+		s.pipes.add(pipes)
 	}
 	if err := os.Setenv("TMPDIR", pipes); err != nil { //nolint:forbidigo // the interpreter reads it there
-		return remove, err
+		return err
 	}
 	if temp == "" {
-		return remove, nil
+		return nil
 	}
 	quoted, err := syntax.Quote(temp, syntax.LangBash)
 	if err != nil {
-		return remove, err
+		return err
 	}
 	set, err := syntax.NewParser().Parse(strings.NewReader("export TMPDIR="+quoted), "")
 	if err != nil {
-		return remove, err
+		return err
 	}
-	return remove, runner.Run(context.Background(), set.Stmts[0])
+	return runner.Run(context.Background(), set.Stmts[0])
 }
 
-// waitForJobs waits until no program and no background job runs.
-func (s *session) waitForJobs() {
+// end waits until no program and no background job runs, and removes the named pipes.
+func (s *session) end() {
 	s.jobs.wait()
 	s.started.Wait()
+	s.pipes.remove()
+}
+
+// pipes lists the directories with the named pipes of <(COMMAND). They stay until the last background job has ended.
+type pipes struct {
+	mutex sync.Mutex
+	dirs  []string
+}
+
+func (p *pipes) add(dir string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.dirs = append(p.dirs, dir)
+}
+
+func (p *pipes) remove() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	for _, dir := range p.dirs {
+		_ = os.RemoveAll(dir)
+	}
 }
 
 // maxGoroutines limits the commands that run at the same time. Each has about two goroutines. The limit ends fork bombs.
@@ -179,7 +208,7 @@ const maxGoroutines = 2000
 // call is called before each command, with the words after all expansions.
 func (s *session) call(ctx context.Context, args []string) ([]string, error) {
 	shell := interp.HandlerCtx(ctx)
-	if args[0] == jobEnd { // also of a job that was killed
+	if args[0] == jobEnd || args[0] == exitTrap { // also of a job or a script that was killed
 		return args, nil
 	}
 	if code := s.traps.exits(); code != 0 {
@@ -312,131 +341,4 @@ func nobodyReads(stream io.Writer) (broken bool) {
 	}
 	_ = connection.Control(func(descriptor uintptr) { broken = isBroken(descriptor) })
 	return broken
-}
-
-// traps holds what a script does at signals.
-type traps struct {
-	mutex     sync.Mutex
-	callbacks map[string]string
-	caught    []string
-	exit      int
-	running   map[*os.Process]bool
-	watched   sync.Once
-	signals   chan os.Signal
-}
-
-// handled maps the names of the signals that a script can trap to the signals.
-var handled = map[string]syscall.Signal{
-	"HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "QUIT": syscall.SIGQUIT,
-	"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "PIPE": syscall.SIGPIPE,
-}
-
-// lastWords limits the time that a script has to end after a signal that it does not trap.
-const lastWords = 3 * time.Second
-
-// watch handles the signals that end a shell: with a trap, or by ending the programs and the script.
-func (t *traps) watch() { t.watched.Do(t.start) }
-
-func (t *traps) start() {
-	t.signals = make(chan os.Signal, len(handled))
-	for _, one := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
-		if !signal.Ignored(one) { // as nohup ignores SIGHUP
-			signal.Notify(t.signals, one)
-		}
-	}
-	go func() {
-		for caught := range t.signals {
-			t.handle(caught.(syscall.Signal)) //nolint:forcetypeassert // of this system
-		}
-	}()
-}
-
-func (t *traps) handle(caught syscall.Signal) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	for name, one := range handled {
-		if _, trapped := t.callbacks[name]; one == caught && trapped {
-			t.caught = append(t.caught, name)
-			return
-		}
-	}
-	t.exit = 128 + int(caught)
-	for program := range t.running {
-		_ = program.Signal(caught)
-	}
-	time.AfterFunc(lastWords, func() { syscall.Exit(128 + int(caught)) })
-}
-
-// set sets the callbacks of signals, and returns the names that are none of these signals: EXIT, ERR and mistakes.
-func (t *traps) set(callback string, names []string) (others []string) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	for _, name := range names {
-		short := signalName(name)
-		caught, is := handled[short]
-		switch {
-		case !is:
-			others = append(others, short)
-		case callback == "-":
-			delete(t.callbacks, short)
-		default:
-			if t.callbacks == nil {
-				t.callbacks = map[string]string{}
-			}
-			if t.callbacks[short] = callback; callback == "" {
-				signal.Ignore(caught)
-			} else {
-				signal.Notify(t.signals, caught)
-			}
-		}
-	}
-	return others
-}
-
-// signalName returns a signal's name in capital letters, without SIG. The names of signals can be numbers.
-func signalName(name string) string {
-	if name == "0" {
-		return "EXIT"
-	}
-	for known, one := range handled {
-		if name == fmt.Sprint(int(one)) {
-			return known
-		}
-	}
-	return strings.TrimPrefix(strings.ToUpper(name), "SIG")
-}
-
-// pending returns the callbacks of the signals that were caught since the last call.
-func (t *traps) pending() (callbacks []string) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	for _, name := range t.caught {
-		callbacks = append(callbacks, t.callbacks[name])
-	}
-	t.caught = nil
-	return callbacks
-}
-
-// exits returns the exit code with which the script must end because of a signal; 0 if it need not.
-func (t *traps) exits() int {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	return t.exit
-}
-
-// runs notes that a program runs, or does not run any more.
-func (t *traps) runs(program *os.Process, running bool) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	if t.running == nil {
-		t.running = map[*os.Process]bool{}
-	}
-	if !running {
-		delete(t.running, program)
-		return
-	}
-	t.running[program] = true
-	if t.exit != 0 { // the signal came while the program was started
-		_ = program.Signal(syscall.Signal(t.exit - 128))
-	}
 }

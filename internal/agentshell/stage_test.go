@@ -100,6 +100,8 @@ type stage struct {
 	// root contains the agent's directories. self is a copy of the test binary, and log the log of the stand-ins.
 	root, bin, self, sockets, log string
 	before                        map[string]string
+	// harmless lists the attacks that may run.
+	harmless []row
 
 	mutex   sync.Mutex
 	entries []hook.Entry
@@ -115,7 +117,7 @@ func newStage(t *testing.T) *stage {
 		t.Skip("scripts run as another user: root is needed")
 	}
 	root := t.TempDir()
-	s := &stage{root: root, bin: root + "/bin", self: root + "/self", sockets: t.TempDir(), log: root + "/log"}
+	s := &stage{root: root, bin: root + "/bin", self: root + "/self", sockets: t.TempDir(), log: root + "/log", harmless: corpus(t, "harmless")}
 	repository, home, temp := root+"/repo", root+"/agent", root+"/session"
 	state := home + "/.local/state/claudeops"
 	for _, dir := range []string{repository + "/.git", repository + "/config", repository + "/infra", repository + "/sub", repository + "/d", repository + "/inventory", state, temp} {
@@ -263,15 +265,7 @@ func (unlimited) Return(context.Context, string) error                          
 // call makes a call of the tool Bash as the CLI does: it asks the hook and, if the hook allows the call, starts the shell.
 func (s *stage) call(t *testing.T, tier int, script string) outcome {
 	t.Helper()
-	require.NoError(t, os.RemoveAll(s.place.Temp))
-	require.NoError(t, os.Mkdir(s.place.Temp, 0o700))
-	require.NoError(t, os.Chown(s.place.Temp, nobody, nobody))
-	evil := s.place.Temp + "/evil/.git"          // a repository of the agent's own
-	require.NoError(t, os.MkdirAll(evil, 0o755)) //nolint:gosec // readable
-	require.NoError(t, os.WriteFile(evil+"/config", []byte("[core]\n\tfsmonitor = rm -rf /srv/repo\n"), 0o644))
-	require.NoError(t, os.WriteFile(s.place.Temp+"/list", []byte("-delete\n"), 0o644))
-	require.NoError(t, os.WriteFile(s.log, nil, 0o600))
-	require.NoError(t, os.Chown(s.log, nobody, nobody))
+	s.reset(t)
 	s.entries = nil
 	post, err := hook.Open(s.sockets, s.guard, hook.Session{ID: "session", Tier: tier, Place: s.place}, unlimited{}, s.record)
 	require.NoError(t, err)
@@ -297,6 +291,20 @@ func (s *stage) record(entry hook.Entry) {
 	s.entries = append(s.entries, entry)
 }
 
+// reset empties the directory for temporary files and the log.
+func (s *stage) reset(t *testing.T) {
+	t.Helper()
+	require.NoError(t, os.RemoveAll(s.place.Temp))
+	require.NoError(t, os.Mkdir(s.place.Temp, 0o700))
+	require.NoError(t, os.Chown(s.place.Temp, nobody, nobody))
+	evil := s.place.Temp + "/evil/.git"          // a repository of the agent's own
+	require.NoError(t, os.MkdirAll(evil, 0o755)) //nolint:gosec // readable
+	require.NoError(t, os.WriteFile(evil+"/config", []byte("[core]\n\tfsmonitor = rm -rf /srv/repo\n"), 0o644))
+	require.NoError(t, os.WriteFile(s.place.Temp+"/list", []byte("-delete\n"), 0o644))
+	require.NoError(t, os.WriteFile(s.log, nil, 0o600))
+	require.NoError(t, os.Chown(s.log, nobody, nobody))
+}
+
 // run runs a script in the shell, as another user and in namespaces of its own.
 func (s *stage) run(t *testing.T, post *hook.Post, script string) outcome {
 	t.Helper()
@@ -316,24 +324,32 @@ func (s *stage) run(t *testing.T, post *hook.Post, script string) outcome {
 	command.Stdout, command.Stderr = &output, &output
 	command.WaitDelay = scriptLimit
 	_ = command.Run() // scripts may fail
+	result := outcome{output: output.String(), code: command.ProcessState.ExitCode()}
+	result.ran, result.changed = s.effects(t)
+	return result
+}
+
+// effects returns the commands that ran since the last reset and the files that changed, and restores the files.
+func (s *stage) effects(t *testing.T) (ran, changed []string) {
+	t.Helper()
 	content, err := os.ReadFile(s.log)
 	require.NoError(t, err)
-	result := outcome{output: output.String(), code: command.ProcessState.ExitCode(), ran: recorded(content)}
 	after := s.snapshot(t)
-	if !maps.Equal(s.before, after) {
-		for path, content := range after {
-			if s.before[path] != content {
-				result.changed = append(result.changed, path)
-			}
-		}
-		for path := range s.before {
-			if _, is := after[path]; !is {
-				result.changed = append(result.changed, path)
-			}
-		}
-		s.restore(t)
+	if maps.Equal(s.before, after) {
+		return recorded(content), nil
 	}
-	return result
+	for path, content := range after {
+		if s.before[path] != content {
+			changed = append(changed, path)
+		}
+	}
+	for path := range s.before {
+		if _, is := after[path]; !is {
+			changed = append(changed, path)
+		}
+	}
+	s.restore(t)
+	return recorded(content), changed
 }
 
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
