@@ -13,7 +13,7 @@ run() {
 }
 
 : >"$report"
-echo "soak: takes about half an hour; watch $report"
+echo "soak: takes about fifty minutes; watch $report"
 packages=$(sh "$(dirname "$0")/packages.sh" TestSoak) || exit 1
 # shellcheck disable=SC2086 # a list of packages
 run -tags soak -timeout 80m -run '^TestSoak' $packages "$@"

@@ -85,6 +85,7 @@ func TestBehaviour(t *testing.T) {
 		"here-document and words": {"head -c $(cat; echo 2) <<< abc; echo", "ab\n", 0},
 		"numbers in conditions":   {"x=; [ \"$x\" -eq 0 ] && echo no; [ -x = -x ] && echo yes", "yes\n", 0},
 		"quoted backslashes":      {"x=a\\\\b\\ c; echo \"$x\" > \\-f; cat ./-f", "a\\b c\n", 0},
+		"jobs with set -u":        {"set -euo pipefail; sleep 0.1 & wait; echo a & wait", "a\n", 0},
 		"jobs in a pipe":          {"{ (sleep 0.2; echo a) & } | cat; x=$( (sleep 0.2; echo b) & ); echo $x", "a\nb\n", 0},
 		"substitution in eval":    {"eval 'cat <(echo a)'; while read -r x; do echo $x; done < <(echo b)", "a\nb\n", 0},
 		"pipefail":                {"set -o pipefail; false | cat", "", 1},

@@ -234,8 +234,12 @@ func normalizeTime(stmt *syntax.Stmt, timed *syntax.TimeClause) {
 func normalizeJob(stmt *syntax.Stmt) *syntax.Stmt {
 	inner := *stmt
 	inner.Background = false
+	latest := &syntax.ParamExp{ // with set -u, a variable that is not set is an error
+		Param: &syntax.Lit{Value: jobVariable},
+		Exp:   &syntax.Expansion{Op: syntax.DefaultUnset, Word: word(&syntax.Lit{Value: "0"})},
+	}
 	number := assignment(jobVariable, &syntax.ArithmExp{X: &syntax.BinaryArithm{
-		Op: syntax.Add, X: word(&syntax.ParamExp{Short: true, Param: &syntax.Lit{Value: jobVariable}}), Y: word(&syntax.Lit{Value: "1"}),
+		Op: syntax.Add, X: word(latest), Y: word(&syntax.Lit{Value: "1"}),
 	}})
 	inside := assignment(jobVariable+"_INSIDE", &syntax.Lit{Value: "1"})
 	job := &syntax.Stmt{Background: true, Cmd: &syntax.Block{Stmts: []*syntax.Stmt{

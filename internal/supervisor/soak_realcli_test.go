@@ -52,7 +52,7 @@ func TestSoakRealCLIHostLostInATier(t *testing.T) {
 		lost := time.Now()
 		requireGone(t, session)
 		asked := len(api.Requests())
-		had := transcript(t, filepath.Join(here.home, "state", "claude", "projects"), session)
+		had := transcript(t, filepath.Join(s.cfg.AgentsDir(), "sessions", session, "projects"), session)
 		require.NoError(t, os.RemoveAll(here.home))
 		has := archived(t, archive, session)
 		missing := lost.Sub(lastTimestamp(t, has))
