@@ -161,7 +161,7 @@ func TestGateShowsWhatAPersonHasToKnow(t *testing.T) {
 	opened := messagesOf(result.Events, escalation.EventGateOpened)
 	require.Len(t, opened, 1)
 	for _, part := range []string{
-		"gate-1 opens at tier 2 (timed_out) for $0.2800 so far", "session " + interrupted.SessionID + " of tier 2 (timed_out) can be continued",
+		"gate-1 waits for a person at tier 2, after $0.28: tier 2 ended without a verdict (timed_out): what went wrong\n", "\nsession " + interrupted.SessionID + " of tier 2 (timed_out) can be continued",
 		"options: continue_session, fix, override, abort", "tried: tier 1 (haiku)",
 	} {
 		require.Contains(t, opened[0], part)

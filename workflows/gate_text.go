@@ -11,15 +11,14 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// describeGate describes an open gate in one line.
+// describeGate describes an open gate: in the first line shortly, below it all that a person saw who answered.
 func describeGate(gate escalation.Gate) string {
-	reason := plaintext.Cut(gate.Reason, 150) // leaves room for the rest in a message that is cut to maxMessage
 	goOn := "no session can be continued: " + gate.NoContinuation
 	if from := gate.Continuation; from != nil {
 		goOn = fmt.Sprintf("session %s of %s (%s) can be continued", from.SessionID, from.Role, from.State)
 	}
-	text := fmt.Sprintf("%s opens at %s (%s) for $%.4f so far: %s; %s; options: %s; until %s, then %s", gate.ID, gate.Tier, gate.Source,
-		gate.CostUSD, reason, goOn, listOptions(gate), gate.ExpiresAt.UTC().Format(time.RFC3339), gate.OnTimeout)
+	text := fmt.Sprintf("%s waits for a person at %s, after $%.2f: %s\n%s; options: %s; without an answer until %s: %s", gate.ID, gate.Tier,
+		gate.CostUSD, plaintext.Cut(gate.Reason, 150), goOn, listOptions(gate), gate.ExpiresAt.UTC().Format(time.RFC3339), gate.OnTimeout)
 	if len(gate.Tried) > 0 {
 		text += "; tried: " + strings.Join(gate.Tried, "; ")
 	}

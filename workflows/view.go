@@ -233,7 +233,7 @@ func describeSession(session escalation.Session, request sessionRequest) string 
 }
 
 func describeEnd(session escalation.Session) string {
-	text := fmt.Sprintf("%s ended %s after %d turns for $%.4f", session.Tier, session.Status, session.Turns, session.CostUSD)
+	text := fmt.Sprintf("%s ended %s after %s for $%.4f", session.Tier, session.Status, counted(session.Turns, "turn"), session.CostUSD)
 	if session.Verdict != nil {
 		text += fmt.Sprintf(", verdict %s: %s", session.Verdict.Status, session.Verdict.Summary)
 	}
@@ -243,11 +243,19 @@ func describeEnd(session escalation.Session) string {
 	return text
 }
 
+// counted returns a number of things, such as "1 session".
+func counted(number int, thing string) string {
+	if number == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", number, thing)
+}
+
 func describeDecision(decision escalation.Decision) string {
 	return fmt.Sprintf("%s by rule %s: %s", decision.Action, decision.Rule, decision.Reason)
 }
 
 func describeOutcome(chain escalation.Chain) string {
 	sessions := chain.Earlier.Sessions + len(chain.Sessions)
-	return fmt.Sprintf("chain ended %s after %d sessions for $%.4f", chain.Outcome, sessions, chain.CostUSD)
+	return fmt.Sprintf("chain ended %s after %s for $%.4f", chain.Outcome, counted(sessions, "session"), chain.CostUSD)
 }

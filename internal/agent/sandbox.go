@@ -104,7 +104,7 @@ func except(files, directories []string) []string {
 }
 
 // hiddenPaths lists the paths of the worker and of other users: the state directory and the database, the transcript
-// archive, the home directories, the encryption keys, and the credential files that the environment names.
+// archive, the home directories, the settings, the encryption keys, and the credential files that the environment names.
 func hiddenPaths(cfg config.Config, environ []string) []string {
 	hidden := []string{cfg.State.Dir, cfg.AgentsDir(), "/etc/claudeops", sharedTempDir(os.Getuid())}
 	if account := cfg.Claude.Account; account != nil {
@@ -117,8 +117,10 @@ func hiddenPaths(cfg config.Config, environ []string) []string {
 	if archive := cfg.State.TranscriptsDir(); archive != "" {
 		hidden = append(hidden, archive)
 	}
-	if keys := cfg.Encryption.KeysFile; keys != "" {
-		hidden = append(hidden, keys)
+	for _, file := range []string{cfg.State.EnvFile, cfg.Encryption.KeysFile} {
+		if file != "" {
+			hidden = append(hidden, file)
+		}
 	}
 	hidden = append(hidden, credentialFiles(environ)...)
 	for _, home := range homes(environ) {

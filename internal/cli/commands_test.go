@@ -43,7 +43,9 @@ func starterWaits(t *testing.T, patience time.Duration, environ []string, args .
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	code := execute(t.Context(), &console.Console{
-		Process: program.Process{Args: args, Environ: environ, Stdin: strings.NewReader("from standard input"), Stdout: &stdout, Stderr: &stderr},
+		Process: program.Process{
+			Args: args, Environ: environ, Stdin: strings.NewReader("from standard input"), Stdout: &stdout, Stderr: &stderr,
+		}.WithSettings(),
 		Clock:   time.Now, Patience: patience,
 	})
 	return result{code, stdout.String(), stderr.String()}
@@ -173,7 +175,7 @@ func TestConfigAsJSON(t *testing.T) {
 		require.NotEmpty(t, setting.Meaning, setting.Name)
 		if setting.Name == "CLAUDEOPS_TIER1_MODEL" {
 			require.Equal(t, "sonnet", setting.Value)
-			require.True(t, setting.FromEnv)
+			require.Equal(t, config.SourceEnvironment, setting.Source)
 			return
 		}
 	}

@@ -129,7 +129,6 @@ func TestGateWithoutATerminal(t *testing.T) {
 		want string
 		args []string
 	}{
-		{program.ExitUsage, "chain chain-one waits at gate-1, and there is no terminal to ask at: answer with --action", []string{"chain-one"}},
 		{program.ExitUsage, `chain chain-one: "x" is no answer: type c (continue_session), f (fix), o (override), q (abort)`, []string{"chain-one", "--action", "x"}},
 		{program.ExitUsage, "chain chain-one: the gate that is open is gate-1, not gate-7", []string{"chain-one", "--gate", "gate-7", "--action", "f"}},
 		{program.ExitUsage, "--guidance and guidance after the colon of --action exclude each other", []string{"chain-one", "--action", "f: x", "--guidance", "y"}},
@@ -150,6 +149,11 @@ func TestGateWithoutATerminal(t *testing.T) {
 		require.Equal(t, "starter: "+tt.want+"\n", got.stderr)
 		require.Empty(t, got.stdout)
 	}
+	unasked := starter(t, s.environ, "gate", "chain-one")
+	require.Equal(t, program.ExitUsage, unasked.code)
+	require.Equal(t, "starter: chain chain-one waits at gate-1, and there is no terminal to ask at: answer with --action\n", unasked.stderr)
+	require.Contains(t, unasked.stdout, "gate-1 of chain chain-one\n")
+	require.Contains(t, unasked.stdout, "\n  f  fix: run tier 2 again in a new session\n")
 	require.Empty(t, s.answers(t, "chain-one"))
 
 	shown := starter(t, s.environ, "gate", "chain-one", "-o", "json")

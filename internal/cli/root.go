@@ -65,11 +65,30 @@ func rootCommand(c *console.Console) *cobra.Command {
 	root.SetVersionTemplate("starter {{.Version}}\n")
 	root.SetFlagErrorFunc(console.FlagProblem)
 	root.PersistentFlags().VarP(&c.Output, "output", "o", "how results are printed: text or json")
+	root.AddGroup(groups...)
 	root.AddCommand(local.Commands(c)...)
 	root.AddCommand(chains.Commands(c)...)
 	root.AddCommand(gates.Command(c), incidents.Command(c), schedules.Command(c))
 	root.AddCommand(workers.Commands(c)...)
 	root.AddCommand(setup.Commands(c)...)
 	root.AddCommand(policy.Command(c), codec.Command(c), database.Command(c))
+	for _, command := range root.Commands() {
+		command.GroupID = groupOf[command.Name()]
+	}
 	return root
+}
+
+// groups are the headings in the list of commands.
+var groups = []*cobra.Group{
+	{ID: "daily", Title: "Every day:"},
+	{ID: "setup", Title: "Set up:"},
+	{ID: "operate", Title: "Operate:"},
+}
+
+// groupOf gives the ID of each command's group. Cobra lists a command without a group as an additional command.
+var groupOf = map[string]string{
+	"run": "daily", "watch": "daily", "chains": "daily", "chain": "daily", "gate": "daily", "escalate": "daily", "cancel": "daily",
+	"incidents": "daily", "schedule": "daily",
+	"demo": "setup", "up": "setup", "doctor": "setup", "config": "setup", "policy": "setup", "notify": "setup", "env": "setup",
+	"workers": "operate", "replay": "operate", "db": "operate", "codec": "operate",
 }

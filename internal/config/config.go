@@ -31,8 +31,10 @@ type Config struct {
 	Log        Log        `group:"Log"`
 	Telemetry  Telemetry  `group:"Telemetry"`
 
-	// given reports for each variable whether the environment sets it to a value that is not empty.
+	// given reports for each variable whether it is set to a value that is not empty.
 	given map[string]bool
+	// lines gives the line in the file of settings of each variable that the file sets.
+	lines map[string]int
 }
 
 // Chain holds the settings of chains, and the settings for passing context between tiers.
@@ -80,6 +82,7 @@ func (g Gate) policy() escalation.GatePolicy {
 
 // State holds the locations of Claude Ops' own files.
 type State struct {
+	EnvFile             string        `env:"ENV_FILE" default:"$XDG_CONFIG_HOME/claudeops/claudeops.env, else ~/.config/claudeops/claudeops.env, if it is there" desc:"Absolute path of the file of settings, for both programs: variables as NAME=value, one a line, in the format of systemd's EnvironmentFile. The environment wins over the file. It can hold every variable, also those of Temporal and of the model. If it holds a secret, other users must not be able to read it. Agents cannot."`
 	Dir                 string        `env:"STATE_DIR" default:"$XDG_STATE_HOME/claudeops, else ~/.local/state/claudeops" desc:"Absolute path of the directory for records, conversations and the agents' working directory. Created if missing; readable by its owner only. All workers of one host must share it, and so must the starters that read the records in it. Workers on other hosts have their own: see docs/many-hosts.md."`
 	DatabaseURL         string        `env:"DATABASE_URL" secret:"true" default:"sqlite://STATE_DIR/claudeops.db" desc:"Database for session records and events: sqlite:///absolute/path.db for one host, or postgres://user:password@host:5432/database?sslmode=verify-full for several. docs/postgresql.md describes the parameters of PostgreSQL."`
 	DatabaseConnections int           `env:"DATABASE_CONNECTIONS" desc:"Maximum number of connections of one process to PostgreSQL; 2 to 100. One connection is for the only writer, the others are for readers."`

@@ -6,23 +6,32 @@ import (
 	"strings"
 
 	"github.com/caarlos0/env/v11"
+
+	"github.com/claudeops/claudeops/internal/envfile"
+	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// Load reads the configuration from environ, which has the form of os.Environ. It also reads the files that the
-// configuration names: the prompts, the policy, the services and the keys. It changes no file. If Load finds problems,
-// the error is an *Error with all of them, and the Config must not be used.
+// Load reads the configuration from environ, which has the form of os.Environ, and from the file of settings. It also reads
+// the files that the configuration names: the prompts, the policy, the services and the keys. It changes no file. If Load
+// finds problems, the error is an *Error with all of them, and the Config must not be used.
 func Load(environ []string) (Config, error) {
-	vars := env.ToMap(environ)
+	file, err := envfile.Read(environ, holdsSecret)
+	if err != nil {
+		return Config{}, &Error{Problems: []Problem{{Variable: envfile.Variable, Sentence: err.Error()}}}
+	}
+	vars := env.ToMap(file.Merge(environ))
 	cfg := defaults()
-	cfg.given = map[string]bool{}
+	cfg.given, cfg.lines = map[string]bool{}, map[string]int{}
 	found := &problems{vars: map[string]string{}}
 	var known []string
 	for _, leaf := range leaves(cfg) {
 		known = append(known, leaf.name)
 		found.vars[leaf.name] = strings.TrimSpace(vars[leaf.name])
 		cfg.given[leaf.name] = found.vars[leaf.name] != ""
+		cfg.lines[leaf.name] = file.Line(leaf.name, vars[leaf.name])
 	}
 	parse(&cfg, found)
+	cfg.State.EnvFile = file.Path
 	resolve(&cfg, foreignVariables{
 		home:         vars["HOME"],
 		xdgState:     vars["XDG_STATE_HOME"],
@@ -32,10 +41,29 @@ func Load(environ []string) (Config, error) {
 	}, found)
 	cfg.validate(found)
 	reportUnknown(vars, known, found)
+	found.locate(file, vars)
 	if err := found.err(); err != nil {
 		return Config{}, err
 	}
 	return cfg, nil
+}
+
+// Environ returns environ with the variables of the file of settings that environ lacks. If the file cannot be used, Environ
+// returns environ, and Load says why.
+func Environ(environ []string) []string {
+	file, err := envfile.Read(environ, holdsSecret)
+	if err != nil {
+		return environ
+	}
+	return file.Merge(environ)
+}
+
+// holdsSecret reports whether the value of a variable may be a credential.
+func holdsSecret(variable string) bool {
+	if strings.HasPrefix(variable, Prefix) {
+		return slices.Contains(secretVariables, variable)
+	}
+	return guard.IsSecret(variable) && !strings.HasSuffix(variable, "_FILE") && !strings.HasSuffix(variable, "_PATH")
 }
 
 // foreignVariables holds what defaults are derived from: other programs' variables, and the rights of this process.

@@ -4,18 +4,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/envfile"
 )
 
-// Problem is one mistake in the environment.
+// Problem is one mistake in the environment or in the file of settings.
 type Problem struct {
 	// Variable is the full name of the variable.
 	Variable string
-	// Sentence names the variable, and describes the problem and the allowed values. It contains the variable's value,
+	// Sentence names the variable, and describes the problem and the allowed values. If the value is from the file of settings,
+	// the sentence begins with the file and the line. It contains the variable's value,
 	// unless the value is secret.
 	Sentence string
 }
 
-// Error lists all mistakes in the environment.
+// Error lists all mistakes in the environment and in the file of settings.
 type Error struct {
 	Problems []Problem
 }
@@ -67,6 +70,16 @@ func (p *problems) must(name string, ok bool, format string, args ...any) {
 // calls given, and skips a setting that has its default value. Otherwise, the default of one setting could make the
 // operator's value of the other setting invalid.
 func (p *problems) given(name string) bool { return p.vars[Prefix+name] != "" }
+
+// locate adds to each problem with a value of the file of settings where the value is.
+func (p *problems) locate(file envfile.File, vars map[string]string) {
+	for i := range p.list {
+		problem := &p.list[i]
+		if line := file.Line(problem.Variable, vars[problem.Variable]); line > 0 {
+			problem.Sentence = fmt.Sprintf("%s:%d: %s", file.Path, line, problem.Sentence)
+		}
+	}
+}
 
 func (p *problems) err() error {
 	if len(p.list) == 0 {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
 	"strconv"
 	"time"
@@ -23,8 +24,9 @@ type Setting struct {
 	// Secret reports whether the value can contain credentials. If so, Value is masked, unless it is the plain URL of a
 	// database file.
 	Secret bool `json:"secret"`
-	// FromEnv reports whether the environment sets the variable.
-	FromEnv bool `json:"from_env"`
+	// Source says where the value comes from: SourceDefault, SourceEnvironment, or the file of settings and the line, such as
+	// /etc/claudeops/claudeops.env:3.
+	Source string `json:"source"`
 }
 
 // databaseVariable is a secret variable whose value is shown if it is the plain URL of a file. The values of other
@@ -47,7 +49,7 @@ func (c Config) Settings() []Setting {
 			Default: format(builtIn[i].value),
 			Meaning: leaf.tag.Get("desc"),
 			Secret:  leaf.tag.Get("secret") == "true",
-			FromEnv: c.given[leaf.name],
+			Source:  c.source(leaf.name),
 		}
 		if derived := leaf.tag.Get("default"); derived != "" {
 			setting.Default = derived
@@ -58,6 +60,23 @@ func (c Config) Settings() []Setting {
 		settings = append(settings, setting)
 	}
 	return settings
+}
+
+// The values of Setting.Source that name no file.
+const (
+	SourceDefault     = "default"
+	SourceEnvironment = "environment"
+)
+
+func (c Config) source(variable string) string {
+	switch {
+	case !c.given[variable]:
+		return SourceDefault
+	case c.lines[variable] > 0:
+		return fmt.Sprintf("%s:%d", c.State.EnvFile, c.lines[variable])
+	default:
+		return SourceEnvironment
+	}
 }
 
 // leaf is a field that holds a setting.

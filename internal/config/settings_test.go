@@ -37,7 +37,7 @@ func TestEverySettingIsDescribed(t *testing.T) {
 	for _, setting := range load(t).Settings() {
 		require.NotEmpty(t, setting.Group, setting.Name)
 		require.Regexp(t, `\.$`, setting.Meaning, setting.Name)
-		require.Equal(t, setting.Name == Prefix+agentUser, setting.FromEnv, setting.Name)
+		require.Equal(t, setting.Name == Prefix+agentUser, setting.Source == SourceEnvironment, setting.Name)
 		require.Equal(t, setting.Secret, slices.Contains(secretVariables, setting.Name), setting.Name)
 	}
 }
@@ -71,15 +71,15 @@ func TestSettingsTellWhatIsSet(t *testing.T) {
 	for _, setting := range load(t, "CLAUDEOPS_DRY_RUN=true", "CLAUDEOPS_TIER1_TIMEOUT=1h30m0s").Settings() {
 		switch setting.Name {
 		case "CLAUDEOPS_DRY_RUN":
-			require.True(t, setting.FromEnv)
+			require.Equal(t, SourceEnvironment, setting.Source)
 			require.Equal(t, "true", setting.Value)
 			require.Equal(t, "false", setting.Default)
 		case "CLAUDEOPS_TIER1_TIMEOUT":
-			require.True(t, setting.FromEnv)
+			require.Equal(t, SourceEnvironment, setting.Source)
 			require.Equal(t, "1h30m", setting.Value)
 			require.Equal(t, "15m", setting.Default)
 		default:
-			require.Equal(t, setting.Name == Prefix+agentUser, setting.FromEnv, setting.Name)
+			require.Equal(t, setting.Name == Prefix+agentUser, setting.Source == SourceEnvironment, setting.Name)
 		}
 	}
 }

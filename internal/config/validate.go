@@ -137,6 +137,8 @@ func (c Config) validatePlace(name, dir string, p *problems) {
 	p.must(name, file == "" || !contains(dir, file), "not contain the database %s, %s", file, ours)
 	keys := c.Encryption.KeysFile
 	p.must(name, keys == "" || !contains(dir, keys), "not contain the file of keys %s, %s", keys, ours)
+	settings := c.State.EnvFile
+	p.must(name, settings == "" || !contains(dir, settings), "not contain the settings %s, %s", settings, ours)
 }
 
 func (n Notify) validate(p *problems) {

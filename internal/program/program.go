@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/claudeops/claudeops/internal/config"
@@ -23,9 +24,22 @@ type Process struct {
 	Stdout, Stderr io.Writer
 }
 
+// WithSettings adds the variables of the file of settings to the environment, after those that are there.
+func (p Process) WithSettings() Process {
+	p.Environ = config.Environ(p.Environ)
+	return p
+}
+
 // Main calls execute and returns the exit code of execute. SIGINT or SIGTERM cancels the context of execute. A second
 // signal ends the process at once.
+// Libraries that read the environment themselves find the variables of the file of settings there, too.
 func Main(execute func(context.Context, Process) ExitCode, p Process) ExitCode {
+	given := len(p.Environ)
+	p = p.WithSettings()
+	for _, entry := range p.Environ[given:] {
+		name, value, _ := strings.Cut(entry, "=")
+		_ = os.Setenv(name, value) //nolint:forbidigo // a part of main; fails for no name that a file can have
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)

@@ -88,7 +88,7 @@ var shellVariables = []string{
 // the directory of all worktrees, because a session must not use any worktree but its own.
 func ownFiles(cfg config.Config, environ []string) []string {
 	own := []string{
-		cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.WorktreesDir(), cfg.Guard.PolicyFile,
+		cfg.State.EnvFile, cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.WorktreesDir(), cfg.Guard.PolicyFile,
 		cfg.Services.File, cfg.Encryption.KeysFile, cfg.Prompts.Tier1, cfg.Prompts.Tier2, cfg.Prompts.Tier3,
 	}
 	if file := cfg.State.DatabaseFile(); file != "" {

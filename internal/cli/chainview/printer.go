@@ -3,6 +3,7 @@ package chainview
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/cli/chainclient"
@@ -67,7 +68,8 @@ func (p *Printer) Saw(now chainclient.Snapshot) {
 func (p *Printer) printEvents(chain escalation.Chain) {
 	last := slices.IndexFunc(chain.Events, func(event escalation.Event) bool { return event.Key == p.lastEvent })
 	for _, event := range chain.Events[last+1:] {
-		p.console.Say("%s  %s", p.console.Clock.TimeOfDay(event.At), console.Printable(event.Message, 1_000))
+		first, _, _ := strings.Cut(event.Message, "\n") // `starter gate` shows the rest
+		p.console.Say("%s  %s", p.console.Clock.TimeOfDay(event.At), console.Printable(first, 1_000))
 		p.lastEvent = event.Key
 	}
 }

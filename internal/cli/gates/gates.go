@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/cli/chainclient"
+	"github.com/claudeops/claudeops/internal/cli/chainview"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
@@ -24,6 +26,9 @@ type options struct {
 	gate     string
 	limit    int
 }
+
+// plainWidth is the width of a gate's text where there is no terminal, in characters.
+const plainWidth = 100
 
 // app implements the commands of this package.
 type app struct{ *console.Console }
@@ -125,6 +130,12 @@ func (a *app) reply(ctx context.Context, id string, gate escalation.Gate, o opti
 	}
 	place, ok := a.Terminal()
 	if !ok {
+		show := func(w io.Writer) {
+			_, _ = fmt.Fprintln(w, strings.Join(chainview.GateText(a.Clock, id, gate, plainWidth), "\n"))
+		}
+		if err := a.Print(gate, show); err != nil {
+			return escalation.GateAnswer{}, err
+		}
 		return escalation.GateAnswer{}, program.Misuse(fmt.Errorf(
 			"chain %s waits at %s, and there is no terminal to ask at: answer with --action", id, gate.ID))
 	}

@@ -33,10 +33,6 @@ func writeSettings(w io.Writer, settings []config.Setting) {
 			group = setting.Group
 			_, _ = fmt.Fprintf(w, "\n# %s\n", group)
 		}
-		origin := "default"
-		if setting.FromEnv {
-			origin = "environment"
-		}
-		_, _ = fmt.Fprintf(w, "\n%s=%s  (%s)\n  %s\n", setting.Name, setting.Value, origin, setting.Meaning)
+		_, _ = fmt.Fprintf(w, "\n%s=%s  (%s)\n  %s\n", setting.Name, setting.Value, setting.Source, setting.Meaning)
 	}
 }
