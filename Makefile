@@ -85,7 +85,7 @@ clean: ## Remove what make built; the pinned CLIs stay
 ##@ Checks
 
 .PHONY: check
-check: format vet portable lint workflowcheck tidy locks deploy-check lean ## All checks that run no test
+check: format vet portable lint workflowcheck tidy locks docs-check deploy-check lean ## All checks that run no test
 
 .PHONY: format
 format: $(TOOLS_BUILT) ## Check that the Go files are formatted
@@ -118,6 +118,10 @@ tidy: ## Check that go.mod and tools/go.mod list what is used
 locks: ## Check that the CLIs' lock files pin contents and name no address
 	@! grep -nE '"resolved"|https?://' tools/claude/*/package-lock.json || { \
 		echo 'locks: write them with npm install --omit-lockfile-registry-resolved' >&2; exit 1; }
+
+.PHONY: docs-check
+docs-check: $(TOOLS_BUILT) ## Check the links of the documentation, and the length of the README
+	$(TOOLS)/docscheck .
 
 .PHONY: deploy-check
 deploy-check: $(TOOLS_BUILT) ## Check the files of deploy/ with the parsers of the programs that read them
@@ -177,7 +181,7 @@ soak: clis alerts $(PROMETHEUS)/prometheus $(SERVERS) $(CLIENTS)/temporal | $(RE
 	sh tools/soak.sh $(REPORT)/soak.txt $(SOAK)
 
 .PHONY: clients
-clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give the README's commands to the real temporal and tctl, which take minutes to build
+clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give the documented commands to the real temporal and tctl, which take minutes to build
 	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestClients' ./internal/cli
 
 # Each test that calls recordHistory at its end writes the history of its branch.
@@ -231,7 +235,7 @@ download: ## Download the Go modules, trying again when the network fails
 	sh tools/retry.sh $(GO) mod download
 	sh tools/retry.sh $(GO) -C tools mod download
 
-$(TOOLS_BUILT): tools/go.mod tools/go.sum $(wildcard tools/flaky/*.go tools/deploycheck/*.go)
+$(TOOLS_BUILT): tools/go.mod tools/go.sum $(wildcard tools/flaky/*.go tools/deploycheck/*.go tools/docscheck/*.go)
 	mkdir -p $(TOOLS)
 	rm -f $(TOOLS)/.built-*
 	$(GO) -C tools build -o ../$(TOOLS)/ tool

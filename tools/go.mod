@@ -6,6 +6,7 @@ go 1.26.8
 
 tool (
 	github.com/claudeops/claudeops/tools/deploycheck
+	github.com/claudeops/claudeops/tools/docscheck
 	github.com/claudeops/claudeops/tools/flaky
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	go.temporal.io/sdk/contrib/tools/workflowcheck
@@ -15,6 +16,8 @@ tool (
 require (
 	github.com/compose-spec/compose-go/v2 v2.16.2
 	github.com/moby/buildkit v0.34.2
+	github.com/stretchr/testify v1.12.1
+	github.com/yuin/goldmark v1.8.7
 	sigs.k8s.io/kustomize/api v0.21.2
 	sigs.k8s.io/kustomize/kyaml v0.21.2
 	sigs.k8s.io/yaml v1.6.0
@@ -226,7 +229,6 @@ require (
 	github.com/ssgreg/nlreturn/v2 v2.2.1 // indirect
 	github.com/stbenjam/no-sprintf-host-port v0.3.1 // indirect
 	github.com/stretchr/objx v0.5.3 // indirect
-	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/subosito/gotenv v1.4.1 // indirect
 	github.com/tetafro/godot v1.5.6 // indirect
 	github.com/timakin/bodyclose v0.0.0-20260723120731-857993a2939c // indirect

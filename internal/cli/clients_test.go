@@ -78,9 +78,9 @@ func evaluated(t *testing.T, environ []string) []string {
 	return slices.DeleteFunc(strings.Split(string(variables), "\n"), func(line string) bool { return !strings.HasPrefix(line, "TEMPORAL_") })
 }
 
-// TestClientsRunTheReadme runs the README's commands with the real temporal and tctl. The commands start a chain,
+// TestClientsRunTheDocumentation runs the commands of docs/temporal-tools.md with the real temporal and tctl. The commands start a chain,
 // answer its gate and escalate it to tier 3.
-func TestClientsRunTheReadme(t *testing.T) {
+func TestClientsRunTheDocumentation(t *testing.T) {
 	clients := temporalClients(t)
 	environ := startInstallation(t, claudesim.Play(
 		claudesim.On(claudesim.Match{Prompt: "look at the reverse proxy"}, claudesim.Conclude(escalation.Verdict{
@@ -107,7 +107,7 @@ func TestClientsRunTheReadme(t *testing.T) {
 				}, screenTimeout, screenLook, "%s does not open: %s", gate, starter(t, environ, "chain", chain).stdout)
 			}
 			commands := map[string][]string{} // by verb, or by the name of the signal or update
-			for _, words := range readmeCommands(t, name) {
+			for _, words := range temporalCommands(t, name) {
 				doing := words[2]
 				if i := slices.Index(words, "--name"); i > 0 {
 					doing = words[i+1]

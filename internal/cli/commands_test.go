@@ -46,7 +46,7 @@ func starterWaits(t *testing.T, patience time.Duration, environ []string, args .
 		Process: program.Process{
 			Args: args, Environ: environ, Stdin: strings.NewReader("from standard input"), Stdout: &stdout, Stderr: &stderr,
 		}.WithSettings(),
-		Clock:   time.Now, Patience: patience,
+		Clock: time.Now, Patience: patience,
 	})
 	return result{code, stdout.String(), stderr.String()}
 }

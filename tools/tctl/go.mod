@@ -1,5 +1,5 @@
 // The older command line of Temporal, in the version that is supported, which `make clients` builds
-// to hold the README's commands to it.
+// to hold the documented commands to it.
 module github.com/claudeops/claudeops/tools/tctl
 
 go 1.26.8

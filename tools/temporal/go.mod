@@ -1,4 +1,4 @@
-// The command line of Temporal, which `make clients` builds to hold the README's commands to it.
+// The command line of Temporal, which `make clients` builds to hold the documented commands to it.
 // Its newer releases need a module that is not published.
 module github.com/claudeops/claudeops/tools/temporal
 
