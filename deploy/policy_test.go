@@ -47,6 +47,32 @@ func TestPolicyIsValid(t *testing.T) {
 	require.Equal(t, "# yaml-language-server: $schema="+schemaFile, first)
 }
 
+// TestSchemaOfAnExtension checks that the schema and the guard agree on policies that extend the built-in one.
+func TestSchemaOfAnExtension(t *testing.T) {
+	t.Parallel()
+	const head = "version: 1\nextends: default\n"
+	for text, valid := range map[string]bool{
+		head: true,
+		head + "programs: {docker: {commands: {stop: {tier: 2, args: SERVICE+}}}}\ntiers: {2: {hosts: [nas.lan]}}\n": true,
+		head + "without: {programs: [curl, docker exec], tiers: {1: {hosts: ['**']}}}\n":                             true,
+		"version: 1\nextends: other\n":                                            false,
+		head + "without: {never: [rm]}\n":                                         false,
+		head + "without: {secrets: [/etc/x]}\n":                                   false,
+		head + "tiers: {4: {read: [/srv]}}\n":                                     false,
+		head + "programs: {x: {tier: 1, arg: FILE}}\n":                            false,
+		"version: 1\nwithout: {programs: [curl]}\ntiers: {1: {}, 2: {}, 3: {}}\n": false,
+	} {
+		_, err := guard.ParsePolicyOver(deploy.Policy, []byte(text))
+		if valid {
+			require.NoError(t, err, text)
+			require.NoError(t, validate(t, []byte(text)), text)
+		} else {
+			require.Error(t, err, text)
+			require.Error(t, validate(t, []byte(text)), text)
+		}
+	}
+}
+
 // TestSchemaRefuses checks that the schema and the guard refuse the same invalid policies.
 func TestSchemaRefuses(t *testing.T) {
 	t.Parallel()

@@ -194,7 +194,7 @@ type Tier struct {
 
 // Guard holds the settings of the guard, which decides on the agents' tool calls.
 type Guard struct {
-	PolicyFile string `env:"POLICY_FILE" default:"the built-in deploy/policy.yaml" desc:"Absolute path of a policy that replaces the built-in one. It says what the agents of each tier may do. Begin with a copy of deploy/policy.yaml; deploy/policy.schema.json describes it. Try it with starter policy check and starter policy test."`
+	PolicyFile string `env:"POLICY_FILE" default:"the built-in deploy/policy.yaml" desc:"Absolute path of a policy: with extends: default, what differs from the built-in one; otherwise all of it. It says what the agents of each tier may do: see docs/policy.md. deploy/policy.schema.json describes it."`
 }
 
 // Services holds the description of the operator's services.

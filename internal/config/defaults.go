@@ -50,6 +50,8 @@ func defaults() Config {
 func limits() Limits {
 	within := func(times int, span time.Duration) Limit { return Limit{Max: times, Window: escalation.Duration(span)} }
 	return Limits{
+		ChainBudgetUSD:    10,                        // Tiers 1 and 2 with their whole budgets, and most of Tier 3's
+		DayBudgetUSD:      25,                        // two bad chains and the looks of a day; nobody is surprised by a bill
 		Escalations:       within(3, time.Hour),      // equal to MaxParallelIssues, so that one cycle can repair that many issues
 		Restarts:          within(2, 4*time.Hour),    // a third would hide a fault that restarts do not repair
 		Redeployments:     within(1, 24*time.Hour),   // a second one on the same day would repeat a repair that did not help

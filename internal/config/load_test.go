@@ -51,8 +51,8 @@ func TestAnEmptyEnvironmentGivesTheDefaults(t *testing.T) {
 	require.Equal(t, escalation.ContinuityAuto, policy.Continuity)
 	require.InDelta(t, 0.80, policy.ResumeThreshold, 0)
 	require.Zero(t, policy.ResumeMaxTokens)
-	require.Zero(t, policy.ChainBudgetUSD)
-	require.Zero(t, policy.DayBudgetUSD)
+	require.InDelta(t, 10, policy.ChainBudgetUSD, 0)
+	require.InDelta(t, 25, policy.DayBudgetUSD, 0)
 	require.Equal(t, limit(t, "3/1h"), policy.EscalationLimit)
 	require.Equal(t, escalation.Cooldowns{
 		Restarts: limit(t, "2/4h"), Redeployments: limit(t, "1/24h"), MaxWait: escalation.Duration(6 * time.Hour),

@@ -19,7 +19,7 @@ func (g Guard) LoadPolicy() (*guard.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return guard.ParsePolicy(text)
+	return guard.ParsePolicyOver(deploy.Policy, text)
 }
 
 // validate reads the policy in PolicyFile, so that the program does not start with an invalid policy.

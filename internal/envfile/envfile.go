@@ -97,6 +97,22 @@ func Read(environ []string, isSecret func(name string) bool) (File, error) {
 	return file, nil
 }
 
+// Create writes a file with the lines that only its owner can read. It changes no file that is there.
+func Create(path string, lines []string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("write the settings: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the operator's own file
+	if err != nil {
+		return fmt.Errorf("write the settings: %w", err)
+	}
+	_, err = file.WriteString(strings.Join(lines, "\n") + "\n")
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("write the settings: %w", err)
+	}
+	return nil
+}
+
 // check refuses a file that somebody else can change, because the file names the programs that run.
 func check(info fs.FileInfo) error {
 	switch {

@@ -35,6 +35,8 @@ type Explanation struct {
 	Branches []string `json:"branches"`
 	// Never lists the uses that are forbidden to every tier.
 	Never []Never `json:"never"`
+	// Own lists what the operator's policy adds to the built-in one and takes away.
+	Own []string `json:"own,omitempty"`
 }
 
 // Grant is one permitted use of a program.
@@ -68,6 +70,7 @@ func (p *Policy) Explain(tier int) Explanation {
 	explained := Explanation{
 		Tier: tier, Anything: limits.Anything, Keep: limits.Keep,
 		Private: p.Private, Protected: p.Protected, Branches: p.Branches, Never: p.Never,
+		Own: p.Own(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.MCP)) {
 		if p.MCP[name] <= tier {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -15,6 +16,10 @@ import (
 type Policy struct {
 	// Version is the version of the file's format: 1.
 	Version int `yaml:"version"`
+	// Extends is "default" in a policy that holds only what differs from the built-in one.
+	Extends string `yaml:"extends"`
+	// Without lists what a policy that extends the built-in one takes away from it.
+	Without Without `yaml:"without"`
 	// Environment lists the variables that a script may set for a command. A name that ends in "*" is a prefix.
 	Environment []string `yaml:"environment"`
 	// Directories lists the directories of permitted programs, as absolute paths.
@@ -35,6 +40,9 @@ type Policy struct {
 	Never []Never `yaml:"never"`
 	// MCP maps each permitted tool of an MCP server to the lowest tier that may use it.
 	MCP map[string]int `yaml:"mcp"`
+
+	// own is the operator's part of a policy that extends the built-in one.
+	own *Policy
 }
 
 // Limits states what one tier may reach.
@@ -128,7 +136,7 @@ func (u *Uses) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// ParsePolicy parses a policy in YAML. Its error is a *PolicyError.
+// ParsePolicy parses a policy in YAML that extends no other. Its error is a *PolicyError.
 func ParsePolicy(text []byte) (*Policy, error) {
 	policy := &Policy{}
 	if err := yaml.UnmarshalWithOptions(text, policy, yaml.DisallowUnknownField()); err != nil {
@@ -160,14 +168,29 @@ func (u *Use) reaches(tier int) bool {
 
 // check validates the policy and compiles its uses.
 func (p *Policy) check() error {
-	if p.Version != 1 {
-		return &mistake{[]any{"version"}, fmt.Errorf("must be 1, and is %d", p.Version)}
+	if err := p.checkVersion(); err != nil {
+		return err
 	}
 	for _, tier := range []int{1, 2, 3} {
 		if _, there := p.Tiers[tier]; !there {
 			return &mistake{[]any{"tiers"}, fmt.Errorf("must have %d", tier)}
 		}
 	}
+	if p.Extends != "" || !reflect.ValueOf(p.Without).IsZero() {
+		return &mistake{[]any{"without"}, errors.New("goes with extends: default")}
+	}
+	return p.checkRules()
+}
+
+func (p *Policy) checkVersion() error {
+	if p.Version != 1 {
+		return &mistake{[]any{"version"}, fmt.Errorf("must be 1, and is %d", p.Version)}
+	}
+	return nil
+}
+
+// checkRules validates what a whole policy and one that extends another have in common.
+func (p *Policy) checkRules() error {
 	if err := p.checkPatterns(); err != nil {
 		return err
 	}

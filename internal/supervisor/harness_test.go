@@ -125,6 +125,7 @@ func environment(t *testing.T, claude string, more ...string) []string {
 		"CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "CLAUDEOPS_CLAUDE=" + claude,
 		"CLAUDEOPS_TASK_QUEUE=" + nameOf(t),
 		"CLAUDEOPS_GATE_TIMEOUT=0s",       // tests of gates set their own value
+		"CLAUDEOPS_DAY_BUDGET_USD=0",      // more sessions run at a time than a day's budget covers
 		"CLAUDEOPS_HEARTBEAT_INTERVAL=1s", // tests wait for what heartbeats tell
 		"CLAUDEOPS_SANDBOX=off",           // the stand-in writes to temporary directories of the test
 		"CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),

@@ -24,6 +24,7 @@ type runOptions struct {
 	resumeFrom string
 	actor      string
 	wait       bool
+	yes        bool
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -43,6 +44,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringVar(&o.resumeFrom, "resume-from", "", "id of a conversation to start from")
 	flags.StringVar(&o.actor, "actor", "", "who starts the chain, for the record (default: the name of your user)")
 	flags.BoolVarP(&o.wait, "wait", "w", false, "follow the chain until it has ended")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do as configured: do not ask how far agents may go, which the first chain on a terminal does")
 	return cmd
 }
 
@@ -62,6 +64,9 @@ func (a *app) run(ctx context.Context, o runOptions) error {
 		return err
 	}
 	defer c.Close()
+	if input, err = a.permitted(ctx, cfg, input, o.yes); err != nil {
+		return err
+	}
 	run, err := chainclient.Start(ctx, c, cfg.Worker.TaskQueue, o.id, input)
 	if err != nil {
 		return err

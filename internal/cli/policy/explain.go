@@ -73,6 +73,7 @@ func writeExplanation(w io.Writer, e guard.Explanation) {
 		never[i] = neverText(rule)
 	}
 	writeList(w, "What no tier does", never)
+	writeList(w, "What is yours: CLAUDEOPS_POLICY_FILE", e.Own)
 }
 
 func writeList(w io.Writer, title string, items []string) {

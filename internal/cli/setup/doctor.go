@@ -69,7 +69,7 @@ func (a *app) examine(ctx context.Context) []Finding {
 	if err != nil {
 		return []Finding{failed("configuration", err)}
 	}
-	findings := []Finding{passed("configuration", "valid"), checkNotifications(cfg.Notify)}
+	findings := []Finding{checkSettings(cfg), checkPolicy(cfg.Guard), checkNotifications(cfg.Notify)}
 	if err := cfg.MakeDirs(); err != nil {
 		findings = append(findings, failed("state directory", err))
 	} else {
@@ -80,6 +80,38 @@ func (a *app) examine(ctx context.Context) []Finding {
 		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg), a.checkAgentUser(ctx, cfg),
 		a.checkClaude(ctx, cfg), a.checkCredentials(cfg))
 	return append(findings, a.checkTemporal(ctx, cfg)...)
+}
+
+// checkSettings names the file of settings.
+func checkSettings(cfg config.Config) Finding {
+	if cfg.State.EnvFile == "" {
+		return passed("configuration", "valid; all of it is from the environment")
+	}
+	return passed("configuration", "valid; the file of settings is "+cfg.State.EnvFile)
+}
+
+// checkPolicy names the policy. A full copy of the built-in policy lacks the rules that later versions of the program have got.
+func checkPolicy(settings config.Guard) Finding {
+	const check = "policy"
+	policy, err := settings.LoadPolicy()
+	if err != nil {
+		return failed(check, err)
+	}
+	builtIn, err := config.Guard{}.LoadPolicy()
+	if err != nil {
+		return failed(check, err)
+	}
+	switch lacking := policy.Lacks(builtIn); {
+	case settings.PolicyFile == "":
+		return passed(check, "the built-in one")
+	case policy.Own() != nil:
+		return passed(check, fmt.Sprintf("the built-in one, with %d changes in %s", len(policy.Own()), settings.PolicyFile))
+	case len(lacking) > 0:
+		return passed(check, fmt.Sprintf("%s, which lacks %d rules of the built-in one (such as %s): keep only your changes in it, with `extends: default`",
+			settings.PolicyFile, len(lacking), lacking[0]))
+	default:
+		return passed(check, settings.PolicyFile)
+	}
 }
 
 func checkDatabase(ctx context.Context, cfg config.Config) Finding {

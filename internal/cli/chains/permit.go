@@ -1,0 +1,56 @@
+package chains
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"charm.land/huh/v2"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/envfile"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// permitted asks a person once, before the first chain that may repair, how far agents may go, and keeps the answer in the file
+// of settings. It asks only on a terminal, and only while nobody has said so. It returns the input with the answer.
+func (a *app) permitted(ctx context.Context, cfg config.Config, input workflows.ChainInput, yes bool) (workflows.ChainInput, error) {
+	place, ok := a.Terminal()
+	if !ok || yes || input.DryRun || input.MaxTier != 0 || cfg.Chain.DryRun || cfg.SaysMaxTier() {
+		return input, nil
+	}
+	path, _ := envfile.Find(a.Environ)
+	if path == "" {
+		return input, nil // no home directory, and so no place for an answer
+	}
+	tier := escalation.TierObserve
+	question := huh.NewSelect[escalation.Tier]().Value(&tier).
+		Title("How far may agents go on this machine?").
+		Description("Nobody has said so yet. The answer is kept in the file of settings, claudeops.env.").
+		Options(
+			huh.NewOption("Look only: Tier 1 changes nothing, and asks you", escalation.TierObserve),
+			huh.NewOption("Up to Tier 2: restart services, propose changes on a branch", escalation.TierSafeRepair),
+			huh.NewOption("Up to Tier 3: run any program that the policy does not deny; no sandbox", escalation.TierFullRepair),
+		)
+	form := huh.NewForm(huh.NewGroup(question)).WithTheme(huh.ThemeFunc(huh.ThemeBase16)).WithProgramOptions(place.Options(ctx, a.Environ)...)
+	if err := form.RunWithContext(ctx); err != nil {
+		if errors.Is(err, huh.ErrUserAborted) {
+			return input, errors.New("nothing was chosen, and no chain has started")
+		}
+		return input, fmt.Errorf("ask how far agents may go: %w", err)
+	}
+	err := envfile.Create(path, []string{
+		"# Settings of Claude Ops. `starter config` lists all, with their meanings.",
+		"# Highest tier that may run: 1 looks, 2 makes safe repairs, 3 makes all repairs.",
+		"CLAUDEOPS_MAX_TIER=" + strconv.Itoa(int(tier)),
+	})
+	if err != nil {
+		return input, err
+	}
+	a.Say("Kept in %s: workers and schedules follow it after their next start.", console.Printable(path, 200))
+	input.MaxTier = tier
+	return input, input.Validate()
+}
