@@ -35,7 +35,8 @@ func (a *app) permitted(ctx context.Context, cfg config.Config, input workflows.
 			huh.NewOption("Up to Tier 2: restart services, propose changes on a branch", escalation.TierSafeRepair),
 			huh.NewOption("Up to Tier 3: run any program that the policy does not deny; no sandbox", escalation.TierFullRepair),
 		)
-	form := huh.NewForm(huh.NewGroup(question)).WithTheme(huh.ThemeFunc(huh.ThemeBase16)).WithProgramOptions(place.Options(ctx, a.Environ)...)
+	form := huh.NewForm(huh.NewGroup(question)).WithTheme(huh.ThemeFunc(huh.ThemeBase16)).
+		WithProgramOptions(place.Options(ctx, a.Environ)...)
 	if err := form.RunWithContext(ctx); err != nil {
 		if errors.Is(err, huh.ErrUserAborted) {
 			return input, errors.New("nothing was chosen, and no chain has started")

@@ -44,7 +44,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringVar(&o.resumeFrom, "resume-from", "", "id of a conversation to start from")
 	flags.StringVar(&o.actor, "actor", "", "who starts the chain, for the record (default: the name of your user)")
 	flags.BoolVarP(&o.wait, "wait", "w", false, "follow the chain until it has ended")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "do as configured: do not ask how far agents may go, which the first chain on a terminal does")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "do as configured: do not ask how far agents may go, as the first chain on a terminal does")
 	return cmd
 }
 

@@ -107,8 +107,8 @@ func checkPolicy(settings config.Guard) Finding {
 	case policy.Own() != nil:
 		return passed(check, fmt.Sprintf("the built-in one, with %d changes in %s", len(policy.Own()), settings.PolicyFile))
 	case len(lacking) > 0:
-		return passed(check, fmt.Sprintf("%s, which lacks %d rules of the built-in one (such as %s): keep only your changes in it, with `extends: default`",
-			settings.PolicyFile, len(lacking), lacking[0]))
+		return passed(check, fmt.Sprintf("%s, which lacks %d rules of the built-in one (such as %s): keep only your changes in it, with "+
+			"`extends: default`", settings.PolicyFile, len(lacking), lacking[0]))
 	default:
 		return passed(check, settings.PolicyFile)
 	}
