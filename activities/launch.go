@@ -68,7 +68,7 @@ func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) 
 		Tier: input.Tier, From: input.ParentTier, Policy: input.Policy,
 		Services: input.Services, Request: input.Request, Issue: input.Issue, Guidance: input.Guidance, Recheck: input.Recheck,
 		CutOff: cutOff, CooldownFile: chainFile(input.ChainID, CooldownFile), Brief: t.permissions(input.Tier, input.Policy.DryRun),
-		Catalog: t.Catalog, Affected: input.Affected,
+		Catalog: t.Catalog, Affected: input.Affected, Instructions: t.instructions(input),
 		Incidents: input.Incidents, Repairs: input.Repairs, Leave: input.Leave,
 	}
 	if input.Continues {

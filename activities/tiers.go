@@ -55,6 +55,8 @@ type Tiers struct {
 	Briefs func(tier escalation.Tier) string
 	// Catalog holds the services that the operator has described; nil if there are none.
 	Catalog *escalation.Catalog
+	// ReadFile reads a file of instructions that Catalog names.
+	ReadFile func(path string) (string, error)
 	// Host is the name of this machine in records.
 	Host string
 	// Version is the version of this program in records.

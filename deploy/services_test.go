@@ -22,7 +22,7 @@ func TestServicesExampleIsValid(t *testing.T) {
 	example, err := os.ReadFile("services.example.yaml")
 	require.NoError(t, err)
 	require.NoError(t, validateAgainst(t, servicesSchema, example))
-	catalog, err := config.ParseServices(example)
+	catalog, err := config.ParseServices(example, ".")
 	require.NoError(t, err)
 	require.Equal(t, "shop", catalog.Canonical(" Shop-Web-1"))
 	first, _, _ := strings.Cut(string(example), "\n")
@@ -56,7 +56,7 @@ func TestServicesSchemaRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.Error(t, validateAgainst(t, servicesSchema, []byte(text)))
-			_, err := config.ParseServices([]byte(text))
+			_, err := config.ParseServices([]byte(text), ".")
 			require.Error(t, err)
 		})
 	}

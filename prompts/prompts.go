@@ -30,6 +30,8 @@ type Launch struct {
 	// Affected lists those services of the chain that are known to be affected. The prompt describes these services
 	// before all others.
 	Affected []string
+	// Instructions holds what the operator has written about the services.
+	Instructions []Instruction
 	// Request is the request of the person who started the chain, word for word.
 	Request string
 	// Issue describes the one problem that the session must repair. The agent that found the problem wrote the text.
@@ -52,6 +54,13 @@ type Launch struct {
 	Leave []escalation.ChainIncident
 	// Repairs lists earlier repairs of the services.
 	Repairs []escalation.PastRepair
+}
+
+// Instruction is the operator's text about a service.
+type Instruction struct {
+	Service string // empty for a remark of the supervisor
+	Kind    string // what the text is, in words; empty for a remark
+	Text    string // Markdown
 }
 
 // Call is a tool call.
@@ -91,7 +100,8 @@ func (s *Set) complete(launch Launch) (string, error) {
 		return "", err
 	}
 	return join(v, s.role(launch.Tier, false), s.sections(
-		"cutoff.md", "request.md", "incidents.md", "known.md", "handoff.md", "permissions.md", "dryrun.md", "rules.md", "conclusion.md")...)
+		"cutoff.md", "request.md", "incidents.md", "known.md", "instructions.md", "handoff.md",
+		"permissions.md", "dryrun.md", "rules.md", "conclusion.md")...)
 }
 
 // Resumed returns the prompt for a session that resumes the conversation of another session. The prompt states the new
@@ -112,7 +122,8 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 	}
 	sections := []*template.Template{role}
 	sections = append(sections, s.sections(
-		"cutoff.md", "request.md", "incidents.md", "known.md", "permissions.md", "dryrun.md", "limits.md", "statuses.md")...)
+		"cutoff.md", "request.md", "incidents.md", "known.md", "instructions.md", "permissions.md", "dryrun.md", "limits.md",
+		"statuses.md")...)
 	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
 }
 
@@ -176,11 +187,13 @@ type view struct {
 	Services []string
 	Known    []string // describes services of the catalog, one line each
 	Unlisted int      // the number of services of the catalog that Known leaves out
-	Issue    string
-	Request  string
-	Guidance string
-	Handoff  string
-	CutOff   *Interruption
+	// Instructions holds the operator's texts about the services.
+	Instructions []Instruction
+	Issue        string
+	Request      string
+	Guidance     string
+	Handoff      string
+	CutOff       *Interruption
 	// Incidents, Leave and Repairs hold one line of Markdown for each entry.
 	Incidents, Leave, Repairs []string
 	Left                      []Call // tool calls of the continued session that have no result
@@ -210,6 +223,8 @@ func newView(launch Launch) (view, error) {
 		Guidance: strings.TrimSpace(launch.Guidance),
 		Handoff:  strings.TrimSpace(launch.Handoff),
 		CutOff:   launch.CutOff,
+
+		Instructions: launch.Instructions,
 
 		Incidents: describeIncidents(launch.Incidents, launch.Tier),
 		Leave:     describeLeft(launch.Leave),

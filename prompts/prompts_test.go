@@ -107,6 +107,12 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 		"tier1-resumed": func() (string, error) {
 			return set.Resumed(prompts.Launch{Tier: 1, From: 3, Policy: normal, Brief: brief(1)})
 		},
+		"tier2-instructions": func() (string, error) {
+			return set.Fresh(prompts.Launch{Tier: 2, Policy: normal, Brief: brief(2), Services: []string{"shop"}, Instructions: []prompts.Instruction{
+				{Service: "shop", Kind: "runbook", Text: "# Shop\n\n```sh\ndocker restart shop-web-1\n```\n"},
+				{Text: "(1 more files are left out.)"},
+			}})
+		},
 		"tier2-fresh":         func() (string, error) { return set.Fresh(prompts.Launch{Tier: 2, Policy: normal, Brief: brief(2)}) },
 		"tier2-fresh-dry-run": func() (string, error) { return set.Fresh(prompts.Launch{Tier: 2, Policy: dryRun, Brief: brief(1)}) },
 		"tier2-handoff":       func() (string, error) { return set.FromHandoff(words) },

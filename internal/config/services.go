@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/goccy/go-yaml"
@@ -24,9 +25,9 @@ type servicesFile struct {
 	Services []escalation.Service `yaml:"services"`
 }
 
-// ParseServices parses the content of a services file. An error describes the first mistake in one sentence, and names
-// the line or the service.
-func ParseServices(text []byte) (*escalation.Catalog, error) {
+// ParseServices parses the content of a services file in the directory dir, and checks the files that it names. An error describes
+// the first mistake in one sentence, and names the line or the service.
+func ParseServices(text []byte, dir string) (*escalation.Catalog, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField())
 	var file servicesFile
 	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
@@ -40,6 +41,11 @@ func ParseServices(text []byte) (*escalation.Catalog, error) {
 		return nil, fmt.Errorf("version must be %d, and is %d", servicesVersion, file.Version)
 	case len(file.Services) == 0:
 		return nil, errors.New("there are no services: list at least one")
+	}
+	for i := range file.Services {
+		if err := placeInstructions(&file.Services[i], dir); err != nil {
+			return nil, err
+		}
 	}
 	return escalation.NewCatalog(file.Services)
 }
@@ -60,7 +66,7 @@ func (s *Services) load(p *problems) {
 	}
 	text, err := os.ReadFile(s.File)
 	if err == nil {
-		s.Catalog, err = ParseServices(text)
+		s.Catalog, err = ParseServices(text, filepath.Dir(s.File))
 	}
 	p.must("SERVICES_FILE", err == nil, "name a list of services that can be used: %s", errorText(err))
 }

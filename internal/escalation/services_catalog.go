@@ -47,6 +47,10 @@ type Service struct {
 	Owner string `json:"owner,omitempty" yaml:"owner"`
 	// Runbook is the instruction for repairing the service, or the address of the instruction.
 	Runbook string `json:"runbook,omitempty" yaml:"runbook"`
+	// RunbookFile and LookFile are paths of files in Markdown: how to repair the service, and how to look at it. In the services
+	// file the paths are relative to that file; in a Catalog they are absolute.
+	RunbookFile string `json:"runbook_file,omitempty" yaml:"runbook_file"`
+	LookFile    string `json:"look_file,omitempty" yaml:"look_file"`
 }
 
 // Catalog lists the services that an operator has described. It finds a service by its name or an alias. A nil Catalog

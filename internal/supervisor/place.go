@@ -91,6 +91,9 @@ func ownFiles(cfg config.Config, environ []string) []string {
 		cfg.State.EnvFile, cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.WorktreesDir(), cfg.Guard.PolicyFile,
 		cfg.Services.File, cfg.Encryption.KeysFile, cfg.Prompts.Tier1, cfg.Prompts.Tier2, cfg.Prompts.Tier3,
 	}
+	for _, service := range cfg.Services.Catalog.Services() { // agents get their text
+		own = append(own, service.RunbookFile, service.LookFile)
+	}
 	if file := cfg.State.DatabaseFile(); file != "" {
 		own = append(own, file, file+"-wal", file+"-shm", file+"-journal")
 	}

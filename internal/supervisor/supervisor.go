@@ -164,7 +164,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		},
 		tiers: activities.Tiers{
 			Agent: watchedAgent{opened.agents, env.Telemetry, env.Logger}, Prompts: texts, Briefs: briefs(policy),
-			Catalog: cfg.Services.Catalog, Host: env.Host, Version: env.Version,
+			Catalog: cfg.Services.Catalog, ReadFile: config.ReadInstructions, Host: env.Host, Version: env.Version,
 		},
 	}, nil
 }
