@@ -54,10 +54,22 @@ help: ## List the targets
 build: ## Build bin/worker and bin/starter, or one of them: COMMANDS=./worker
 	$(GO) build $(BUILD) -o $(BIN)/ $(COMMANDS)
 
-# Installs for systemd: the programs, the users, the units, and the drop-in with which agents get a user of their own. DESTDIR is for packages.
+# DESTDIR is for packages. The parts for systemd are left out where it is missing. It builds nothing, because root may lack Go.
 .PHONY: install
-install: build ## Install the programs, the users claudeops and claudeops-agent, and the units (as root)
-	install -D -m 0755 -t $(DESTDIR)/usr/local/bin $(BIN)/worker $(BIN)/starter
+install: ## Install what make build built: programs, completions, and for systemd the users and the units (as root)
+	@test -x $(BIN)/starter && test -x $(BIN)/worker || { echo 'install: run make build first, as yourself' >&2; exit 1; }
+	install -d $(DESTDIR)/usr/local/bin
+	install -m 0755 $(BIN)/worker $(BIN)/starter $(DESTDIR)/usr/local/bin
+	install -d $(foreach dir,$(COMPLETIONS),$(DESTDIR)/usr/local/share/$(dir))
+	$(BIN)/starter completion bash >$(DESTDIR)/usr/local/share/bash-completion/completions/starter
+	$(BIN)/starter completion zsh >$(DESTDIR)/usr/local/share/zsh/site-functions/_starter
+	$(BIN)/starter completion fish >$(DESTDIR)/usr/local/share/fish/vendor_completions.d/starter.fish
+	if [ -n "$(DESTDIR)" ] || [ -d /run/systemd/system ]; then $(MAKE) install-units; fi
+
+COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d
+
+.PHONY: install-units
+install-units:
 	install -D -m 0644 deploy/systemd/sysusers.conf $(DESTDIR)/etc/sysusers.d/claudeops.conf
 	install -D -m 0644 -t $(DESTDIR)/etc/systemd/system deploy/systemd/claudeops-worker.service deploy/systemd/claudeops-up.service
 	for unit in worker up; do \
