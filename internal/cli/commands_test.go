@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/deploy"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/cli/chainclient"
@@ -204,12 +205,28 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Regexp(t, "✗ claude .*install the Claude Code CLI, or set CLAUDEOPS_CLAUDE to its path", got.stdout)
 	require.Regexp(t, "✗ credentials .*set ANTHROPIC_API_KEY, or CLAUDEOPS_CLAUDE_CONFIG_DIR=login", got.stdout)
 	require.Contains(t, got.stdout, "✗ temporal")
-	require.Contains(t, got.stderr, "3 of 13 checks failed")
+	require.Contains(t, got.stderr, "3 of 14 checks failed")
 
 	got = starter(t, bareEnvironment(t, "CLAUDE_CODE_USE_BEDROCK=1"), "doctor")
 	require.Regexp(t, "✓ credentials +agents use CLAUDE_CODE_USE_BEDROCK themselves, and their commands can read it", got.stdout)
 	got = starter(t, bareEnvironment(t, "ANTHROPIC_API_KEY=sk-secret", "ANTHROPIC_BASE_URL=gateway"), "doctor")
 	require.Regexp(t, `✗ credentials +ANTHROPIC_BASE_URL is "gateway"`, got.stdout)
+
+	require.Contains(t, got.stdout, "valid; all of it is from the environment")
+	require.Regexp(t, `✓ policy +the built-in one\n`, got.stdout)
+	dir := t.TempDir()
+	written := func(name, text string) string {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		return filepath.Join(dir, name)
+	}
+	settings := written("claudeops.env", "CLAUDEOPS_POLICY_FILE="+
+		written("own.yaml", "version: 1\nextends: default\nwithout: {programs: [nl]}\n")+"\n")
+	got = starter(t, bareEnvironment(t, "CLAUDEOPS_ENV_FILE="+settings), "doctor")
+	require.Contains(t, got.stdout, "valid; the file of settings is "+settings)
+	require.Contains(t, got.stdout, "the built-in one, changed by "+dir+"/own.yaml; `starter policy explain` says how")
+	copied := written("copy.yaml", strings.ReplaceAll(string(deploy.Policy), "  - {program: mdadm,", "  - {program: raid,"))
+	got = starter(t, bareEnvironment(t, "CLAUDEOPS_POLICY_FILE="+copied), "doctor")
+	require.Contains(t, got.stdout, copied+", which lacks rules of the built-in one (1, such as never: mdadm): keep only your changes in it")
 
 	blocked := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
@@ -217,9 +234,9 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Equal(t, program.ExitFailure, got.code)
 	var findings []setup.Finding
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &findings))
-	require.Equal(t, "state directory", findings[2].Check)
-	require.False(t, findings[2].OK)
-	require.Contains(t, findings[2].Detail, "CLAUDEOPS_STATE_DIR")
+	require.Equal(t, "state directory", findings[3].Check)
+	require.False(t, findings[3].OK)
+	require.Contains(t, findings[3].Detail, "CLAUDEOPS_STATE_DIR")
 }
 
 // startInstallation starts a server and a worker whose stand-in for claude plays scenario. It returns the environment

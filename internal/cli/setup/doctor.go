@@ -105,9 +105,9 @@ func checkPolicy(settings config.Guard) Finding {
 	case settings.PolicyFile == "":
 		return passed(check, "the built-in one")
 	case policy.Own() != nil:
-		return passed(check, fmt.Sprintf("the built-in one, with %d changes in %s", len(policy.Own()), settings.PolicyFile))
+		return passed(check, fmt.Sprintf("the built-in one, changed by %s; `starter policy explain` says how", settings.PolicyFile))
 	case len(lacking) > 0:
-		return passed(check, fmt.Sprintf("%s, which lacks %d rules of the built-in one (such as %s): keep only your changes in it, with "+
+		return passed(check, fmt.Sprintf("%s, which lacks rules of the built-in one (%d, such as %s): keep only your changes in it, with "+
 			"`extends: default`", settings.PolicyFile, len(lacking), lacking[0]))
 	default:
 		return passed(check, settings.PolicyFile)
