@@ -114,7 +114,7 @@ func TestMisuse(t *testing.T) {
 		"copy onto itself":   {args: []string{"db", "copy"}, want: "source and target are the same database: name the target with --to"},
 		"copy from nowhere":  {args: []string{"db", "copy", "--from", "mysql://u:hunter2@x/y"}, want: "--from (value not shown): it must be the URL of a file"},
 		"copy to nowhere":    {args: []string{"db", "copy", "--to", "postgres://u:hunter2@x"}, want: "--to (value not shown): it must name a database"},
-		"no policy command":  {args: []string{"policy"}, want: "say what to do with the policy: check, test, run or explain"},
+		"no policy command":  {args: []string{"policy"}, want: "say what to do with the policy: check, test, run, explain or suggest"},
 		"check no tier":      {args: []string{"policy", "check", "ls"}, want: "--tier is missing: say with it for which tier, 1, 2 or 3"},
 		"check odd tier":     {args: []string{"policy", "check", "--tier", "0", "ls"}, want: `--tier is "0"; it must be 1, 2 or 3`},
 		"check nothing":      {args: []string{"policy", "check", "--tier", "1"}, want: "the command is missing (see `starter policy check --help`)"},

@@ -33,9 +33,9 @@ type Without struct {
 // ParsePolicyOver parses a policy in YAML. If it says `extends: default`, the result is base with what the text adds and takes
 // away. Its error is a *PolicyError, with the line in text.
 func ParsePolicyOver(base, text []byte) (*Policy, error) {
-	own := &Policy{}
-	if err := yaml.UnmarshalWithOptions(text, own, yaml.DisallowUnknownField()); err != nil {
-		return nil, malformed(err)
+	own, err := parseExtension(text)
+	if err != nil {
+		return nil, err
 	}
 	if own.Extends == "" {
 		return ParsePolicy(text)
@@ -44,15 +44,26 @@ func ParsePolicyOver(base, text []byte) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = own.checkExtension()
-	if err == nil {
-		err = policy.takeAway(own.Without)
-	}
-	if err != nil {
+	if err := policy.takeAway(own.Without); err != nil {
 		return nil, located(text, err)
 	}
 	policy.add(own)
 	return policy, nil
+}
+
+// parseExtension parses a policy that extends another one. If it extends none, it is not checked.
+func parseExtension(text []byte) (*Policy, error) {
+	own := &Policy{}
+	if err := yaml.UnmarshalWithOptions(text, own, yaml.DisallowUnknownField()); err != nil {
+		return nil, malformed(err)
+	}
+	if own.Extends == "" {
+		return own, nil
+	}
+	if err := own.checkExtension(); err != nil {
+		return nil, located(text, err)
+	}
+	return own, nil
 }
 
 // checkExtension validates a policy that extends another one, and compiles its uses.

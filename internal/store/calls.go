@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -46,6 +47,19 @@ func (s *Store) Decisions(ctx context.Context, chainID string) ([]escalation.Cal
 	decisions, err := collect(ctx, s.db, callFields, callsQuery, chainID, s.namespace.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the decisions on the calls of chain %q: %w", chainID, err)
+	}
+	return decisions, nil
+}
+
+// deniedQuery selects the denied calls since $1, of all chains that share these records. The latest come first.
+var deniedQuery = "SELECT " + columns(callFields(new(escalation.CallDecision))) + ` FROM calls
+WHERE NOT allowed AND decided_at >= $1 ORDER BY id DESC LIMIT $2`
+
+// Denied returns the calls that were denied since a time, the latest first, at most limit.
+func (s *Store) Denied(ctx context.Context, since time.Time, limit int) ([]escalation.CallDecision, error) {
+	decisions, err := collect(ctx, s.db, callFields, deniedQuery, since.UnixMilli(), limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the denied calls: %w", err)
 	}
 	return decisions, nil
 }

@@ -48,6 +48,31 @@ func testDecisions(t *testing.T, database backend) {
 	require.Empty(t, decisions(t, s, "unknown"))
 }
 
+func testDenied(t *testing.T, database backend) {
+	s := database(t)()
+	var recorded []escalation.CallDecision
+	for i, call := range []string{"1", "2", "3", "4"} {
+		made := decision("chain-"+call, "a", call)
+		made.Allowed, made.At = call == "2", noon.Add(time.Duration(i)*time.Hour)
+		recorded = append(recorded, made)
+	}
+	require.NoError(t, s.AppendDecisions(bounded(t), recorded))
+	for _, tt := range []struct {
+		since time.Time
+		limit int
+		want  []escalation.CallDecision
+	}{
+		{noon, 9, []escalation.CallDecision{recorded[3], recorded[2], recorded[0]}},
+		{noon.Add(time.Minute), 9, []escalation.CallDecision{recorded[3], recorded[2]}},
+		{noon, 1, recorded[3:]},
+		{noon.Add(9 * time.Hour), 9, []escalation.CallDecision{}},
+	} {
+		found, err := s.Denied(bounded(t), tt.since, tt.limit)
+		require.NoError(t, err)
+		require.Equal(t, tt.want, found)
+	}
+}
+
 func testDecisionsAtomic(t *testing.T, database backend) {
 	s := database(t)()
 	for i, lose := range []func(*escalation.CallDecision){

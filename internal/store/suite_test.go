@@ -71,6 +71,7 @@ func testBackend(t *testing.T, database backend) {
 		"many calls, one limit":                     testConcurrentCharges,
 		"decisions on calls":                        testDecisions,
 		"decisions are all recorded or none":        testDecisionsAtomic,
+		"denied calls are found":                    testDenied,
 		"what is kept of a call is bounded":         testDecisionsBounded,
 		"services are locked and released":          testServiceLocks,
 		"a lock on all services":                    testRepairOfAllServices,

@@ -49,7 +49,7 @@ func (a *app) close(ctx context.Context, given string, closing store.IncidentClo
 	if err != nil {
 		return program.Misuse(err)
 	}
-	records, _, err := a.records(ctx)
+	records, _, err := a.OpenRecords(ctx)
 	if err != nil {
 		return err
 	}

@@ -3,20 +3,16 @@
 package incidents
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/cli/console"
-	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/store"
-	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
 // View is an incident for the output, with its secrets masked.
@@ -69,22 +65,6 @@ func (a *app) masked(incident escalation.Incident) escalation.Incident {
 	incident.Kind, incident.Summary = a.Masked(incident.Kind), a.Masked(incident.Summary)
 	incident.ResolvedBy, incident.ResolvedReason = a.Masked(incident.ResolvedBy), a.Masked(incident.ResolvedReason)
 	return incident
-}
-
-// records opens the database of records that this host uses. If the database file is missing, records does not create
-// one.
-func (a *app) records(ctx context.Context) (*store.Store, config.Config, error) {
-	cfg, err := config.Load(a.Environ)
-	if err != nil {
-		return nil, cfg, err
-	}
-	file := cfg.State.DatabaseFile()
-	if _, err := os.Stat(file); file != "" && errors.Is(err, os.ErrNotExist) {
-		return nil, cfg, fmt.Errorf("there are no records: %s does not exist; run this where the worker keeps them, "+
-			"with the same %sSTATE_DIR and %sDATABASE_URL", file, config.Prefix, config.Prefix)
-	}
-	opened, err := supervisor.OpenStore(ctx, cfg)
-	return opened, cfg, err
 }
 
 // incidentID returns the ID of an incident. A person has typed this ID or only its number.

@@ -54,7 +54,7 @@ func (a *app) list(ctx context.Context, f listFilter) (err error) {
 	if err := f.check(); err != nil {
 		return program.Misuse(err)
 	}
-	records, cfg, err := a.records(ctx)
+	records, cfg, err := a.OpenRecords(ctx)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (a *app) show(ctx context.Context, given string) (err error) {
 	if err != nil {
 		return program.Misuse(err)
 	}
-	records, _, err := a.records(ctx)
+	records, _, err := a.OpenRecords(ctx)
 	if err != nil {
 		return err
 	}

@@ -27,19 +27,19 @@ func Command(c *console.Console) *cobra.Command {
 	a := &app{c}
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Try what the agents of each tier may do: one call, a table of calls, a script that runs, or all in words",
+		Short: "Try and change what the agents of each tier may do",
 		Long: "Policy asks the guard, which decides on every call of an agent by the built-in policy or the one that\n" +
 			"CLAUDEOPS_POLICY_FILE names. Only `run` runs something. Paths, links and programs are looked up on this host, as by the\n" +
 			"worker.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return program.Misuse(errNoCommand) },
 	}
-	cmd.AddCommand(a.checkCommand(), a.testCommand(), a.runCommand(), a.explainCommand())
+	cmd.AddCommand(a.checkCommand(), a.testCommand(), a.runCommand(), a.explainCommand(), a.suggestCommand())
 	return cmd
 }
 
 var (
-	errNoCommand = errors.New("say what to do with the policy: check, test, run or explain")
+	errNoCommand = errors.New("say what to do with the policy: check, test, run, explain or suggest")
 	errNoTier    = errors.New("--tier is missing: say with it for which tier, 1, 2 or 3")
 )
 
