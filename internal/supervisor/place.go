@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/agent"
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/envfile"
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
@@ -87,8 +88,9 @@ var shellVariables = []string{
 // the encryption keys, and the files that control agents (the policy, the services file and the prompts). It also lists
 // the directory of all worktrees, because a session must not use any worktree but its own.
 func ownFiles(cfg config.Config, environ []string) []string {
+	settings, _ := envfile.Find(environ) // also if it is not there: the next start would read it
 	own := []string{
-		cfg.State.EnvFile, cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.WorktreesDir(), cfg.Guard.PolicyFile,
+		settings, cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.WorktreesDir(), cfg.Guard.PolicyFile,
 		cfg.Services.File, cfg.Encryption.KeysFile, cfg.Prompts.Tier1, cfg.Prompts.Tier2, cfg.Prompts.Tier3,
 	}
 	for _, service := range cfg.Services.Catalog.Services() { // agents get their text

@@ -33,7 +33,9 @@ func TestGuardPlaceByDefault(t *testing.T) {
 	require.Equal(t, "/tmp", place.Temp)
 	require.Equal(t, []string{"/usr/local/bin", "/bin"}, place.Path)
 	require.Equal(t, []guard.Door{{Host: "127.0.0.1", Port: 7233}, {Host: "127.0.0.1", Port: 8233}, {Host: "localhost", Port: 7233}}, place.Doors)
-	for _, own := range []string{state, state + "-transcripts", state + "/claudeops.db-wal", state + "/claude"} {
+	for _, own := range []string{
+		state, state + "-transcripts", state + "/claudeops.db-wal", state + "/claude", home + "/.config/claudeops/claudeops.env",
+	} {
 		require.Contains(t, place.Own, own)
 	}
 	for _, name := range []string{"PATH", "HOME", "ANTHROPIC_API_KEY", "GIT_CONFIG_COUNT", "CLAUDE_CONFIG_DIR", "PWD"} {
