@@ -138,7 +138,7 @@ func details(chain escalation.Chain) string {
 			s.Status, s.CostUSD, roundedDuration(s.DurationMS))
 	}
 	if earlier := chain.Earlier; earlier.Sessions > 0 {
-		fmt.Fprintf(&b, "\n… %d earlier sessions, $%.2f: see the records\n", earlier.Sessions, earlier.CostUSD)
+		fmt.Fprintf(&b, "\n… %s, $%.2f: see the records\n", plaintext.Count(earlier.Sessions, "earlier session"), earlier.CostUSD)
 	}
 	fmt.Fprintf(&b, "\nTotal: $%.2f\n", chain.CostWithIssuesUSD())
 	if chain.Wait != nil {
@@ -233,7 +233,8 @@ func describeSession(session escalation.Session, request sessionRequest) string 
 }
 
 func describeEnd(session escalation.Session) string {
-	text := fmt.Sprintf("%s ended %s after %s for $%.4f", session.Tier, session.Status, counted(session.Turns, "turn"), session.CostUSD)
+	turns := plaintext.Count(session.Turns, "turn")
+	text := fmt.Sprintf("%s ended %s after %s for $%.4f", session.Tier, session.Status, turns, session.CostUSD)
 	if session.Verdict != nil {
 		text += fmt.Sprintf(", verdict %s: %s", session.Verdict.Status, session.Verdict.Summary)
 	}
@@ -243,19 +244,11 @@ func describeEnd(session escalation.Session) string {
 	return text
 }
 
-// counted returns a number of things, such as "1 session".
-func counted(number int, thing string) string {
-	if number == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", number, thing)
-}
-
 func describeDecision(decision escalation.Decision) string {
 	return fmt.Sprintf("%s by rule %s: %s", decision.Action, decision.Rule, decision.Reason)
 }
 
 func describeOutcome(chain escalation.Chain) string {
 	sessions := chain.Earlier.Sessions + len(chain.Sessions)
-	return fmt.Sprintf("chain ended %s after %s for $%.4f", chain.Outcome, counted(sessions, "session"), chain.CostUSD)
+	return fmt.Sprintf("chain ended %s after %s for $%.4f", chain.Outcome, plaintext.Count(sessions, "session"), chain.CostUSD)
 }

@@ -122,11 +122,11 @@ func TestHiddenPaths(t *testing.T) {
 	}
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
-	cfg.Encryption.KeysFile = "/srv/keys"
+	cfg.Encryption.KeysFile, cfg.State.EnvFile = "/srv/keys", "/srv/claudeops.env"
 	hidden := hiddenPaths(cfg, environ)
 	require.Subset(t, hidden, []string{
 		"/var/lib/claudeops", "/var/lib/claudeops-transcripts", "/srv/records.db", "/srv/records.db-wal", "/home", "/root", home,
-		filepath.Join(home, ".ssh"), "/etc/temporal/key.pem", "/srv/keys",
+		filepath.Join(home, ".ssh"), "/etc/temporal/key.pem", "/srv/keys", "/srv/claudeops.env",
 	})
 	require.NotContains(t, hidden, "/bin/sh")
 	require.NotContains(t, hidden, "eu-west-1")

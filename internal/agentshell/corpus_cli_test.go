@@ -88,15 +88,8 @@ func (s *stage) session(t *testing.T, version claudesim.Version, tier int, rows 
 // deniedByCLI matches the result of a call that the CLI does not run.
 var deniedByCLI = regexp.MustCompile(`^(Permission to use Bash (with command .* )?has been denied|<tool_use_error>)`)
 
-// resultOfCLI is the result of a call as the model reads it.
-type resultOfCLI struct {
-	ID      string `json:"tool_use_id"`
-	Content any    `json:"content"`
-	IsError bool   `json:"is_error"`
-}
-
 // runCLI runs the real CLI as another user, with a simulated model that makes the calls one after another.
-func (s *stage) runCLI(t *testing.T, version claudesim.Version, post *hook.Post, replies []claudesim.Reply) (results []resultOfCLI) {
+func (s *stage) runCLI(t *testing.T, version claudesim.Version, post *hook.Post, replies []claudesim.Reply) []simtest.ToolResult {
 	t.Helper()
 	api := simtest.StartAPI(t, claudesim.Play(claudesim.Always(append(replies, claudesim.Say("done"))...)))
 	settings, err := json.Marshal(hook.Settings(s.self))
@@ -127,19 +120,7 @@ func (s *stage) runCLI(t *testing.T, version claudesim.Version, post *hook.Post,
 	command.Stderr = &diagnostics
 	output, err := command.Output()
 	require.NoError(t, err, "%s\n%.2000s", diagnostics.String(), output)
-	for line := range bytes.Lines(output) {
-		var event struct {
-			Type    string `json:"type"`
-			Message struct {
-				Content json.RawMessage `json:"content"`
-			} `json:"message"`
-		}
-		var parts []resultOfCLI
-		if json.Unmarshal(line, &event) == nil && event.Type == "user" && json.Unmarshal(event.Message.Content, &parts) == nil {
-			results = append(results, parts...)
-		}
-	}
-	return results
+	return simtest.ToolResults(output)
 }
 
 // callsOfCLI collects what the calls of a CLI do.

@@ -25,7 +25,7 @@ import (
 // batchSize is the number of scripts that one bash and one recorder run.
 const batchSize = 500
 
-// outcome is what a script did.
+// outcome holds the effects of a script.
 type outcome struct {
 	calls  []string
 	files  string

@@ -176,7 +176,7 @@ func printed(words []string, input string) string {
 	return "-rf\n*\na b\n$(id)\n{a,b}\n~root\n1\n"
 }
 
-// handler is what bash does where no program is found: the stand-in of every program.
+// handler defines the function that bash calls if it finds no program. The function stands in for every program.
 //
 //nolint:dupword // a script
 const handler = `command_not_found_handle() {

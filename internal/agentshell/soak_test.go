@@ -15,7 +15,7 @@ var (
 	soakScriptSeed = flag.Uint64("soak.seed", 0, "seed of the scripts; 0 chooses one")
 )
 
-// maxUnlisted is how many of 1,000 scripts may differ without a class. Whoever reads the log lists these or mends them.
+// maxUnlisted limits the scripts that differ without a class, of 1,000. The log prints each, so that a developer can list or mend it.
 // A difference costs a feature: whatever runs is judged at the door.
 const maxUnlisted = 1
 

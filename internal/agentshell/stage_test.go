@@ -245,7 +245,7 @@ func (s *stage) restore(t testing.TB) {
 	}
 }
 
-// outcome is what a call of the tool Bash did.
+// outcome holds the effects of a call of the tool Bash.
 type outcome struct {
 	// denied reports that the hook denied the call, and refused that the door refused an act of it.
 	denied, refused bool

@@ -34,6 +34,7 @@ func TestFirstChainAsks(t *testing.T) {
 	s := startStage(t)
 	home := t.TempDir()
 	path := filepath.Join(home, ".config", envfile.Name)
+	const other = "CLAUDEOPS_LOG_LEVEL=warn"
 	environ := slices.Concat(s.environ, []string{"HOME=" + home})
 	const question = "How far may agents go on this machine?"
 
@@ -51,6 +52,7 @@ func TestFirstChainAsks(t *testing.T) {
 	require.Zero(t, s.inputOf(t, "yes").MaxTier)
 	require.NoFileExists(t, path)
 
+	require.NoError(t, envfile.Append(path, []string{other})) // says nothing of tiers
 	asked := onScreen(t, environ, 100, 20, "run", "--id", "asked")
 	asked.sees(question)
 	asked.is("permit")
@@ -60,6 +62,9 @@ func TestFirstChainAsks(t *testing.T) {
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
 	require.Equal(t, escalation.TierSafeRepair, cfg.Chain.MaxTier)
+	kept, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Regexp(t, "^"+other+"\n# .*\nCLAUDEOPS_MAX_TIER=2\n$", string(kept))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.EqualValues(t, 0o600, info.Mode().Perm())

@@ -49,6 +49,15 @@ func TestMistakesInTheFile(t *testing.T) {
 	}
 }
 
+// TestSettingsOutOfReach checks that agents do not work in the directory of the file.
+func TestSettingsOutOfReach(t *testing.T) {
+	t.Parallel()
+	path := settingsFile(t, 0o600, "")
+	near := problemsOf(t, "CLAUDEOPS_WORK_DIR="+filepath.Dir(path), "CLAUDEOPS_ENV_FILE="+path)
+	require.Len(t, near, 1)
+	require.Contains(t, near[0].Sentence, "it must not contain the settings "+path+", which agents must not touch")
+}
+
 // TestSecretsInTheFile checks which variables close the file for others.
 func TestSecretsInTheFile(t *testing.T) {
 	t.Parallel()

@@ -79,8 +79,8 @@ func (c Config) source(variable string) string {
 	}
 }
 
-// SaysMaxTier reports whether somebody has said which tiers may run. A file of settings that does not say so accepts the default.
-func (c Config) SaysMaxTier() bool { return c.State.EnvFile != "" || c.given[Prefix+"MAX_TIER"] }
+// SaysMaxTier reports whether the environment or the file of settings says which tiers may run.
+func (c Config) SaysMaxTier() bool { return c.given[Prefix+"MAX_TIER"] }
 
 // leaf is a field that holds a setting.
 type leaf struct {

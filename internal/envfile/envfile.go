@@ -97,16 +97,26 @@ func Read(environ []string, isSecret func(name string) bool) (File, error) {
 	return file, nil
 }
 
-// Create writes a file with the lines that only its owner can read. It changes no file that is there.
-func Create(path string, lines []string) error {
+// Append adds lines at the end of a file. If the file is missing, Append creates it, and only its owner can read it.
+func Append(path string, lines []string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("write the settings: %w", err)
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the operator's own file
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600) //nolint:gosec // the operator's own file
 	if err != nil {
 		return fmt.Errorf("write the settings: %w", err)
 	}
-	_, err = file.WriteString(strings.Join(lines, "\n") + "\n")
+	text := strings.Join(lines, "\n") + "\n"
+	info, err := file.Stat()
+	if err == nil && info.Size() > 0 {
+		last := make([]byte, 1)
+		if _, err = file.ReadAt(last, info.Size()-1); last[0] != '\n' {
+			text = "\n" + text
+		}
+	}
+	if err == nil {
+		_, err = file.WriteString(text)
+	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("write the settings: %w", err)
 	}

@@ -104,3 +104,18 @@ func TestPlaceOfTheFile(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, elsewhere)
 }
+
+func TestAppend(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "new", "claudeops.env")
+	require.NoError(t, envfile.Append(path, []string{"# first", "A=1"}))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.EqualValues(t, 0o600, info.Mode().Perm())
+	require.NoError(t, os.WriteFile(path, []byte("A=1"), 0o600)) // without a line break at its end
+	require.NoError(t, envfile.Append(path, []string{"B=2"}))
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "A=1\nB=2\n", string(content))
+	require.ErrorContains(t, envfile.Append(filepath.Join(path, "below"), nil), "write the settings")
+}

@@ -37,7 +37,7 @@ type Suggestion struct {
 	grant grantOf
 }
 
-// grantOf is what a command needs of a program.
+// grantOf holds the parts of a use of a program.
 type grantOf struct {
 	program string
 	command []string

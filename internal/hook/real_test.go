@@ -110,12 +110,6 @@ func (s *site) refused(call string) bool {
 	})
 }
 
-// result is the result of a call as the model reads it.
-type result struct {
-	Content any  `json:"content"`
-	IsError bool `json:"is_error"`
-}
-
 // cli returns the path of a CLI that plays the scenario, and the URL of its API. It is the stand-in or the real CLI.
 func (s *site) cli(version claudesim.Version, scenario claudesim.Scenario) (path, url string) {
 	s.t.Helper()
@@ -126,7 +120,7 @@ func (s *site) cli(version claudesim.Version, scenario claudesim.Scenario) (path
 }
 
 // run runs the CLI with a simulated model that makes the calls one after another. It returns the result of each call.
-func (s *site) run(version claudesim.Version, environ map[string]string, calls ...claudesim.Reply) []result {
+func (s *site) run(version claudesim.Version, environ map[string]string, calls ...claudesim.Reply) []simtest.ToolResult {
 	s.t.Helper()
 	cli, url := s.cli(version, claudesim.Play(claudesim.Always(append(calls, claudesim.Say("done"))...)))
 	settings, err := json.Marshal(hook.Settings(environ["CLAUDE_CODE_SHELL_PREFIX"]))
@@ -144,19 +138,7 @@ func (s *site) run(version claudesim.Version, environ map[string]string, calls .
 	}
 	output, err := command.Output()
 	require.NoError(s.t, err, string(output))
-	var results []result
-	for line := range bytes.Lines(output) {
-		var event struct {
-			Type    string `json:"type"`
-			Message struct {
-				Content json.RawMessage `json:"content"`
-			} `json:"message"`
-		}
-		var parts []result
-		if json.Unmarshal(line, &event) == nil && event.Type == "user" && json.Unmarshal(event.Message.Content, &parts) == nil {
-			results = append(results, parts...)
-		}
-	}
+	results := simtest.ToolResults(output)
 	require.Len(s.t, results, len(calls), string(output))
 	return results
 }

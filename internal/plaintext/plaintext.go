@@ -5,11 +5,13 @@
 //     change the direction of text.
 //   - ForChat and ForMarkdown also disable markup.
 //   - Cut limits the length.
+//   - Count writes a number of things.
 //
 // All of them are pure functions, so workflows may call them.
 package plaintext
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -85,3 +87,11 @@ var markdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "[", `\[`, 
 // ForMarkdown returns text like Compact. In addition it escapes the characters that Markdown and HTML would interpret.
 // Cut text before the call, because cutting the result could split an escape sequence.
 func ForMarkdown(text string) string { return markdown.Replace(Compact(text)) }
+
+// Count returns a number of things in words, such as "1 session" or "2 sessions". The plural of thing must end in s.
+func Count(number int, thing string) string {
+	if number != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(number) + " " + thing
+}

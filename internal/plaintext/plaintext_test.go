@@ -108,6 +108,13 @@ func TestForMarkdown(t *testing.T) {
 }
 
 // FuzzClean checks the promises of each function for arbitrary text.
+func TestCount(t *testing.T) {
+	t.Parallel()
+	for number, want := range map[int]string{0: "0 turns", 1: "1 turn", 2: "2 turns"} {
+		require.Equal(t, want, plaintext.Count(number, "turn"))
+	}
+}
+
 func FuzzClean(f *testing.F) {
 	for _, seed := range []string{
 		"", "a b", "\r\n\v\f\u0085\u2028\u2029", "\x1b[31mred\x07", "\u202e\u2066\u200b\u061c\ufeff", "\xff\xfe", `:\\|/`, ":||", "@[]<>`*#|",

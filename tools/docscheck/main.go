@@ -91,7 +91,7 @@ func run(directory string, files []string, out io.Writer) int {
 	return code
 }
 
-// page is what docscheck needs of a Markdown file.
+// page holds the parts of a Markdown file that docscheck compares.
 type page struct {
 	words   int
 	links   []string

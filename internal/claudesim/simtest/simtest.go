@@ -2,6 +2,8 @@
 package simtest
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -98,6 +100,30 @@ func RealEnv(home, url string) map[string]string {
 		"DISABLE_AUTOUPDATER":     "1",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 	}
+}
+
+// ToolResult is the result of a tool call as the model reads it.
+type ToolResult struct {
+	ID      string `json:"tool_use_id"`
+	Content any    `json:"content"`
+	IsError bool   `json:"is_error"`
+}
+
+// ToolResults returns the results of the tool calls in the output of a CLI, which is a stream of events in JSON, one a line.
+func ToolResults(output []byte) (results []ToolResult) {
+	for line := range bytes.Lines(output) {
+		var event struct {
+			Type    string `json:"type"`
+			Message struct {
+				Content json.RawMessage `json:"content"`
+			} `json:"message"`
+		}
+		var parts []ToolResult
+		if json.Unmarshal(line, &event) == nil && event.Type == "user" && json.Unmarshal(event.Message.Content, &parts) == nil {
+			results = append(results, parts...)
+		}
+	}
+	return results
 }
 
 // StartAPI starts a scripted API. The API is closed at the end of the test.

@@ -43,13 +43,12 @@ func (a *app) permitted(ctx context.Context, cfg config.Config, input workflows.
 		}
 		return input, fmt.Errorf("ask how far agents may go: %w", err)
 	}
-	err := envfile.Create(path, []string{
-		"# Settings of Claude Ops. `starter config` lists all, with their meanings.",
+	err := envfile.Append(path, []string{
 		"# Highest tier that may run: 1 looks, 2 makes safe repairs, 3 makes all repairs.",
 		"CLAUDEOPS_MAX_TIER=" + strconv.Itoa(int(tier)),
 	})
 	if err != nil {
-		return input, err
+		return input, fmt.Errorf("%w; no chain has started: set CLAUDEOPS_MAX_TIER, or say --max-tier", err)
 	}
 	a.Say("Kept in %s: workers and schedules follow it after their next start.", console.Printable(path, 200))
 	input.MaxTier = tier

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // WriteTree draws a chain. It does not show the status and calls of a running session.
@@ -95,14 +96,11 @@ func writeSessions(w io.Writer, clock console.Clock, now chainclient.Snapshot, l
 
 // EarlierOf returns a line about the sessions that a very long chain has dropped; "" if the chain has dropped none.
 func EarlierOf(chain escalation.Chain) string {
-	left, noun := chain.Earlier, "sessions"
+	left := chain.Earlier
 	if left.Sessions == 0 {
 		return ""
 	}
-	if left.Sessions == 1 {
-		noun = "session"
-	}
-	return fmt.Sprintf("… %d earlier %s, %s: in the records", left.Sessions, noun, console.Dollars(left.CostUSD))
+	return fmt.Sprintf("… %s, %s: in the records", plaintext.Count(left.Sessions, "earlier session"), console.Dollars(left.CostUSD))
 }
 
 // writeGate writes a line that says why a gate was opened. If the gate is closed, the next line says who closed it and

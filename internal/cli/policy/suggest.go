@@ -15,12 +15,13 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
 const (
-	// suggestSince is how far back suggest looks by default.
+	// suggestSince is the default of --since.
 	suggestSince = 30 * 24 * time.Hour
 	// maxDenied limits how many denied calls suggest reads.
 	maxDenied = 10_000
@@ -122,7 +123,7 @@ func (a *app) writeSuggestions(w io.Writer, suggestions []suggestion, denied int
 		}
 		indent := strings.Repeat("  ", len(s.Section))
 		_, _ = fmt.Fprintf(w, "%s# %s: denied in %s at Tier %d, last at %s: %s\n", indent, console.Printable(s.What, 200),
-			plural(s.Times, "call"), s.Tier, a.Clock.Moment(s.Last), console.Printable(s.Example, 200))
+			plaintext.Count(s.Times, "call"), s.Tier, a.Clock.Moment(s.Last), console.Printable(s.Example, 200))
 		if s.Instead != "" {
 			_, _ = fmt.Fprintf(w, "%s# Instead: %s (%s)\n", indent, console.Printable(s.Instead, 200), console.Printable(s.Chain, 100))
 		}
@@ -138,11 +139,4 @@ func sorted(suggestions []suggestion) []suggestion {
 	all := slices.Clone(suggestions)
 	slices.SortStableFunc(all, func(x, y suggestion) int { return slices.Compare(x.Section, y.Section) })
 	return all
-}
-
-func plural(count int, thing string) string {
-	if count == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", count, thing)
 }
