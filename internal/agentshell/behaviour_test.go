@@ -84,6 +84,7 @@ func TestBehaviour(t *testing.T) {
 		"a file read and written": {"printf '%s\\n' b a > f; echo \"$(sort f)\" > f; cat f", "a\nb\n", 0},
 		"here-document and words": {"head -c $(cat; echo 2) <<< abc; echo", "ab\n", 0},
 		"numbers in conditions":   {"x=; [ \"$x\" -eq 0 ] && echo no; [ -x = -x ] && echo yes", "yes\n", 0},
+		"operators as words":      {`for w in -f ! -n "(" "" = -eq a; do [ "$w" ]; printf $?; [ ! "$w" ]; printf $?; [ "$w" = "$w" ]; printf $?; [ "$w" == x ]; printf $?; [ "$w" != x ]; printf $?; [ ! "$w" = x ]; printf $?; printf " "; done`, "010100 010100 010100 010100 100100 010100 010100 010100 ", 0},
 		"quoted backslashes":      {"x=a\\\\b\\ c; echo \"$x\" > \\-f; cat ./-f", "a\\b c\n", 0},
 		"jobs with set -u":        {"set -euo pipefail; sleep 0.1 & wait; echo a & wait", "a\n", 0},
 		"jobs in a pipe":          {"{ (sleep 0.2; echo a) & } | cat; x=$( (sleep 0.2; echo b) & ); echo $x", "a\nb\n", 0},
