@@ -7,11 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/internal/chaintest"
 	"github.com/claudeops/claudeops/internal/cli/chains"
-	"github.com/claudeops/claudeops/internal/cli/chaintest"
-	"github.com/claudeops/claudeops/internal/cli/chainview"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/supervisor"
@@ -72,7 +72,7 @@ func TestLineageShowsCalls(t *testing.T) {
 	require.NotContains(t, shown.stdout, "docker ps")
 	require.Contains(t, starter(t, environ, "chain", "1", "--calls").stdout, "  Bash  docker ps\n")
 
-	var found chainview.Lineage
+	var found operations.Lineage
 	require.NoError(t, json.Unmarshal([]byte(starter(t, environ, "chain", "2", "-o", "json").stdout), &found))
 	require.Len(t, found.Calls, 2)
 	require.Equal(t, "child", found.Calls[1].SessionID)

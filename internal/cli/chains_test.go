@@ -6,10 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
-	"github.com/claudeops/claudeops/internal/cli/chaintest"
+	"github.com/claudeops/claudeops/internal/chaintest"
 	"github.com/claudeops/claudeops/internal/cli/workers"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
@@ -24,7 +24,7 @@ func TestChainsOrder(t *testing.T) {
 	s.plays(t, "second", ended)
 	var ids []string
 	require.Eventually(t, func() bool {
-		var rows []chainclient.Row
+		var rows []operations.Row
 		listed := starter(t, s.environ, "chains", "-o", "json")
 		if listed.code != program.ExitOK || json.Unmarshal([]byte(listed.stdout), &rows) != nil {
 			return false
@@ -33,7 +33,7 @@ func TestChainsOrder(t *testing.T) {
 		for _, row := range rows {
 			ids = append(ids, row.ID)
 		}
-		return len(rows) == 3 && rows[0].Gate == chainclient.OpenGate && !rows[1].EndedAt.IsZero() && !rows[2].EndedAt.IsZero()
+		return len(rows) == 3 && rows[0].Gate == operations.OpenGate && !rows[1].EndedAt.IsZero() && !rows[2].EndedAt.IsZero()
 	}, screenTimeout, screenLook)
 	require.Equal(t, []string{"at-gate", "second", "first"}, ids)
 	require.Regexp(t, `at-gate +waits for a person `, starter(t, s.environ, "chains", "--limit", "1").stdout)

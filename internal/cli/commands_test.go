@@ -15,13 +15,13 @@ import (
 	"github.com/claudeops/claudeops/deploy"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/cli/local"
 	"github.com/claudeops/claudeops/internal/cli/setup"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
@@ -328,7 +328,7 @@ func TestCommandsOnARealServer(t *testing.T) {
 
 	require.Eventually(t, func() bool {
 		listed := starter(t, environ, "chains", "--outcome", "needs_human", "--service", "nas", "--since", "1h", "-o", "json")
-		var rows []chainclient.Row
+		var rows []operations.Row
 		return listed.code == program.ExitOK && json.Unmarshal([]byte(listed.stdout), &rows) == nil &&
 			len(rows) == 1 && rows[0].ID == "two" && rows[0].Services[0] == "nas" && rows[0].Tier == 1
 	}, screenTimeout, screenLook, "the chain is not listed")

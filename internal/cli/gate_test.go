@@ -12,10 +12,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/claudeops/claudeops/internal/cli/chaintest"
+	"github.com/claudeops/claudeops/internal/chaintest"
 	"github.com/claudeops/claudeops/internal/cli/console"
-	"github.com/claudeops/claudeops/internal/cli/gates"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -77,7 +77,7 @@ func TestInbox(t *testing.T) {
 	s.plays(t, "chain-old", scene{Chain: chaintest.Waiting(older)}, scene{})
 	s.plays(t, "chain-hostile", scene{Chain: chaintest.Waiting(chaintest.BareGate())}, scene{})
 	s.plays(t, "chain-busy", scene{Chain: escalation.Chain{Sessions: []escalation.Session{chaintest.Repairing()}}}, scene{})
-	var rows []gates.Row
+	var rows []operations.GateRow
 	require.Eventually(t, func() bool {
 		listed := starter(t, s.environ, "gate", "-o", "json")
 		return listed.code == program.ExitOK && json.Unmarshal([]byte(listed.stdout), &rows) == nil && len(rows) == 3

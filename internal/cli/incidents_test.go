@@ -12,10 +12,10 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/converter"
 
-	"github.com/claudeops/claudeops/internal/cli/chaintest"
+	"github.com/claudeops/claudeops/internal/chaintest"
 	"github.com/claudeops/claudeops/internal/cli/console"
-	"github.com/claudeops/claudeops/internal/cli/incidents"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/workflows"
@@ -137,7 +137,7 @@ func TestIncidentsAsJSON(t *testing.T) {
 	shown := atNoon(t, environ, "incidents", "show", "incident-1", "-o", "json")
 	require.Equal(t, program.ExitOK, shown.code, shown.stderr)
 	requireNoSecret(t, shown.stdout)
-	var view incidents.View
+	var view operations.Incident
 	require.NoError(t, json.Unmarshal([]byte(shown.stdout), &view))
 	require.Equal(t, "chain-second", view.Handler)
 	require.Equal(t, escalation.IncidentWaiting, view.State)
@@ -177,7 +177,7 @@ func TestIncidentsFilter(t *testing.T) {
 	} {
 		got := atNoon(t, environ, slices.Concat([]string{"incidents", "list", "-o", "json"}, strings.Fields(args))...)
 		require.Equal(t, program.ExitOK, got.code, got.stderr)
-		var rows []incidents.View
+		var rows []operations.Incident
 		require.NoError(t, json.Unmarshal([]byte(got.stdout), &rows))
 		ids := []string{}
 		for _, row := range rows {
@@ -231,7 +231,7 @@ func TestCloseIncident(t *testing.T) {
 	require.Equal(t, "incident-4 is closed (mail: mail waits).\n\n"+
 		"Chain chain-mail still repairs it, and continues. It could not be told that the incident is closed. End it with: starter cancel chain-mail\n", busy.stdout)
 	quiet := atNoon(t, environ, "incidents", "close", "2", "-o", "json")
-	var view incidents.View
+	var view operations.Incident
 	require.NoError(t, json.Unmarshal([]byte(quiet.stdout), &view), quiet.stderr)
 	require.Equal(t, escalation.IncidentResolved, view.State)
 	require.NotEmpty(t, view.ResolvedBy, "the user")

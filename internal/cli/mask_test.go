@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/workflows"
@@ -47,9 +49,12 @@ func TestGivenSecretsAreMasked(t *testing.T) {
 	}
 	hinted(answer("chain-given"))
 
-	c, _, err := (&console.Console{Process: program.Process{Environ: environ, Stderr: t.Output()}, Clock: time.Now}).Connect(t.Context())
+	ops := operations.New(operations.Options{
+		Environ: environ, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Clock: time.Now, Masked: func() {},
+	})
+	t.Cleanup(func() { require.NoError(t, ops.Close()) })
+	c, _, err := ops.Connect(t.Context())
 	require.NoError(t, err)
-	defer c.Close()
 	require.NoError(t, c.GetWorkflow(t.Context(), "chain-given", "").Get(t.Context(), nil))
 	requireNoSecret(t, historyOf(t, c, "chain-given"))
 	requireNoSecret(t, starter(t, environ, "schedule", "describe", "given").stdout)

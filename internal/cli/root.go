@@ -21,16 +21,17 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/schedules"
 	"github.com/claudeops/claudeops/internal/cli/setup"
 	"github.com/claudeops/claudeops/internal/cli/workers"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
 // Execute runs the command that the arguments name and returns the exit code.
 func Execute(ctx context.Context, p program.Process) program.ExitCode {
-	return execute(ctx, &console.Console{Process: p, Clock: time.Now, Patience: console.Patience})
+	return execute(ctx, &console.Console{Process: p, Clock: time.Now, Patience: operations.Patience})
 }
 
 func execute(ctx context.Context, c *console.Console) program.ExitCode {
-	c.Output = console.Text
+	c.Output, c.Operations = console.Text, c.NewOperations()
 	begun := false // an error before any command begins is an error in the command line
 	root := rootCommand(c)
 	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
@@ -41,6 +42,9 @@ func execute(ctx context.Context, c *console.Console) program.ExitCode {
 	command, err := root.ExecuteContextC(ctx)
 	if err != nil && !begun {
 		err = program.Misuse(fmt.Errorf("%w (see `%s --help`)", err, command.CommandPath()))
+	}
+	if operations.KindOf(err) == operations.KindInvalid {
+		err = program.Misuse(console.NameFlag(err))
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
 		c.Complain("starter", err)

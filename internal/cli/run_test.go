@@ -16,5 +16,5 @@ func TestRunWhatRunsAlready(t *testing.T) {
 	require.Equal(t, program.ExitOK, began.code, began.stderr)
 	again := starter(t, s.environ, "run", "--id", "dup")
 	require.Equal(t, program.ExitFailure, again.code)
-	require.Equal(t, "starter: chain dup runs already: choose another --id, or see it with: starter chain dup\n", again.stderr)
+	require.Equal(t, "starter: chain dup runs already: choose another ID, or see it with: starter chain dup\n", again.stderr)
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/cli/schedules"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
 // triggered creates a schedule with an overlap policy and triggers it the given number of times. The agent of the first cycle
@@ -22,7 +22,7 @@ func (b scheduleBench) triggered(overlap string, times int) (first string, relea
 	for i := range times {
 		b.must("schedule", "trigger", overlap)
 		if i == 0 {
-			running := b.until(overlap, "the first cycle at work", func(s schedules.Detail) bool {
+			running := b.until(overlap, "the first cycle at work", func(s operations.ScheduleDetail) bool {
 				return len(s.Recent) == 1 && b.isHeld(s.Recent[0])
 			})
 			first = running.Recent[0]
@@ -34,10 +34,10 @@ func (b scheduleBench) triggered(overlap string, times int) (first string, relea
 
 // over waits until the schedule has completed the given number of cycles. It returns the schedule and the chains of
 // the cycles, oldest first.
-func (b scheduleBench) over(id string, cycles int) (schedules.Detail, []escalation.Chain) {
+func (b scheduleBench) over(id string, cycles int) (operations.ScheduleDetail, []escalation.Chain) {
 	b.t.Helper()
 	var chains []escalation.Chain
-	detail := b.until(id, "the end of all cycles", func(s schedules.Detail) bool {
+	detail := b.until(id, "the end of all cycles", func(s operations.ScheduleDetail) bool {
 		chains = chains[:0]
 		for _, cycle := range s.Recent {
 			chain, _ := b.chainOf(cycle)
@@ -81,7 +81,7 @@ func TestScheduleOverlaps(t *testing.T) {
 	require.Equal(t, escalation.OutcomeHealthy, chains[0].Outcome)
 
 	_, release = b.triggered("allow_all", 2)
-	b.until("allow_all", "two cycles at work", func(s schedules.Detail) bool {
+	b.until("allow_all", "two cycles at work", func(s operations.ScheduleDetail) bool {
 		return len(s.Recent) == 2 && b.isHeld(s.Recent[0]) && b.isHeld(s.Recent[1])
 	})
 	release()
@@ -92,7 +92,7 @@ func TestScheduleOverlaps(t *testing.T) {
 	}
 
 	first, release := b.triggered("cancel_other", 2)
-	b.until("cancel_other", "the second cycle at work", func(s schedules.Detail) bool {
+	b.until("cancel_other", "the second cycle at work", func(s operations.ScheduleDetail) bool {
 		return s.Cycles == 2 && len(s.Running) == 1 && s.Running[0] != first && b.isHeld(s.Running[0])
 	})
 	release()

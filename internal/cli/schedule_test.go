@@ -17,12 +17,11 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/console"
-	"github.com/claudeops/claudeops/internal/cli/schedules"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/notify/notifytest"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/workflows"
@@ -101,9 +100,9 @@ type scheduleBench struct {
 }
 
 // describe returns the schedule.
-func (b scheduleBench) describe(id string) schedules.Detail {
+func (b scheduleBench) describe(id string) operations.ScheduleDetail {
 	b.t.Helper()
-	return b.until(id, "it is there", func(schedules.Detail) bool { return true })
+	return b.until(id, "it is there", func(operations.ScheduleDetail) bool { return true })
 }
 
 // asks runs a command and decodes its JSON output into v. It returns false if the command fails.
@@ -121,11 +120,11 @@ func (b scheduleBench) must(args ...string) result {
 }
 
 // until waits until reached returns true for the schedule, and returns the schedule.
-func (b scheduleBench) until(id, what string, reached func(schedules.Detail) bool) schedules.Detail {
+func (b scheduleBench) until(id, what string, reached func(operations.ScheduleDetail) bool) operations.ScheduleDetail {
 	b.t.Helper()
-	var last schedules.Detail
+	var last operations.ScheduleDetail
 	require.Eventually(b.t, func() bool {
-		last = schedules.Detail{}
+		last = operations.ScheduleDetail{}
 		return b.asks(&last, "schedule", "describe", id) && reached(last)
 	}, screenTimeout, 300*time.Millisecond, what)
 	return last
@@ -165,12 +164,12 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	again := starter(t, b.environ, "schedule", "create", "looks", "--every", "1h")
 	require.Equal(t, program.ExitFailure, again.code)
 	require.Contains(t, again.stderr, "schedule looks exists already")
-	b.until("looks", "four cycles", func(s schedules.Detail) bool { return s.Cycles >= 4 })
+	b.until("looks", "four cycles", func(s operations.ScheduleDetail) bool { return s.Cycles >= 4 })
 
 	// A slow cycle: cycles that become due meanwhile are skipped, and people are notified.
 	release := b.hold()
 	before := b.describe("looks").Skipped
-	overlapped := b.until("looks", "skipped cycles", func(s schedules.Detail) bool { return s.Skipped >= before+2 })
+	overlapped := b.until("looks", "skipped cycles", func(s operations.ScheduleDetail) bool { return s.Skipped >= before+2 })
 	toldBefore := len(people.Received())
 	release()
 	require.Eventually(t, func() bool { return len(people.Received()) > toldBefore }, screenTimeout, screenLook, "nobody was told of skipped cycles")
@@ -180,10 +179,10 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 
 	// A chain that waits for a long time signals so, and later cycles are not delayed.
 	release = b.hold()
-	running := b.until("looks", "a running cycle", func(s schedules.Detail) bool { return len(s.Running) == 1 && b.isHeld(s.Running[0]) })
+	running := b.until("looks", "a running cycle", func(s operations.ScheduleDetail) bool { return len(s.Running) == 1 && b.isHeld(s.Running[0]) })
 	waiting := chainOfCycle(running.Running[0])
 	b.signal(waiting, workflows.WaitingSignal)
-	after := b.until("looks", "a cycle after the one that waits", func(s schedules.Detail) bool { return s.Cycles > running.Cycles })
+	after := b.until("looks", "a cycle after the one that waits", func(s operations.ScheduleDetail) bool { return s.Cycles > running.Cycles })
 	require.NotContains(t, after.Running, running.Running[0])
 	var chain escalation.Chain
 	require.NoError(t, json.Unmarshal([]byte(b.must("chain", waiting, "-o", "json").stdout), &chain))
@@ -193,7 +192,7 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 
 	// A paused schedule starts no cycle, trigger starts one cycle, and resume starts regular cycles again.
 	b.must("schedule", "pause", "looks", "--note", "maintenance")
-	paused := b.until("looks", "the last cycle before the pause", func(s schedules.Detail) bool { return s.Paused && len(s.Running) == 0 })
+	paused := b.until("looks", "the last cycle before the pause", func(s operations.ScheduleDetail) bool { return s.Paused && len(s.Running) == 0 })
 	require.Equal(t, "maintenance", paused.Note)
 	require.Empty(t, paused.Next)
 	time.Sleep(5 * time.Second)
@@ -213,9 +212,9 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	require.Equal(t, was, input)
 	b.must("schedule", "update", "looks", "--every", "2s", "--service", "nas")
 	b.must("schedule", "trigger", "looks")
-	b.until("looks", "the triggered cycle", func(s schedules.Detail) bool { return s.Cycles == paused.Cycles+1 && len(s.Running) == 0 })
+	b.until("looks", "the triggered cycle", func(s operations.ScheduleDetail) bool { return s.Cycles == paused.Cycles+1 && len(s.Running) == 0 })
 	b.must("schedule", "resume", "looks")
-	last := b.until("looks", "ten cycles", func(s schedules.Detail) bool { return s.Cycles >= max(10, paused.Cycles+3) })
+	last := b.until("looks", "ten cycles", func(s operations.ScheduleDetail) bool { return s.Cycles >= max(10, paused.Cycles+3) })
 	require.JSONEq(t, `{"trigger":"scheduled","prompt":"be quick","services":["nas"],"models":{"1":"claude-special"},"actor":"grace"}`, string(last.Input))
 	require.Equal(t, "grace", last.Actor)
 
@@ -233,10 +232,10 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 // returns the number of chains and of conversations.
 func (b scheduleBench) requireOwnConversations(cycles int) (chains, conversations int) {
 	b.t.Helper()
-	var rows []chainclient.Row
+	var rows []operations.Row
 	require.Eventually(b.t, func() bool {
 		rows = nil
-		return b.asks(&rows, "chains", "--trigger", "scheduled", "--limit", "100") && len(rows) >= cycles && !slices.ContainsFunc(rows, func(row chainclient.Row) bool { return row.Status != "completed" })
+		return b.asks(&rows, "chains", "--trigger", "scheduled", "--limit", "100") && len(rows) >= cycles && !slices.ContainsFunc(rows, func(row operations.Row) bool { return row.Status != "completed" })
 	}, screenTimeout, 500*time.Millisecond, "not every cycle had a chain that ended")
 	seen := map[string]bool{}
 	for _, row := range rows {
@@ -339,7 +338,7 @@ func TestSchedulesOnARealServer(t *testing.T) {
 
 	// The defaults, and a schedule that pauses itself because its chains fail.
 	b.must("schedule", "create", "broken", "--every", "1s", "--pause-on-failure", "--repository", "/nowhere")
-	detail = b.until("broken", "it pauses itself", func(s schedules.Detail) bool { return s.Paused })
+	detail = b.until("broken", "it pauses itself", func(s operations.ScheduleDetail) bool { return s.Paused })
 	require.Equal(t, "skip", detail.Overlap)
 	require.Equal(t, escalation.Duration(time.Minute), detail.CatchupWindow)
 	require.Equal(t, "every 1s", detail.When)

@@ -13,10 +13,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/workflows"
@@ -93,7 +93,7 @@ func (p *play) listen(ctx workflow.Context) error {
 func (p *play) check(answer escalation.GateAnswer) error {
 	gate := p.gate()
 	if gate == nil {
-		return chainclient.ErrNoGate
+		return operations.ErrNoGate
 	}
 	policy := escalation.GatePolicy{Approvers: []string{"ada", "grace"}}
 	if err := policy.CheckMayAnswer(answer.Actor, ""); err != nil {
@@ -183,7 +183,7 @@ func (s *stage) plays(t *testing.T, id string, scenes ...scene) {
 		return err
 	})
 	patiently(t, func() error {
-		_, err := chainclient.Query(t.Context(), s.client, id, "")
+		_, err := operations.Query(t.Context(), s.client, id, "")
 		return err
 	})
 }

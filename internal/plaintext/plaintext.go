@@ -95,3 +95,12 @@ func Count(number int, thing string) string {
 	}
 	return strconv.Itoa(number) + " " + thing
 }
+
+// Or lists words as alternatives, such as "a, b or c". There must be at least one.
+func Or(words []string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}

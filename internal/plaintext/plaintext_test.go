@@ -115,6 +115,12 @@ func TestCount(t *testing.T) {
 	}
 }
 
+func TestOr(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "1", plaintext.Or([]string{"1"}))
+	require.Equal(t, "1, 2 or 3", plaintext.Or([]string{"1", "2", "3"}))
+}
+
 func FuzzClean(f *testing.F) {
 	for _, seed := range []string{
 		"", "a b", "\r\n\v\f\u0085\u2028\u2029", "\x1b[31mred\x07", "\u202e\u2066\u200b\u061c\ufeff", "\xff\xfe", `:\\|/`, ":||", "@[]<>`*#|",

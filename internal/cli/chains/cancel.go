@@ -2,14 +2,11 @@ package chains
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
-	enumspb "go.temporal.io/api/enums/v1"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/console"
 )
 
@@ -31,20 +28,8 @@ type cancelled struct {
 }
 
 func (a *app) cancel(ctx context.Context, id string) error {
-	c, _, err := a.Connect(ctx)
-	if err != nil {
+	if err := a.Operations.Chains.Cancel(ctx, id); err != nil {
 		return err
-	}
-	defer c.Close()
-	chain, err := chainclient.Describe(ctx, c, id)
-	if err == nil && chain.GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		err = errors.New("it has ended, and there is nothing to cancel") // Temporal would report no error
-	}
-	if err == nil {
-		err = c.CancelWorkflow(ctx, id, "")
-	}
-	if err != nil {
-		return fmt.Errorf("chain %s: %w", console.PrintableID(id), err)
 	}
 	return a.Print(cancelled{id}, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "Asked chain %s to end: its agent is stopped, and it ends aborted. See it with: %s\n",

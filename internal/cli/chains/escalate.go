@@ -7,7 +7,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/api/serviceerror"
 
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -46,20 +45,8 @@ func (a *app) escalate(ctx context.Context, chainID string, signal workflows.Esc
 	if signal.ToTier == 0 {
 		return program.Misuse(errors.New("--to is missing: say with it which tier is to run, 2 or 3"))
 	}
-	if err := signal.Validate(); err != nil {
-		return program.Misuse(err)
-	}
-	c, _, err := a.Connect(ctx)
-	if err != nil {
+	if err := a.Operations.Chains.Escalate(ctx, chainID, signal); err != nil {
 		return err
-	}
-	defer c.Close()
-	err = c.SignalWorkflow(ctx, chainID, "", workflows.EscalateSignalName, signal)
-	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
-		return fmt.Errorf("chain %s: no such chain is running", chainID)
-	}
-	if err != nil {
-		return fmt.Errorf("signal chain %s: %w", chainID, err)
 	}
 	return a.Print(escalated{chainID, signal.ToTier}, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "Asked chain %s for %s. See what becomes of it with: %s\n",

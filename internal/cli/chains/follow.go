@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"go.temporal.io/sdk/client"
-
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/chainview"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -16,11 +13,10 @@ import (
 
 // follow prints the progress of a chain until the chain has ended, and returns the chain. It does not wait for slow
 // notifications. If ctx ends first, follow says that the chain continues, and returns the error of ctx.
-func (a *app) follow(ctx context.Context, c console.Connection, run client.WorkflowRun) (escalation.Chain, error) {
-	follower := chainclient.Follower{Client: c, Converter: c.Converter, Local: c.Local, Run: run, Patience: a.Patience}
-	chain, err := follower.Follow(ctx, chainview.NewPrinter(a.Console))
+func (a *app) follow(ctx context.Context, id string) (escalation.Chain, error) {
+	chain, err := a.Operations.Chains.Follow(ctx, id, chainview.NewPrinter(a.Console))
 	if err != nil && ctx.Err() != nil {
-		a.sayGoesOn(run.GetID())
+		a.sayGoesOn(id)
 	}
 	return chain, err
 }

@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
-	"github.com/claudeops/claudeops/internal/cli/chaintest"
+	"github.com/claudeops/claudeops/internal/chaintest"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
 func TestWriteChains(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	writeChains(&b, nil)
-	writeChains(&b, []chainclient.Row{
+	writeChains(&b, []operations.Row{
 		{ID: "chain-2", Status: "running", Tier: 2, Services: []string{"jellyfin", "postgres"}, CostUSD: 0.5},
 		{ID: "chain-3", Status: "running", Gate: "open", Tier: 1, CostUSD: 0.02},
 		{ID: "chain-4", Status: "terminated", Gate: "open", Tier: 1, CostUSD: 0.02},

@@ -12,9 +12,9 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
@@ -77,7 +77,6 @@ func (a *app) move(ctx context.Context, ids []string, m moving) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
 	target, replays, err := m.target(cfg.Worker)
 	if err != nil {
 		return program.Misuse(err)
@@ -92,7 +91,7 @@ func (a *app) move(ctx context.Context, ids []string, m moving) error {
 	for _, id := range ids {
 		result := moved{ChainID: id, BuildID: target.BuildID}
 		if result.RunID, err = moveChain(ctx, c, id, target, replays); err != nil {
-			result.BuildID, result.Problem = "", a.Masked(err.Error())
+			result.BuildID, result.Problem = "", a.Operations.Masked(err.Error())
 			stayed++
 		}
 		results = append(results, result)
@@ -120,9 +119,9 @@ func (m moving) target(settings config.Worker) (target worker.WorkerDeploymentVe
 }
 
 // chainsOf returns the IDs of running chains of a version. It returns no more IDs than limit.
-func chainsOf(ctx context.Context, c console.Connection, version worker.WorkerDeploymentVersion, limit int) ([]string, error) {
-	rows, err := chainclient.List(ctx, c, chainclient.RunningQuery(
-		"TemporalWorkerDeploymentVersion = "+chainclient.Quote(version.DeploymentName+":"+version.BuildID)), limit)
+func chainsOf(ctx context.Context, c operations.Connection, version worker.WorkerDeploymentVersion, limit int) ([]string, error) {
+	rows, err := operations.List(ctx, c, operations.RunningQuery(
+		"TemporalWorkerDeploymentVersion = "+operations.Quote(version.DeploymentName+":"+version.BuildID)), limit)
 	var ids []string
 	for _, row := range rows {
 		ids = append(ids, row.ID)
@@ -133,11 +132,11 @@ func chainsOf(ctx context.Context, c console.Connection, version worker.WorkerDe
 // moveChain moves one chain and returns the ID of its run. If replays is true, moveChain first replays the history of the
 // chain, and moves the chain only if the replay succeeds.
 func moveChain(
-	ctx context.Context, c console.Connection, id string, target worker.WorkerDeploymentVersion, replays bool,
+	ctx context.Context, c operations.Connection, id string, target worker.WorkerDeploymentVersion, replays bool,
 ) (runID string, err error) {
 	described, err := c.DescribeWorkflowExecution(ctx, id, "")
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
-		return "", chainclient.ErrNoSuchChain
+		return "", operations.ErrNoSuchChain
 	}
 	if err != nil {
 		return "", err
@@ -151,7 +150,7 @@ func moveChain(
 		return runID, errors.New("it belongs to no version: workers without versions began it, and they or the current version continue it")
 	}
 	if replays {
-		if err := chainclient.Replay(ctx, c, id, runID); err != nil {
+		if err := operations.Replay(ctx, c, id, runID); err != nil {
 			return runID, fmt.Errorf("version %s cannot continue it, so it stays in its version: %w", target.BuildID, err)
 		}
 	}

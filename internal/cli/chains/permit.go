@@ -17,10 +17,14 @@ import (
 
 // permitted asks a person once, before the first chain that may repair, how far agents may go, and keeps the answer in the file
 // of settings. It asks only on a terminal, and only while nobody has said so. It returns the input with the answer.
-func (a *app) permitted(ctx context.Context, cfg config.Config, input workflows.ChainInput, yes bool) (workflows.ChainInput, error) {
+func (a *app) permitted(ctx context.Context, input workflows.ChainInput, yes bool) (workflows.ChainInput, error) {
 	place, ok := a.Terminal()
-	if !ok || yes || input.DryRun || input.MaxTier != 0 || cfg.Chain.DryRun || cfg.SaysMaxTier() {
+	if !ok || yes || input.DryRun || input.MaxTier != 0 {
 		return input, nil
+	}
+	cfg, err := config.Load(a.Environ)
+	if err != nil || cfg.Chain.DryRun || cfg.SaysMaxTier() {
+		return input, err
 	}
 	path, _ := envfile.Find(a.Environ)
 	if path == "" {
@@ -43,7 +47,7 @@ func (a *app) permitted(ctx context.Context, cfg config.Config, input workflows.
 		}
 		return input, fmt.Errorf("ask how far agents may go: %w", err)
 	}
-	err := envfile.Append(path, []string{
+	err = envfile.Append(path, []string{
 		"# Highest tier that may run: 1 looks, 2 makes safe repairs, 3 makes all repairs.",
 		"CLAUDEOPS_MAX_TIER=" + strconv.Itoa(int(tier)),
 	})

@@ -8,16 +8,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/workflows"
 )
 
 // runOptions are the flags of `run`.
 type runOptions struct {
-	chainclient.InputFlags
+	console.InputFlags
 
 	id         string
 	trigger    string
@@ -48,36 +48,28 @@ func (a *app) runCommand() *cobra.Command {
 	return cmd
 }
 
-// started is the result of `run` without --wait.
-type started struct {
-	ChainID string `json:"chain_id"`
-	RunID   string `json:"run_id"`
-}
-
 func (a *app) run(ctx context.Context, o runOptions) error {
 	input, err := a.runInput(o)
 	if err != nil {
 		return program.Misuse(err)
 	}
-	c, cfg, err := a.Connect(ctx)
-	if err != nil {
+	if input, err = a.permitted(ctx, input, o.yes); err != nil {
 		return err
 	}
-	defer c.Close()
-	if input, err = a.permitted(ctx, cfg, input, o.yes); err != nil {
-		return err
+	started, err := a.Operations.Chains.Start(ctx, o.id, input)
+	if operations.KindOf(err) == operations.KindConflict {
+		return fmt.Errorf("%w, or see it with: %s", err, console.LookCommand(o.id))
 	}
-	run, err := chainclient.Start(ctx, c, cfg.Worker.TaskQueue, o.id, input)
 	if err != nil {
 		return err
 	}
 	if !o.wait {
-		return a.Print(started{run.GetID(), run.GetRunID()}, func(w io.Writer) {
+		return a.Print(started, func(w io.Writer) {
 			_, _ = fmt.Fprintf(w, "Started chain %s. See it with: %s\n",
-				console.PrintableID(run.GetID()), console.LookCommand(run.GetID()))
+				console.PrintableID(started.ChainID), console.LookCommand(started.ChainID))
 		})
 	}
-	chain, err := a.follow(ctx, c, run)
+	chain, err := a.follow(ctx, started.ChainID)
 	return a.printEnded(chain, err)
 }
 

@@ -7,11 +7,10 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
-	"go.temporal.io/sdk/client"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
 func (a *app) watchCommand() *cobra.Command {
@@ -31,22 +30,12 @@ func (a *app) watchCommand() *cobra.Command {
 
 // watch follows the chain with the given ID until the chain has ended or the person closes the screen.
 func (a *app) watch(ctx context.Context, id, actor string) error {
-	c, _, err := a.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	described, err := chainclient.Describe(ctx, c, id)
-	if err != nil {
-		return fmt.Errorf("chain %s: %w", console.Printable(id, 200), err)
-	}
-	run := c.GetWorkflow(ctx, id, described.GetExecution().GetRunId())
 	place, ok := a.Terminal()
 	if !ok {
-		chain, err := a.follow(ctx, c, run)
+		chain, err := a.follow(ctx, id)
 		return a.printEnded(chain, err)
 	}
-	chain, err := a.watchOn(ctx, place, c, run, actor)
+	chain, err := a.watchOn(ctx, place, id, actor)
 	if errors.Is(err, errLeft) {
 		a.sayGoesOn(id)
 		return nil
@@ -59,21 +48,20 @@ var errLeft = errors.New("left")
 
 // watchOn shows the chain on a terminal until the chain has ended or the person closes the screen.
 func (a *app) watchOn(
-	ctx context.Context, place console.Terminal, c console.Connection, run client.WorkflowRun, actor string,
+	ctx context.Context, place console.Terminal, id, actor string,
 ) (escalation.Chain, error) {
 	seeing, stop := context.WithCancel(ctx)
 	defer stop()
-	model := &watchModel{app: a, id: run.GetID(), answer: func(answer escalation.GateAnswer) tea.Msg {
+	model := &watchModel{app: a, id: id, answer: func(answer escalation.GateAnswer) tea.Msg {
 		answer.Actor = actor
-		resolution, err := chainclient.ResolveGate(seeing, c, run.GetID(), answer)
+		resolution, err := a.Operations.Gates.Answer(seeing, id, answer)
 		return answeredMsg{answer.GateID, resolution.Next, err}
 	}}
 	screen := tea.NewProgram(model, place.Options(ctx, a.Environ)...)
-	follower := chainclient.Follower{Client: c, Converter: c.Converter, Local: c.Local, Run: run, Patience: a.Patience}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		chain, err := follower.Follow(seeing, display{screen})
+		chain, err := a.Operations.Chains.Follow(seeing, id, display{screen})
 		screen.Send(endedMsg{chain, err})
 	}()
 	_, err := screen.Run()
@@ -83,7 +71,7 @@ func (a *app) watchOn(
 	case ctx.Err() != nil:
 		return escalation.Chain{}, ctx.Err()
 	case err != nil:
-		return escalation.Chain{}, fmt.Errorf("show chain %s: %w", run.GetID(), err)
+		return escalation.Chain{}, fmt.Errorf("show chain %s: %w", id, err)
 	case model.ended == nil:
 		return escalation.Chain{}, errLeft
 	}
@@ -95,10 +83,10 @@ type display struct {
 	screen *tea.Program
 }
 
-var _ chainclient.Observer = display{}
+var _ operations.Observer = display{}
 
-// Saw implements chainclient.Observer.
-func (d display) Saw(now chainclient.Snapshot) { d.screen.Send(now) }
+// Saw implements operations.Observer.
+func (d display) Saw(now operations.Snapshot) { d.screen.Send(now) }
 
-// SawNobody implements chainclient.Observer.
+// SawNobody implements operations.Observer.
 func (d display) SawNobody() { d.screen.Send(nobodyMsg{}) }

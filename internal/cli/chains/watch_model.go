@@ -5,14 +5,14 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/chainview"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/cli/gates"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
-// These are the messages that the screen receives, in addition to chainclient.Snapshot and the messages of the
+// These are the messages that the screen receives, in addition to operations.Snapshot and the messages of the
 // terminal.
 type (
 	// nobodyMsg says that no worker answers queries.
@@ -38,7 +38,7 @@ type watchModel struct {
 	answer func(escalation.GateAnswer) tea.Msg
 
 	size tea.WindowSizeMsg
-	now  chainclient.Snapshot
+	now  operations.Snapshot
 	seen bool
 	away bool
 	// form asks for the answer to the open gate; nil if no gate is open, or if the person has answered the open gate.
@@ -65,7 +65,7 @@ func (m *watchModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if msg.String() == "ctrl+c" || m.form == nil && msg.String() == "q" {
 			return m, tea.Quit
 		}
-	case chainclient.Snapshot:
+	case operations.Snapshot:
 		m.now, m.seen, m.away = msg, true, false
 		cmd := m.attend(msg.Chain)
 		return m, cmd

@@ -6,16 +6,16 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
-	"github.com/claudeops/claudeops/internal/cli/chaintest"
+	"github.com/claudeops/claudeops/internal/chaintest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
 func TestTheTitleTellsWhatASessionWaitsFor(t *testing.T) {
 	t.Parallel()
 	model := watchModel{app: &app{&console.Console{Clock: chaintest.Clock}}, seen: true, size: tea.WindowSizeMsg{Width: 80, Height: 24}}
-	model.now = chainclient.Snapshot{Chain: chaintest.Working(), Attempt: &chainclient.Attempt{State: chainclient.AttemptScheduled, Number: 2, StartsAt: chaintest.Noon}}
+	model.now = operations.Snapshot{Chain: chaintest.Working(), Attempt: &operations.Attempt{State: operations.AttemptScheduled, Number: 2, StartsAt: chaintest.Noon}}
 	require.Contains(t, model.title(model.now.Chain), "  waits for the next attempt  ")
 	model.now.Chain.Outcome = escalation.OutcomeFailed
 	require.Contains(t, model.title(model.now.Chain), "  failed  ")

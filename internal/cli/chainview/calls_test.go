@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
-	"github.com/claudeops/claudeops/internal/cli/chaintest"
+	"github.com/claudeops/claudeops/internal/chaintest"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
 // calling returns a chain with the calls of its sessions. One session has made no calls.
-func calling() chainclient.Snapshot {
+func calling() operations.Snapshot {
 	chain := chaintest.Climbed()
 	for i := range chain.Sessions {
 		chain.Sessions[i].SessionID = fmt.Sprint("conversation ", i)
@@ -23,7 +23,7 @@ func calling() chainclient.Snapshot {
 	read.Tool, read.Input = "Read", `{"limit":10,"file_path":"/etc/caddy/Caddyfile"}`
 	long := chaintest.Bash("conversation 3", 6, "", "")
 	long.Tool, long.Input = "Write", `{"content":"`+strings.Repeat("x", 200)+"… [cut: 70000 bytes]"
-	return chainclient.Snapshot{Chain: chain, Calls: []escalation.CallDecision{
+	return operations.Snapshot{Chain: chain, Calls: []escalation.CallDecision{
 		chaintest.Bash("conversation 0", 1, "docker ps", ""),
 		chaintest.Bash("conversation 0", 2, "docker restart web", "tier 1 may not use docker restart"),
 		read,

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
 // Printer prints the progress of a chain line by line. It prints each event, call and gate once.
@@ -28,14 +28,14 @@ type Printer struct {
 	away  bool // no worker answered the last query
 }
 
-var _ chainclient.Observer = (*Printer)(nil)
+var _ operations.Observer = (*Printer)(nil)
 
 // NewPrinter returns a printer that prints to c.
 func NewPrinter(c *console.Console) *Printer {
 	return &Printer{console: c, gates: make(map[string]bool)}
 }
 
-// SawNobody implements chainclient.Observer. It prints that no worker answers. It prints this again only if a worker
+// SawNobody implements operations.Observer. It prints that no worker answers. It prints this again only if a worker
 // has answered in the meantime.
 func (p *Printer) SawNobody() {
 	if !p.away {
@@ -44,8 +44,8 @@ func (p *Printer) SawNobody() {
 	p.away = true
 }
 
-// Saw implements chainclient.Observer.
-func (p *Printer) Saw(now chainclient.Snapshot) {
+// Saw implements operations.Observer.
+func (p *Printer) Saw(now operations.Snapshot) {
 	p.away = false
 	p.printEvents(now.Chain)
 	p.printGate(now.Chain)
@@ -97,7 +97,7 @@ func (p *Printer) printTools(progress activities.TierProgress) {
 
 // printAttempt prints why the previous attempt ended. If the status of the session has changed, it also prints the
 // status.
-func (p *Printer) printAttempt(now chainclient.Snapshot) {
+func (p *Printer) printAttempt(now operations.Snapshot) {
 	if before := now.Attempt.Before(); before != "" {
 		ended := fmt.Sprintf("%s %d", now.Chain.Last().SessionID, now.Attempt.Number)
 		if ended != p.lastEnded {

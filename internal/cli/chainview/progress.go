@@ -6,27 +6,27 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
 // Status names the worker of the running session, or says why the session waits; "" if neither is known.
-func Status(clock console.Clock, now chainclient.Snapshot) string {
+func Status(clock console.Clock, now operations.Snapshot) string {
 	at, progress := now.Attempt, now.Progress
 	if at == nil {
 		return ""
 	}
 	switch at.State {
-	case chainclient.AttemptStarted:
+	case operations.AttemptStarted:
 		// Temporal keeps the heartbeat of the previous attempt until this attempt sends a heartbeat.
 		if progress != nil && progress.WorkerPID != 0 && progress.Attempt >= at.Number {
 			return workerOf(*progress)
 		}
-	case chainclient.AttemptScheduled:
+	case operations.AttemptScheduled:
 		return fmt.Sprintf("attempt %d starts at %s", at.Number, clock.TimeOfDay(at.StartsAt))
-	case chainclient.AttemptQueued:
+	case operations.AttemptQueued:
 		return fmt.Sprintf("attempt %d waits for a free worker on task queue %s", at.Number, console.Printable(at.Queue, 200))
-	case chainclient.AttemptPaused:
+	case operations.AttemptPaused:
 		return fmt.Sprintf("attempt %d is paused in Temporal", at.Number)
 	}
 	return ""
@@ -34,7 +34,7 @@ func Status(clock console.Clock, now chainclient.Snapshot) string {
 
 // effort returns one line with the status of the running session and, if there was a previous attempt, why that attempt
 // ended.
-func effort(clock console.Clock, now chainclient.Snapshot) string {
+func effort(clock console.Clock, now operations.Snapshot) string {
 	says := []string{Status(clock, now), now.Attempt.Before()}
 	return strings.Join(slices.DeleteFunc(says, func(text string) bool { return text == "" }), "; ")
 }

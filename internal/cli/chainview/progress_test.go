@@ -16,9 +16,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
-	"github.com/claudeops/claudeops/internal/cli/chaintest"
+	"github.com/claudeops/claudeops/internal/chaintest"
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
@@ -102,7 +102,7 @@ func TestEffort(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test.pending.ActivityOptions = &activitypb.ActivityOptions{TaskQueue: &taskqueuepb.TaskQueue{Name: "claudeops-agents"}}
-			now := chainclient.Snapshot{Attempt: chainclient.NewAttempt(test.pending, converter.GetDefaultDataConverter(), chaintest.Noon)}
+			now := operations.Snapshot{Attempt: operations.NewAttempt(test.pending, converter.GetDefaultDataConverter(), chaintest.Noon)}
 			if test.heard > 0 {
 				now.Progress = &activities.TierProgress{Host: "host-1", WorkerPID: 4711, Attempt: test.heard}
 			}
@@ -110,13 +110,13 @@ func TestEffort(t *testing.T) {
 			require.Equal(t, test.waits, now.Attempt.Waits())
 		})
 	}
-	require.Empty(t, effort(chaintest.Clock, chainclient.Snapshot{}), "no session runs")
+	require.Empty(t, effort(chaintest.Clock, operations.Snapshot{}), "no session runs")
 }
 
 func TestStatusSaysForWhatASessionWaits(t *testing.T) {
 	t.Parallel()
-	now := chainclient.Snapshot{
-		Attempt: &chainclient.Attempt{State: chainclient.AttemptStarted, Number: 1},
+	now := operations.Snapshot{
+		Attempt: &operations.Attempt{State: operations.AttemptStarted, Number: 1},
 		Progress: &activities.TierProgress{
 			Host: "host-1", WorkerPID: 4711, Attempt: 1, Now: activities.AgentProgress{Waiting: "session 7 repairs in /srv/infra"},
 		},
@@ -135,14 +135,14 @@ func TestPrinterPrintsEachAttemptOnce(t *testing.T) {
 		return &activities.TierProgress{SessionID: chaintest.Conversation(2), Host: "host-1", WorkerPID: 4711, Attempt: number}
 	}
 	const failure = "the API call failed: Connection refused"
-	for _, now := range []chainclient.Snapshot{
-		{Attempt: &chainclient.Attempt{State: chainclient.AttemptStarted, Number: 1}},
-		{Attempt: &chainclient.Attempt{State: chainclient.AttemptQueued, Number: 1, Queue: "q"}},
-		{Attempt: &chainclient.Attempt{State: chainclient.AttemptStarted, Number: 1}, Progress: heard(1)},
-		{Attempt: &chainclient.Attempt{State: chainclient.AttemptScheduled, Number: 2, StartsAt: chaintest.Noon.Add(10 * time.Second), Failure: failure}, Progress: heard(1)},
-		{Attempt: &chainclient.Attempt{State: chainclient.AttemptStarted, Number: 2, Failure: failure}, Progress: heard(1)},
-		{Attempt: &chainclient.Attempt{State: chainclient.AttemptStarted, Number: 2, Failure: failure}, Progress: heard(2)},
-		{Attempt: &chainclient.Attempt{State: chainclient.AttemptScheduled, Number: 3, StartsAt: chaintest.Noon.Add(40 * time.Second), Failure: failure}, Progress: heard(2)},
+	for _, now := range []operations.Snapshot{
+		{Attempt: &operations.Attempt{State: operations.AttemptStarted, Number: 1}},
+		{Attempt: &operations.Attempt{State: operations.AttemptQueued, Number: 1, Queue: "q"}},
+		{Attempt: &operations.Attempt{State: operations.AttemptStarted, Number: 1}, Progress: heard(1)},
+		{Attempt: &operations.Attempt{State: operations.AttemptScheduled, Number: 2, StartsAt: chaintest.Noon.Add(10 * time.Second), Failure: failure}, Progress: heard(1)},
+		{Attempt: &operations.Attempt{State: operations.AttemptStarted, Number: 2, Failure: failure}, Progress: heard(1)},
+		{Attempt: &operations.Attempt{State: operations.AttemptStarted, Number: 2, Failure: failure}, Progress: heard(2)},
+		{Attempt: &operations.Attempt{State: operations.AttemptScheduled, Number: 3, StartsAt: chaintest.Noon.Add(40 * time.Second), Failure: failure}, Progress: heard(2)},
 		{}, // Temporal reported nothing
 	} {
 		now.Chain = chaintest.Working()

@@ -11,20 +11,20 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // WriteTree draws a chain. It does not show the status and calls of a running session.
 func WriteTree(w io.Writer, clock console.Clock, chain escalation.Chain) {
-	WriteSnapshot(w, clock, chainclient.Snapshot{Chain: chain}, DeniedCalls)
+	WriteSnapshot(w, clock, operations.Snapshot{Chain: chain}, DeniedCalls)
 }
 
 // WriteSnapshot draws a chain: its sessions with their calls, the status of the running session, the gates, and the
 // total.
-func WriteSnapshot(w io.Writer, clock console.Clock, now chainclient.Snapshot, listed ListedCalls) {
+func WriteSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, listed ListedCalls) {
 	chain := now.Chain
 	_, _ = fmt.Fprintf(w, "Escalation chain %s", chain.ID)
 	if len(chain.Services) > 0 {
@@ -64,7 +64,7 @@ func WriteSnapshot(w io.Writer, clock console.Clock, now chainclient.Snapshot, l
 
 // writeSessions draws a line for each session. Below this line, it draws the calls of the session. It returns the total
 // duration of the sessions.
-func writeSessions(w io.Writer, clock console.Clock, now chainclient.Snapshot, listed ListedCalls) (total time.Duration) {
+func writeSessions(w io.Writer, clock console.Clock, now operations.Snapshot, listed ListedCalls) (total time.Duration) {
 	sessions := now.Chain.Sessions
 	var drawn bytes.Buffer
 	columns := tabwriter.NewWriter(&drawn, 0, 0, 2, ' ', 0)
@@ -142,14 +142,6 @@ func ContextOf(session *escalation.Session) string {
 	return text
 }
 
-// Lineage holds the ancestors and the descendants of a session. Both lists include the session.
-type Lineage struct {
-	Backward []escalation.Session `json:"backward"`
-	Forward  []escalation.Session `json:"forward"`
-	// Calls holds the decisions on the calls of all sessions in both lists.
-	Calls []escalation.CallDecision `json:"calls"`
-}
-
 // WriteLineage writes the numbers of the sessions on one line, with arrows between them.
 func WriteLineage(w io.Writer, title string, sessions []escalation.Session) {
 	numbers := make([]string, len(sessions))
@@ -174,7 +166,7 @@ func Mark(status escalation.SessionStatus) string {
 }
 
 // Figures returns the cost and the duration of a session. For a running session, both are the values so far.
-func Figures(snapshot chainclient.Snapshot, session *escalation.Session, now time.Time) (cost string, took time.Duration) {
+func Figures(snapshot operations.Snapshot, session *escalation.Session, now time.Time) (cost string, took time.Duration) {
 	if session.Status == escalation.SessionRunning && snapshot.Live {
 		return console.Dollars(snapshot.SpentUSD()), max(now.Sub(session.StartedAt), 0)
 	}

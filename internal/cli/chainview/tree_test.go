@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
-	"github.com/claudeops/claudeops/internal/cli/chaintest"
+	"github.com/claudeops/claudeops/internal/chaintest"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
 func TestWriteTree(t *testing.T) {
@@ -82,7 +82,7 @@ func TestTreeNamesTheBranchOfAWorktree(t *testing.T) {
 
 func TestASessionThatRunsIsShownWithWhatItHasComeTo(t *testing.T) {
 	t.Parallel()
-	now := chainclient.Snapshot{Chain: chaintest.Working(), Live: true, Progress: chaintest.ToolsInFlight(), Attempt: &chainclient.Attempt{State: chainclient.AttemptStarted, Number: 2, Failure: chaintest.HostileFailure}}
+	now := operations.Snapshot{Chain: chaintest.Working(), Live: true, Progress: chaintest.ToolsInFlight(), Attempt: &operations.Attempt{State: operations.AttemptStarted, Number: 2, Failure: chaintest.HostileFailure}}
 	now.Chain.ID = "chain-42"
 	var b bytes.Buffer
 	WriteSnapshot(&b, chaintest.Clock, now, DeniedCalls)

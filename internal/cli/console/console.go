@@ -4,21 +4,22 @@ package console
 
 import (
 	"context"
+	"errors"
+	"io"
 	"log/slog"
+	"sync"
 	"time"
 
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
-
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/redact"
-	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/internal/telemetry"
 )
 
-// Patience limits how long a command waits for a worker's answer to a query.
-const Patience = 10 * time.Second
+// MaskedHint tells people that their input contained a secret, and how agents get credentials instead.
+const MaskedHint = "starter: what you gave holds a secret. It was masked before it was sent, because histories keep what is sent; " +
+	"agents get credentials by CLAUDEOPS_PASS_ENV\n"
 
 // Console holds the streams, the environment and the settings of one command.
 type Console struct {
@@ -30,61 +31,37 @@ type Console struct {
 	Patience time.Duration
 	Output   Format
 
-	// masks holds the result of the method called masking; nil before the first call of this method.
-	masks *masking
-	// telemetry traces the calls to Temporal; nil before Connect.
+	// Operations does what the commands are for.
+	Operations *operations.Operations
+
+	// telemetry traces the calls to Temporal; nil before the first connection.
 	telemetry *telemetry.Telemetry
 }
 
-// Connection is a client of Temporal, with the name of its namespace.
-type Connection struct {
-	client.Client
-
-	Namespace string
-	// Converter decodes payloads that the client returns undecoded, in the form in which Temporal stores them.
-	Converter converter.DataConverter
-	// Local reports that the server runs on this host, where queries cost nothing.
-	Local bool
-	// Decoding holds the converters for a replay. They mask no secrets, because a replay must see what the workers see.
-	Decoding supervisor.Decoding
-}
-
-// Connect reads the configuration and connects to Temporal.
-func (c *Console) Connect(ctx context.Context) (Connection, config.Config, error) {
-	cfg, err := config.Load(c.Environ)
-	if err != nil {
-		return Connection{}, cfg, err
-	}
-	options, err := supervisor.ConnectionOptions(c.Environ, cfg, c.QuietLogger())
-	if err != nil {
-		return Connection{}, cfg, program.Misuse(err)
-	}
-	if err := c.startTelemetry(ctx); err != nil {
-		return Connection{}, cfg, err
-	}
-	c.telemetry.Instrument(&options)
-	decoding := supervisor.Decoding{Data: options.DataConverter, Failure: options.FailureConverter}
-	options = supervisor.WithConverters(options, redact.New(c.Environ), cfg.Encryption.Keys, c.masking())
-	connected, err := supervisor.Connect(ctx, options)
-	return Connection{
-		Client: connected, Namespace: options.Namespace, Converter: options.DataConverter, Decoding: decoding,
-		Local: supervisor.IsOnThisHost(options.HostPort),
-	}, cfg, err
+// NewOperations returns the operations of the console's commands.
+func (c *Console) NewOperations() *operations.Operations {
+	return operations.New(operations.Options{
+		Environ: c.Environ, Logger: c.QuietLogger(), Clock: c.Clock, Patience: c.Patience,
+		Masked:    sync.OnceFunc(func() { _, _ = io.WriteString(c.Stderr, MaskedHint) }),
+		Telemetry: c.startTelemetry,
+	})
 }
 
 // startTelemetry starts tracing the calls to Temporal, if the environment configures traces.
-func (c *Console) startTelemetry(ctx context.Context) (err error) {
-	if c.telemetry != nil {
-		return nil
-	}
+func (c *Console) startTelemetry(ctx context.Context) (_ *telemetry.Telemetry, err error) {
 	c.telemetry, err = telemetry.Start(ctx, telemetry.Options{
 		Environ: c.Environ, Service: "claudeops-starter", Version: program.Version(), Logger: c.QuietLogger(),
 	})
-	return program.Misuse(err)
+	return c.telemetry, program.Misuse(err)
 }
 
-// Close sends the remaining traces of the command.
-func (c *Console) Close() error { return c.telemetry.Close() }
+// Connect connects to Temporal, if no connection exists yet, and returns the connection and the settings.
+func (c *Console) Connect(ctx context.Context) (operations.Connection, config.Config, error) {
+	return c.Operations.Connect(ctx)
+}
+
+// Close ends the connections of the command, and sends its remaining traces.
+func (c *Console) Close() error { return errors.Join(c.Operations.Close(), c.telemetry.Close()) }
 
 // QuietLogger returns a logger that writes only warnings and errors. Use it for commands whose output is their result.
 func (c *Console) QuietLogger() *slog.Logger {

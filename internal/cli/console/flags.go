@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // FlagProblem explains an invalid value of a flag, in the words in which package config explains an invalid variable.
@@ -23,6 +25,14 @@ func FlagProblem(_ *cobra.Command, err error) error {
 	}
 	flag := invalid.GetFlag()
 	return fmt.Errorf("--%s is %q; it must %s", flag.Name, invalid.GetValue(), demand(flag.Value, invalid.Unwrap()))
+}
+
+// NameFlag names the flag in an error about a field of the input.
+func NameFlag(err error) error {
+	if field, ok := errors.AsType[*operations.FieldError](err); ok {
+		return fmt.Errorf("--%s %s", strings.ReplaceAll(field.Field, "_", "-"), field.Problem)
+	}
+	return err
 }
 
 // demand returns the part of an error message that follows "it must". The errors of this project's flag types already
@@ -65,7 +75,7 @@ func (f TierFlag) Type() string { return strings.Join(f.names(), "|") }
 func (f TierFlag) Set(value string) error {
 	number, err := strconv.Atoi(value)
 	if err != nil || !slices.Contains(f.Allowed, escalation.Tier(number)) {
-		return errors.New("be " + OrList(f.names()))
+		return errors.New("be " + plaintext.Or(f.names()))
 	}
 	*f.Tier = escalation.Tier(number)
 	return nil
@@ -77,15 +87,6 @@ func (f TierFlag) names() []string {
 		names[i] = strconv.Itoa(int(tier))
 	}
 	return names
-}
-
-// OrList joins names for use in a sentence: a, b or c.
-func OrList(names []string) string {
-	last := len(names) - 1
-	if last == 0 {
-		return names[0]
-	}
-	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // ServicesFlag is a flag whose value is a list of service names. Commas separate the names. Unlike pflag's own type,

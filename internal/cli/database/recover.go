@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/store"
@@ -60,7 +60,6 @@ func (a *app) recoverSince(ctx context.Context, since time.Duration) (err error)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
 	namespace, err := supervisor.FindNamespace(ctx, c, c.Namespace)
 	if err != nil {
 		return err
@@ -90,15 +89,15 @@ func (a *app) recoverSince(ctx context.Context, since time.Duration) (err error)
 // chainsSince returns the chains that run or have ended since a time, the oldest first. It adds to view those that do not
 // answer.
 func (a *app) chainsSince(
-	ctx context.Context, c console.Connection, since time.Time, view *recoveredView,
+	ctx context.Context, c operations.Connection, since time.Time, view *recoveredView,
 ) (chains []escalation.Chain, err error) {
 	query := fmt.Sprintf("WorkflowType = %s AND (ExecutionStatus = 'Running' OR CloseTime >= %s)",
-		chainclient.Quote(workflows.ChainWorkflow), chainclient.Quote(since.UTC().Format(time.RFC3339)))
-	rows, err := chainclient.List(ctx, c, query, math.MaxInt)
+		operations.Quote(workflows.ChainWorkflow), operations.Quote(since.UTC().Format(time.RFC3339)))
+	rows, err := operations.List(ctx, c, query, math.MaxInt)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(rows, func(one, other chainclient.Row) int { return one.StartedAt.Compare(other.StartedAt) })
+	slices.SortFunc(rows, func(one, other operations.Row) int { return one.StartedAt.Compare(other.StartedAt) })
 	mask := redact.New(a.Environ)
 	for _, row := range rows {
 		chain, err := a.chain(ctx, c, row)
@@ -114,12 +113,12 @@ func (a *app) chainsSince(
 }
 
 // chain asks one run of a chain for its state.
-func (a *app) chain(ctx context.Context, c console.Connection, row chainclient.Row) (escalation.Chain, error) {
+func (a *app) chain(ctx context.Context, c operations.Connection, row operations.Row) (escalation.Chain, error) {
 	asking, cancel := context.WithTimeout(ctx, a.Patience)
 	defer cancel()
-	chain, err := chainclient.Query(asking, c, row.ID, row.RunID)
+	chain, err := operations.Query(asking, c, row.ID, row.RunID)
 	if err != nil {
-		err = chainclient.ExplainQueryError(ctx, c, a.Patience, row.ID, err)
+		err = operations.ExplainQueryError(ctx, c, a.Patience, row.ID, err)
 	}
 	return chain, err
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/chainview"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -88,14 +87,9 @@ func (a *app) answer(ctx context.Context, id string, o options) error {
 	if err := escalation.CheckActor(o.actor); err != nil {
 		return program.Misuse(err)
 	}
-	c, _, err := a.Connect(ctx)
+	gate, err := a.Operations.Gates.Get(ctx, id)
 	if err != nil {
 		return err
-	}
-	defer c.Close()
-	gate, err := chainclient.QueryGate(ctx, c, a.Patience, id)
-	if err != nil {
-		return fmt.Errorf("chain %s: %w", id, chainclient.ExplainQueryError(ctx, c, a.Patience, id, err))
 	}
 	if o.gate != "" && o.gate != gate.ID {
 		return program.Misuse(fmt.Errorf("chain %s: the gate that is open is %s, not %s", id, gate.ID, console.Printable(o.gate, 60)))
@@ -108,7 +102,7 @@ func (a *app) answer(ctx context.Context, id string, o options) error {
 		return err
 	}
 	answer.Actor = o.actor
-	resolution, err := chainclient.ResolveGate(ctx, c, id, answer)
+	resolution, err := a.Operations.Gates.Answer(ctx, id, answer)
 	if err != nil {
 		return fmt.Errorf("chain %s: %w", id, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
 // tableWidth is the minimum width of the table in columns. On a narrower terminal, each incident has several lines.
@@ -16,20 +17,20 @@ const tableWidth = 140
 // maxSummary limits the summary of an incident in a list, in characters.
 const maxSummary = 120
 
-func writeList(w io.Writer, clock console.Clock, width int, incidents []View, f listFilter) {
+func writeList(w io.Writer, clock console.Clock, width int, incidents []operations.Incident, f operations.IncidentFilter) {
 	switch {
 	case len(incidents) > 0 && (width == console.AnyWidth || width >= tableWidth):
 		writeTable(w, clock, width, incidents)
 	case len(incidents) > 0:
 		writeBlocks(w, clock, width, incidents)
-	case f.all || f.state != "" || f.service != "":
+	case f.All || f.State != "" || f.Service != "":
 		_, _ = fmt.Fprintln(w, "No incidents.")
 	default:
 		_, _ = fmt.Fprintln(w, "No open incidents.")
 	}
 }
 
-func writeTable(w io.Writer, clock console.Clock, width int, incidents []View) {
+func writeTable(w io.Writer, clock console.Clock, width int, incidents []operations.Incident) {
 	lines := [][]string{{"INCIDENT", "STATE", "SEVERITY", "SERVICES", "KIND", "OPENED", "SEEN", "RETURNED", "COST", "CHAIN", "WHAT"}}
 	for i := range incidents {
 		one := &incidents[i]
@@ -46,7 +47,7 @@ func writeTable(w io.Writer, clock console.Clock, width int, incidents []View) {
 	}
 }
 
-func writeBlocks(w io.Writer, clock console.Clock, width int, incidents []View) {
+func writeBlocks(w io.Writer, clock console.Clock, width int, incidents []operations.Incident) {
 	for i := range incidents {
 		one := &incidents[i]
 		if i > 0 {
@@ -75,7 +76,7 @@ func writeLabelled(w io.Writer, label, text string, width int) {
 	}
 }
 
-func servicesOf(incident *View, limit int) string {
+func servicesOf(incident *operations.Incident, limit int) string {
 	if len(incident.Services) == 0 {
 		return "-"
 	}

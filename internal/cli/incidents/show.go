@@ -2,7 +2,6 @@ package incidents
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,7 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/program"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -35,25 +34,15 @@ func (a *app) showCommand() *cobra.Command {
 	}
 }
 
-func (a *app) show(ctx context.Context, given string) (err error) {
-	id, err := incidentID(given)
-	if err != nil {
-		return program.Misuse(err)
-	}
-	records, _, err := a.OpenRecords(ctx)
+func (a *app) show(ctx context.Context, given string) error {
+	incident, err := a.Operations.Incidents.Get(ctx, given)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, records.Close()) }()
-	incident, err := records.Incident(ctx, id)
-	if err != nil {
-		return explained(id, err)
-	}
-	view := a.view(incident, a.Clock())
-	return a.Print(view, func(w io.Writer) { writeIncident(w, a.Clock, a.Width(), &view) })
+	return a.Print(incident, func(w io.Writer) { writeIncident(w, a.Clock, a.Width(), &incident) })
 }
 
-func writeIncident(w io.Writer, clock console.Clock, width int, incident *View) {
+func writeIncident(w io.Writer, clock console.Clock, width int, incident *operations.Incident) {
 	write := func(label, text string) { writeLabelled(w, fmt.Sprintf("%-10s", label), text, width) }
 	write("Incident", incident.ID)
 	write("State", string(incident.State))
@@ -87,7 +76,7 @@ func writeIncident(w io.Writer, clock console.Clock, width int, incident *View) 
 }
 
 // handlerOf names the chain that handles the incident, and the chain's tier or state.
-func handlerOf(incident *View) string {
+func handlerOf(incident *operations.Incident) string {
 	does := ""
 	for _, chain := range slices.Backward(incident.Chains) {
 		if chain.ChainID == incident.Handler {
@@ -136,7 +125,7 @@ func statusOf(clock console.Clock, chain *escalation.IncidentChain) string {
 }
 
 // returnsOf describes how often the incident appeared again after it was resolved, and when.
-func returnsOf(clock console.Clock, incident *View) string {
+func returnsOf(clock console.Clock, incident *operations.Incident) string {
 	text := fmt.Sprintf("%s, last at %s", times(incident.Returned), moment(clock, incident.ReturnedAt))
 	if len(incident.Returns) == 0 {
 		return text
@@ -149,7 +138,7 @@ func returnsOf(clock console.Clock, incident *View) string {
 }
 
 // resolutionOf says when the incident was resolved, by whom and how.
-func resolutionOf(clock console.Clock, incident *View) string {
+func resolutionOf(clock console.Clock, incident *operations.Incident) string {
 	at := moment(clock, incident.ResolvedAt)
 	switch incident.Resolution {
 	case escalation.IncidentRepaired:

@@ -13,13 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/chainview"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/encryption"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
@@ -36,7 +36,7 @@ type demoOptions struct {
 // demoResult is the result of `demo`.
 type demoResult struct {
 	Chain escalation.Chain `json:"chain"`
-	chainview.Lineage
+	operations.Lineage
 
 	// Temporal is the address of the server. WebUI is a link to the chain; the link contains the demo's token. The
 	// token is valid until the demo ends. Without --keep, both fields are empty.
@@ -153,7 +153,7 @@ func (a *app) demoConfig(stateDir string) (config.Config, []string, error) {
 
 // demoChain runs one chain and returns the result of the demo. If keep is not set, the result contains no addresses.
 func (a *app) demoChain(ctx context.Context, one *AllInOne, cfg config.Config, keep bool) (result demoResult, err error) {
-	run, err := chainclient.Start(ctx, one.client, cfg.Worker.TaskQueue, "", workflows.ChainInput{
+	run, err := operations.Start(ctx, one.client, cfg.Worker.TaskQueue, "", workflows.ChainInput{
 		Trigger: escalation.TriggerManual, Services: []string{"jellyfin"}, Prompt: "People say that jellyfin is down.",
 	})
 	if err != nil {
@@ -164,7 +164,7 @@ func (a *app) demoChain(ctx context.Context, one *AllInOne, cfg config.Config, k
 		result.Temporal, result.WebUI = one.server.Address(), embedded.Link(page, one.lock.Token)
 		a.Say("Watch it in the Web UI: %s\n", result.WebUI)
 	}
-	follower := chainclient.Follower{
+	follower := operations.Follower{
 		Client: one.client, Converter: encryption.NewConverter(cfg.Encryption.Keys), Local: true, Run: run, Patience: a.Patience,
 	}
 	if result.Chain, err = follower.Follow(ctx, chainview.NewPrinter(a.Console)); err != nil {

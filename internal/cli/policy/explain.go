@@ -11,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
@@ -125,7 +126,7 @@ func grantLines(g guard.Grant) []string {
 		lines = append(lines, wrapped("in front of "+g.Command+": "+strings.Join(optionTexts(g.Before), " "))...)
 	}
 	for _, needed := range g.Needs {
-		lines = append(lines, "only with "+console.OrList(strings.Split(needed, "|")))
+		lines = append(lines, "only with "+plaintext.Or(strings.Split(needed, "|")))
 	}
 	switch g.In {
 	case "work":
@@ -190,7 +191,7 @@ func neverText(rule guard.Never) string {
 	words := strings.Fields(rule.Program + " " + rule.Command)
 	for _, part := range [][]string{strings.Fields(rule.Flags), rule.Args, rule.With} {
 		if len(part) > 0 {
-			words = append(words, "with", console.OrList(part))
+			words = append(words, "with", plaintext.Or(part))
 		}
 	}
 	return strings.Join(words, " ") + ": " + rule.Why

@@ -65,7 +65,7 @@ func (a *app) suggest(ctx context.Context, since time.Duration, dir string) (err
 	if err != nil {
 		return err
 	}
-	records, _, err := a.OpenRecords(ctx)
+	records, _, err := a.Operations.OpenRecords(ctx)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (a *app) suggest(ctx context.Context, since time.Duration, dir string) (err
 		if row.Instead, err = endOf(ctx, records, latest.ChainID); err != nil {
 			return err
 		}
-		row.Example = a.Masked(row.Example)
+		row.Example = a.Operations.Masked(row.Example)
 		suggestions = append(suggestions, row)
 	}
 	return a.Print(suggestions, func(w io.Writer) { a.writeSuggestions(w, suggestions, len(denied)) })

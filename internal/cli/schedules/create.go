@@ -1,7 +1,6 @@
 package schedules
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,9 +13,9 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -32,7 +31,7 @@ const (
 
 // createOptions holds the flags of `schedule create`.
 type createOptions struct {
-	chainclient.InputFlags
+	console.InputFlags
 
 	every, offset  time.Duration
 	cron           []string
@@ -74,7 +73,7 @@ func (o *createOptions) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.cron, "cron", nil, "cron expression with 5 to 7 fields, or @daily and its like; can be repeated")
 	flags.StringVar(&o.timezone, "timezone", "", "with --cron: time zone, such as Europe/Berlin (default UTC)")
 	flags.DurationVar(&o.jitter, "jitter", 0, "start each cycle up to this much later, by chance")
-	flags.StringVar(&o.overlap, "overlap", "skip", "what if the cycle before still runs: "+overlapNames())
+	flags.StringVar(&o.overlap, "overlap", "skip", "what if the cycle before still runs: "+operations.OverlapNames())
 	flags.DurationVar(&o.catchup, "catchup-window", defaultCatchup, "how late a cycle may still start after an outage of Temporal")
 	flags.BoolVar(&o.pauseOnFailure, "pause-on-failure", false,
 		"pause the schedule when a cycle's chain ends failed; rare with gates, see above")
@@ -102,21 +101,20 @@ func (a *app) createSchedule(ctx context.Context, id string, o *createOptions, g
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	o.note = a.MaskText(o.note)
+	o.note = a.Operations.MaskInput(o.note)
 	options, err := o.schedule(id, cfg.Worker.TaskQueue, input)
 	if err != nil {
 		return program.Misuse(err)
 	}
 	schedule, err := c.ScheduleClient().Create(ctx, options)
 	if err != nil {
-		return explainError(id, err)
+		return operations.ScheduleError(id, err)
 	}
 	described, err := schedule.Describe(ctx)
 	if err != nil {
-		return explainError(id, err)
+		return operations.ScheduleError(id, err)
 	}
-	created := describeSchedule(id, described, c.Converter)
+	created := operations.DescribeSchedule(id, described, c.Converter)
 	return a.Print(created, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "Created schedule %s, %s.\n", id, created.When)
 		if len(created.Next) > 0 && !created.Paused {
@@ -153,7 +151,7 @@ func (o *createOptions) check(id string, given func(flag string) bool) error {
 			return errors.New("--cron must not be empty")
 		}
 	}
-	policy, err := overlapPolicy(o.overlap)
+	policy, err := operations.OverlapPolicy(o.overlap)
 	if err == nil && o.pauseOnFailure && policy == enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL {
 		return errors.New("--pause-on-failure is of no use with --overlap allow_all: Temporal does not watch what may overlap")
 	}
@@ -162,7 +160,7 @@ func (o *createOptions) check(id string, given func(flag string) bool) error {
 
 // schedule returns the options with which Temporal creates the schedule.
 func (o *createOptions) schedule(id, queue string, input workflows.ChainInput) (client.ScheduleOptions, error) {
-	overlap, err := overlapPolicy(o.overlap)
+	overlap, err := operations.OverlapPolicy(o.overlap)
 	if err != nil {
 		return client.ScheduleOptions{}, err
 	}
@@ -200,63 +198,4 @@ func commented(expression string) string {
 		return expression
 	}
 	return expression + " # " + expression
-}
-
-// overlap is an overlap policy of Temporal, with its name.
-type overlap struct {
-	name   string
-	policy enumspb.ScheduleOverlapPolicy
-	// harm says why schedules must not use the policy; empty if they can use it.
-	harm string
-}
-
-// overlaps lists the overlap policies. An overlap policy applies when a cycle becomes due while another cycle runs.
-func overlaps() []overlap {
-	return []overlap{
-		{name: "skip", policy: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP},
-		{name: "buffer_one", policy: enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE},
-		{name: "buffer_all", policy: enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ALL},
-		{name: "cancel_other", policy: enumspb.SCHEDULE_OVERLAP_POLICY_CANCEL_OTHER},
-		{name: "allow_all", policy: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL},
-		{
-			name: "terminate_other", policy: enumspb.SCHEDULE_OVERLAP_POLICY_TERMINATE_OTHER,
-			harm: "would leave the chain of the terminated cycle at work beside the new one; cancel_other ends it with its cycle",
-		},
-	}
-}
-
-func overlapNames() string {
-	var names []string
-	for _, known := range overlaps() {
-		if known.harm == "" {
-			names = append(names, known.name)
-		}
-	}
-	return strings.Join(names, ", ")
-}
-
-// overlapPolicy returns the policy with the given name. It returns an error if the name is unknown, or if schedules
-// must not use the policy.
-func overlapPolicy(name string) (enumspb.ScheduleOverlapPolicy, error) {
-	for _, known := range overlaps() {
-		switch {
-		case known.name != name:
-		case known.harm != "":
-			return 0, fmt.Errorf("--overlap %s %s", name, known.harm)
-		default:
-			return known.policy, nil
-		}
-	}
-	return 0, fmt.Errorf("--overlap %q is none of %s", name, overlapNames())
-}
-
-// overlapName returns the name of a policy. It also knows the policies that schedules must not use, because another
-// client can have created the schedule.
-func overlapName(policy enumspb.ScheduleOverlapPolicy) string {
-	for _, known := range overlaps() {
-		if known.policy == cmp.Or(policy, enumspb.SCHEDULE_OVERLAP_POLICY_SKIP) {
-			return known.name
-		}
-	}
-	return policy.String()
 }

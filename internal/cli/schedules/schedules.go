@@ -2,17 +2,14 @@
 package schedules
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/temporal"
 
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
@@ -45,32 +42,42 @@ type changed struct {
 	Done string `json:"done"`
 }
 
-// changeSchedule calls the function change with the schedule that has the given ID. Then it prints done, which
-// describes the change.
-func (a *app) changeSchedule(ctx context.Context, id, done string, change func(client.ScheduleHandle) error) error {
-	c, _, err := a.Connect(ctx)
+// printChanged prints what was done to a schedule, if err is nil.
+func (a *app) printChanged(id, done string, err error) error {
 	if err != nil {
 		return err
-	}
-	defer c.Close()
-	if err := change(c.ScheduleClient().GetHandle(ctx, id)); err != nil {
-		return explainError(id, err)
 	}
 	return a.Print(changed{id, done}, func(w io.Writer) { _, _ = fmt.Fprintf(w, "Schedule %s: %s.\n", id, done) })
 }
 
-// explainError converts Temporal's error about a schedule to an error for people.
-func explainError(id string, err error) error {
-	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
-		return fmt.Errorf("there is no schedule %s; `starter schedule list` shows those that are", id)
+func (a *app) listCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List schedules",
+		Args:  console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			rows, err := a.Operations.Schedules.List(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.Print(rows, func(w io.Writer) { writeSchedules(w, rows) })
+		},
 	}
-	if invalid, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
-		return program.Misuse(fmt.Errorf("schedule %s: Temporal refuses it: %s", id, console.Printable(invalid.Message, 300)))
+}
+
+func (a *app) describeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe ID",
+		Short: "Show a schedule, what it has started and what comes next",
+		Args:  console.OneArgument,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			detail, err := a.Operations.Schedules.Get(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.Print(detail, func(w io.Writer) { writeSchedule(w, detail) })
+		},
 	}
-	if errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
-		return fmt.Errorf("schedule %s exists already: choose another ID, or delete it first", id)
-	}
-	return fmt.Errorf("schedule %s: %w", id, err)
 }
 
 func (a *app) pauseCommand() *cobra.Command {
@@ -80,9 +87,7 @@ func (a *app) pauseCommand() *cobra.Command {
 		Short: "Let a schedule start nothing until it is resumed; what runs goes on",
 		Args:  console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changeSchedule(cmd.Context(), args[0], "paused", func(schedule client.ScheduleHandle) error {
-				return schedule.Pause(cmd.Context(), client.SchedulePauseOptions{Note: a.MaskText(note)})
-			})
+			return a.printChanged(args[0], "paused", a.Operations.Schedules.Pause(cmd.Context(), args[0], note))
 		},
 	}
 	cmd.Flags().StringVar(&note, "note", "paused with starter", "why, for others to read")
@@ -96,9 +101,7 @@ func (a *app) resumeCommand() *cobra.Command {
 		Short: "Let a paused schedule start cycles again",
 		Args:  console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changeSchedule(cmd.Context(), args[0], "resumed", func(schedule client.ScheduleHandle) error {
-				return schedule.Unpause(cmd.Context(), client.ScheduleUnpauseOptions{Note: a.MaskText(note)})
-			})
+			return a.printChanged(args[0], "resumed", a.Operations.Schedules.Resume(cmd.Context(), args[0], note))
 		},
 	}
 	cmd.Flags().StringVar(&note, "note", "resumed with starter", "why, for others to read")
@@ -112,20 +115,10 @@ func (a *app) triggerCommand() *cobra.Command {
 		Short: "Start a cycle now, also of a paused schedule",
 		Args:  console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			options := client.ScheduleTriggerOptions{} // empty: Temporal uses the schedule's own policy
-			if overlap != "" {
-				policy, err := overlapPolicy(overlap)
-				if err != nil {
-					return program.Misuse(err)
-				}
-				options.Overlap = policy
-			}
-			return a.changeSchedule(cmd.Context(), args[0], "triggered", func(schedule client.ScheduleHandle) error {
-				return schedule.Trigger(cmd.Context(), options)
-			})
+			return a.printChanged(args[0], "triggered", a.Operations.Schedules.Trigger(cmd.Context(), args[0], overlap))
 		},
 	}
-	cmd.Flags().StringVar(&overlap, "overlap", "", "what if a cycle still runs (default: as the schedule says): "+overlapNames())
+	cmd.Flags().StringVar(&overlap, "overlap", "", "what if a cycle still runs (default: as the schedule says): "+operations.OverlapNames())
 	return cmd
 }
 
@@ -135,9 +128,7 @@ func (a *app) deleteCommand() *cobra.Command {
 		Short: "Delete a schedule; what runs goes on",
 		Args:  console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.changeSchedule(cmd.Context(), args[0], "deleted", func(schedule client.ScheduleHandle) error {
-				return schedule.Delete(cmd.Context())
-			})
+			return a.printChanged(args[0], "deleted", a.Operations.Schedules.Delete(cmd.Context(), args[0]))
 		},
 	}
 }

@@ -9,9 +9,10 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
-func writeSchedules(w io.Writer, rows []Row) {
+func writeSchedules(w io.Writer, rows []operations.Schedule) {
 	if len(rows) == 0 {
 		_, _ = fmt.Fprintln(w, "No schedules.")
 		return
@@ -32,7 +33,7 @@ func writeSchedules(w io.Writer, rows []Row) {
 	console.Table(w, lines)
 }
 
-func writeSchedule(w io.Writer, s Detail) {
+func writeSchedule(w io.Writer, s operations.ScheduleDetail) {
 	state := "active"
 	if s.Paused {
 		state = "paused"

@@ -11,8 +11,8 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -47,12 +47,11 @@ func (a *app) updateSchedule(ctx context.Context, id string, o *createOptions, g
 		return program.Misuse(err)
 	}
 	said.Actor = o.actor
-	o.note = a.MaskText(o.note)
+	o.note = a.Operations.MaskInput(o.note)
 	c, _, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
 	schedule := c.ScheduleClient().GetHandle(ctx, id)
 	err = schedule.Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(current client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
@@ -65,13 +64,13 @@ func (a *app) updateSchedule(ctx context.Context, id string, o *createOptions, g
 		},
 	})
 	if err != nil {
-		return explainError(id, err)
+		return operations.ScheduleError(id, err)
 	}
 	described, err := schedule.Describe(ctx)
 	if err != nil {
-		return explainError(id, err)
+		return operations.ScheduleError(id, err)
 	}
-	detail := describeSchedule(id, described, c.Converter)
+	detail := operations.DescribeSchedule(id, described, c.Converter)
 	return a.Print(detail, func(w io.Writer) { writeSchedule(w, detail) })
 }
 
@@ -110,10 +109,10 @@ func changeInput(
 ) error {
 	starts, ok := action.(*client.ScheduleWorkflowAction)
 	var input workflows.ChainInput
-	if raw := inputOf(action, data); !ok || raw == nil || json.Unmarshal(raw, &input) != nil {
+	if raw := operations.ScheduleInput(action, data); !ok || raw == nil || json.Unmarshal(raw, &input) != nil {
 		return program.Misuse(errors.New("it starts no chains of this program: delete it, and create another one"))
 	}
-	input = chainclient.Overlay(input, said, given)
+	input = console.Overlay(input, said, given)
 	if given("actor") {
 		input.Actor = said.Actor
 	}

@@ -10,7 +10,7 @@ import (
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
-	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 )
 
 // checkClock compares this machine's clock with Temporal's.
-func checkClock(ctx context.Context, c console.Connection) Finding {
+func checkClock(ctx context.Context, c operations.Connection) Finding {
 	const check = "clock"
 	before := time.Now()
 	theirs, err := serverTime(ctx, c)
@@ -45,7 +45,7 @@ func checkClock(ctx context.Context, c console.Connection) Finding {
 
 // serverTime returns the current time of Temporal's clock. No API call returns this time, but the server records when a
 // task queue was last polled. So serverTime polls a task queue and reads the recorded time.
-func serverTime(ctx context.Context, c console.Connection) (time.Time, error) {
+func serverTime(ctx context.Context, c operations.Connection) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, clockPoll)
 	defer cancel()
 	identity := fmt.Sprintf("doctor-%d", time.Now().UnixNano())

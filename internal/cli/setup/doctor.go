@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/operations"
 	processes "github.com/claudeops/claudeops/internal/process"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
@@ -268,7 +269,7 @@ func (a *app) checkTemporal(ctx context.Context, cfg config.Config) []Finding {
 		return append(findings, failed("namespace", fmt.Errorf(
 			"%w; create it with: temporal operator namespace create --namespace %s", err, options.Namespace)))
 	}
-	own := console.Connection{Client: c, Namespace: options.Namespace}
+	own := operations.Connection{Client: c, Namespace: options.Namespace}
 	findings = append(findings, passed("namespace", options.Namespace+" exists"), checkAttributes(ctx, own), checkClock(ctx, own))
 	if cfg.Worker.Deployment != "" {
 		findings = append(findings, checkVersion(ctx, own, cfg.Worker))
@@ -276,7 +277,7 @@ func (a *app) checkTemporal(ctx context.Context, cfg config.Config) []Finding {
 	return findings
 }
 
-func checkAttributes(ctx context.Context, c console.Connection) Finding {
+func checkAttributes(ctx context.Context, c operations.Connection) Finding {
 	const check = "search attributes"
 	missing, err := supervisor.MissingAttributes(ctx, c, c.Namespace)
 	if err == nil && len(missing) > 0 {

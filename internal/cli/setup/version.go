@@ -4,15 +4,15 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
 // checkVersion reports the version of this program's workers. The check fails if the deployment has no current version, because
 // then no new chain begins.
-func checkVersion(ctx context.Context, c console.Connection, settings config.Worker) Finding {
+func checkVersion(ctx context.Context, c operations.Connection, settings config.Worker) Finding {
 	const check = "version"
 	own, err := supervisor.WorkerVersion(settings, program.Version())
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	workerpb "go.temporal.io/api/worker/v1"
 	"go.temporal.io/api/workflowservice/v1"
 
-	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
 // Worker is one process that polls the task queues.
@@ -61,7 +61,7 @@ var identity = regexp.MustCompile(`^(\d+)@(.+) claudeops (\S*)$`)
 
 // find returns the workers of the task queues, sorted by host. It reads the reports that workers send to Temporal. If the
 // server keeps no reports, find returns the workers that poll the queues.
-func find(ctx context.Context, c console.Connection, queues []string, now time.Time) ([]Worker, error) {
+func find(ctx context.Context, c operations.Connection, queues []string, now time.Time) ([]Worker, error) {
 	namespace, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: c.Namespace})
 	var found []Worker
 	switch {
@@ -81,7 +81,7 @@ func find(ctx context.Context, c console.Connection, queues []string, now time.T
 }
 
 // reported returns the workers that report to Temporal.
-func reported(ctx context.Context, c console.Connection, queues []string, now time.Time) ([]Worker, error) {
+func reported(ctx context.Context, c operations.Connection, queues []string, now time.Time) ([]Worker, error) {
 	var found []Worker
 	var page []byte
 	for {
@@ -142,7 +142,7 @@ func addReport(found []Worker, report *workerpb.WorkerHeartbeat, queues []string
 
 // polling returns the workers that polled the queues in the last few minutes. So it also returns workers that have stopped only
 // recently.
-func polling(ctx context.Context, c console.Connection, queues []string, now time.Time) ([]Worker, error) {
+func polling(ctx context.Context, c operations.Connection, queues []string, now time.Time) ([]Worker, error) {
 	var found []Worker
 	for _, queue := range queues {
 		for _, kind := range []enumspb.TaskQueueType{enumspb.TASK_QUEUE_TYPE_WORKFLOW, enumspb.TASK_QUEUE_TYPE_ACTIVITY} {

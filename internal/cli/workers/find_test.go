@@ -11,7 +11,7 @@ import (
 	workerpb "go.temporal.io/api/worker/v1"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/claudeops/claudeops/internal/cli/chaintest"
+	"github.com/claudeops/claudeops/internal/chaintest"
 )
 
 // report returns a worker's report about one queue. The worker sent the report at the time ago before noon.

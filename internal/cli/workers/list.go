@@ -46,7 +46,6 @@ func (a *app) list(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
 	queue := cfg.Worker.TaskQueue
 	fleet := Fleet{Workers: []Worker{}, Versions: []Version{}} // empty lists are [] in JSON
 	found, err := find(ctx, c, []string{queue, workflows.AgentsTaskQueue(queue)}, time.Now())

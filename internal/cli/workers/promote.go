@@ -60,7 +60,6 @@ func (a *app) promote(ctx context.Context, buildID string, percent int) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
 	result := Promoted{Deployment: cfg.Worker.Deployment, BuildID: buildID, Percent: percent}
 	if result.Deployment == "" {
 		return program.Misuse(fmt.Errorf("without %sDEPLOYMENT workers have no versions; set it as the workers do", config.Prefix))

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/claudeops/claudeops/internal/cli/chainclient"
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
@@ -79,8 +79,7 @@ func (a *app) replay(ctx context.Context, r replaying) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	rows, err := chainclient.List(ctx, c, chainclient.RunningQuery(r.query), r.limit+1)
+	rows, err := operations.List(ctx, c, operations.RunningQuery(r.query), r.limit+1)
 	if err != nil {
 		return err
 	}
@@ -99,29 +98,30 @@ func (a *app) replay(ctx context.Context, r replaying) error {
 }
 
 // replayAll replays the histories of all rows. It returns an error if a history cannot be read.
-func (a *app) replayAll(ctx context.Context, c console.Connection, rows []chainclient.Row) (Replayed, error) {
+func (a *app) replayAll(ctx context.Context, c operations.Connection, rows []operations.Row) (Replayed, error) {
 	result := Replayed{Version: program.Version(), Failed: []Failed{}} // an empty list is [] in JSON
 	var mu sync.Mutex
 	replays, ctx := errgroup.WithContext(ctx)
 	replays.SetLimit(replaysAtOnce)
 	for _, row := range rows {
 		replays.Go(func() error {
-			err := chainclient.Replay(ctx, c, row.ID, row.RunID)
+			err := operations.Replay(ctx, c, row.ID, row.RunID)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if errors.Is(err, chainclient.ErrNoHistory) {
+			if errors.Is(err, operations.ErrNoHistory) {
 				result.Gone++
 				return nil
 			}
-			if _, unread := errors.AsType[*chainclient.ReadError](err); unread {
+			if _, unread := errors.AsType[*operations.ReadError](err); unread {
 				return fmt.Errorf("chain %s: %w", console.PrintableID(row.ID), err)
 			}
 			result.Replayed++
 			if err != nil {
-				result.Failed = append(result.Failed, Failed{row.ID, row.RunID, console.Printable(a.Masked(err.Error()), maxProblem)})
+				problem := console.Printable(a.Operations.Masked(err.Error()), maxProblem)
+				result.Failed = append(result.Failed, Failed{row.ID, row.RunID, problem})
 			}
 			return nil
 		})

@@ -1,4 +1,4 @@
-package chainclient
+package operations
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
@@ -27,7 +26,7 @@ func (e *ReadError) Unwrap() error { return e.Err }
 
 // Replay replays the history of one run with the workflows of this program. It returns an error if a worker of this
 // program could not continue the run. Nothing is executed.
-func Replay(ctx context.Context, c console.Connection, id, runID string) error {
+func Replay(ctx context.Context, c Connection, id, runID string) error {
 	history, err := readHistory(ctx, c, id, runID)
 	if err != nil {
 		return err
@@ -35,7 +34,7 @@ func Replay(ctx context.Context, c console.Connection, id, runID string) error {
 	return supervisor.Replay(history, workflow.Execution{ID: id, RunID: runID}, c.Decoding)
 }
 
-func readHistory(ctx context.Context, c console.Connection, id, runID string) (*historypb.History, error) {
+func readHistory(ctx context.Context, c Connection, id, runID string) (*historypb.History, error) {
 	history := &historypb.History{}
 	events := c.GetWorkflowHistory(ctx, id, runID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {

@@ -1,4 +1,4 @@
-package chainclient
+package operations
 
 import (
 	"context"
@@ -12,12 +12,34 @@ import (
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
-	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// Start starts a chain with the given ID. If the ID is empty, Start makes a new ID.
+// Started names a chain that was started.
+type Started struct {
+	ChainID string `json:"chain_id"`
+	RunID   string `json:"run_id"`
+}
+
+// Start starts a chain with the given ID. If the ID is empty, Start makes a new ID. The error is KindInvalid if the input
+// is wrong, and KindConflict if a chain with this ID runs already.
+func (c Chains) Start(ctx context.Context, id string, input workflows.ChainInput) (Started, error) {
+	if err := input.Validate(); err != nil {
+		return Started{}, Invalid(err)
+	}
+	connection, cfg, err := c.connect(ctx)
+	if err != nil {
+		return Started{}, err
+	}
+	run, err := Start(ctx, connection, cfg.Worker.TaskQueue, id, input)
+	if err != nil {
+		return Started{}, err
+	}
+	return Started{run.GetID(), run.GetRunID()}, nil
+}
+
+// Start starts a chain on a task queue. If the ID is empty, Start makes a new ID.
 func Start(ctx context.Context, c client.Client, queue, id string, input workflows.ChainInput) (client.WorkflowRun, error) {
 	if id == "" {
 		id = newChainID(time.Now())
@@ -29,7 +51,7 @@ func Start(ctx context.Context, c client.Client, queue, id string, input workflo
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 	}, workflows.ChainWorkflow, input)
 	if _, runs := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); runs {
-		return nil, fmt.Errorf("chain %s runs already: choose another --id, or see it with: %s", id, console.LookCommand(id))
+		return nil, withKind(KindConflict, fmt.Errorf("chain %s runs already: choose another ID", id))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start chain %s: %w", id, err)
@@ -56,5 +78,5 @@ func summaryOf(input workflows.ChainInput) string {
 	if input.DryRun {
 		parts = append(parts, "dry run")
 	}
-	return console.Printable(strings.Join(parts, " · "), 200)
+	return line(strings.Join(parts, " · "), 200)
 }

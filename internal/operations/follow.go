@@ -1,4 +1,4 @@
-package chainclient
+package operations
 
 import (
 	"context"
@@ -15,9 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -50,22 +48,25 @@ type Follower struct {
 
 // Snapshot is a chain at one moment.
 type Snapshot struct {
-	Chain escalation.Chain
+	Chain escalation.Chain `json:"chain"`
 	// Live reports whether Chain is an answer of the chain's workflow to a query. If so, and if Chain has no outcome,
 	// the chain is running.
-	Live bool
+	Live bool `json:"live"`
 	// Attempt is the current attempt at the running session; nil if unknown.
-	Attempt *Attempt
+	Attempt *Attempt `json:"attempt,omitempty"`
 	// Progress is the last heartbeat of the running session; nil if unknown.
-	Progress *activities.TierProgress
+	Progress *activities.TierProgress `json:"progress,omitempty"`
 	// Issues holds the chains of the issues that have not ended, by the ID of the chain. It omits chains that did not
 	// answer.
-	Issues map[string]escalation.Chain
+	Issues map[string]escalation.Chain `json:"issues,omitempty"`
 	// Calls holds the decisions on calls of the chain's agents; nil if nobody has looked them up, or if this host
 	// cannot read the records.
-	Calls []escalation.CallDecision
+	Calls []escalation.CallDecision `json:"calls,omitzero"`
 	// Notifying reports whether the chain waits only for slow notifications. Its outcome is then known.
-	Notifying bool
+	Notifying bool `json:"notifying,omitempty"`
+	// RecordedIn is the name of another namespace whose records describe a namesake of the chain, because Temporal does not
+	// know the chain in this namespace; usually empty.
+	RecordedIn string `json:"recorded_in,omitempty"`
 }
 
 // CostUSD returns the cost of the chain, including the running session's cost so far.
@@ -145,7 +146,7 @@ func (f Follower) conclude(ctx context.Context, chain escalation.Chain, err erro
 		}
 		return chain, nil
 	case isRefusal(err):
-		return chain, program.Misuse(fmt.Errorf("chain %s: %w", id, RootCause(err)))
+		return chain, Invalid(fmt.Errorf("chain %s: %w", id, RootCause(err)))
 	case err != nil:
 		return chain, fmt.Errorf("chain %s: %w", id, RootCause(err))
 	}
@@ -167,7 +168,7 @@ func (f Follower) look(ctx context.Context, observer Observer) (Snapshot, bool) 
 	switch {
 	case err == nil:
 		now := Snapshot{Chain: chain, Live: true, Issues: f.issues(ctx, chain)}
-		now.Attempt, now.Progress = AttemptAt(ctx, console.Connection{Client: f.Client, Converter: f.Converter}, f.Run.GetID(), chain)
+		now.Attempt, now.Progress = AttemptAt(ctx, Connection{Client: f.Client, Converter: f.Converter}, f.Run.GetID(), chain)
 		observer.Saw(now)
 		return now, true
 	case ctx.Err() == nil, errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -1,25 +1,25 @@
-package schedules
+package operations
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	commonpb "go.temporal.io/api/common/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 
-	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// Row is one schedule in a list.
-type Row struct {
+// Schedule is one schedule in a list.
+type Schedule struct {
 	ID     string    `json:"schedule_id"`
 	When   string    `json:"when"`
 	Paused bool      `json:"paused"`
@@ -29,9 +29,9 @@ type Row struct {
 	Next []time.Time `json:"next"`
 }
 
-// Detail is the result of `schedule describe` and `schedule create`.
-type Detail struct {
-	Row
+// ScheduleDetail is a schedule, with what it has started.
+type ScheduleDetail struct {
+	Schedule
 
 	Jitter         escalation.Duration `json:"jitter"`
 	Overlap        string              `json:"overlap"`
@@ -52,40 +52,106 @@ type Detail struct {
 	Recent  []string `json:"recent"`
 }
 
-func (a *app) listCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List schedules",
-		Args:  console.NoArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.listSchedules(cmd.Context()) },
-	}
-}
+// Schedules lists and changes schedules. A schedule starts cycles, and each cycle starts a chain.
+type Schedules struct{ *backend }
 
-func (a *app) listSchedules(ctx context.Context) error {
-	c, _, err := a.Connect(ctx)
+// List returns the schedules of this program.
+func (s Schedules) List(ctx context.Context) ([]Schedule, error) {
+	connection, _, err := s.connect(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer c.Close()
-	listed, err := c.ScheduleClient().List(ctx, client.ScheduleListOptions{})
+	listed, err := connection.ScheduleClient().List(ctx, client.ScheduleListOptions{})
 	if err != nil {
-		return fmt.Errorf("list schedules: %w", err)
+		return nil, fmt.Errorf("list schedules: %w", err)
 	}
-	rows := []Row{} // an empty list is [] in JSON
+	rows := []Schedule{} // an empty list is [] in JSON
 	for listed.HasNext() {
 		entry, err := listed.Next()
 		if err != nil {
-			return fmt.Errorf("list schedules: %w", err)
+			return nil, fmt.Errorf("list schedules: %w", err)
 		}
 		if entry.WorkflowType.Name == workflows.CycleWorkflow { // a namespace may hold schedules of other programs
-			rows = append(rows, rowOfEntry(entry))
+			rows = append(rows, scheduleOf(entry))
 		}
 	}
-	return a.Print(rows, func(w io.Writer) { writeSchedules(w, rows) })
+	return rows, nil
 }
 
-func rowOfEntry(entry *client.ScheduleListEntry) Row {
-	row := Row{
+// Get returns a schedule, what it has started and what comes next.
+func (s Schedules) Get(ctx context.Context, id string) (ScheduleDetail, error) {
+	connection, _, err := s.connect(ctx)
+	if err != nil {
+		return ScheduleDetail{}, err
+	}
+	described, err := connection.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
+	if err != nil {
+		return ScheduleDetail{}, ScheduleError(id, err)
+	}
+	return DescribeSchedule(id, described, connection.Converter), nil
+}
+
+// Pause lets a schedule start nothing until it is resumed. The note says why, for others to read.
+func (s Schedules) Pause(ctx context.Context, id, note string) error {
+	return s.change(ctx, id, func(schedule client.ScheduleHandle) error {
+		return schedule.Pause(ctx, client.SchedulePauseOptions{Note: s.maskInput(note)})
+	})
+}
+
+// Resume lets a paused schedule start cycles again.
+func (s Schedules) Resume(ctx context.Context, id, note string) error {
+	return s.change(ctx, id, func(schedule client.ScheduleHandle) error {
+		return schedule.Unpause(ctx, client.ScheduleUnpauseOptions{Note: s.maskInput(note)})
+	})
+}
+
+// Trigger starts a cycle now, also of a paused schedule. The overlap policy says what happens if a cycle still runs; empty
+// means that of the schedule.
+func (s Schedules) Trigger(ctx context.Context, id, overlap string) error {
+	options := client.ScheduleTriggerOptions{}
+	if overlap != "" {
+		policy, err := OverlapPolicy(overlap)
+		if err != nil {
+			return err
+		}
+		options.Overlap = policy
+	}
+	return s.change(ctx, id, func(schedule client.ScheduleHandle) error { return schedule.Trigger(ctx, options) })
+}
+
+// Delete deletes a schedule. What runs continues.
+func (s Schedules) Delete(ctx context.Context, id string) error {
+	return s.change(ctx, id, func(schedule client.ScheduleHandle) error { return schedule.Delete(ctx) })
+}
+
+// change calls the function change with the schedule that has the given ID.
+func (s Schedules) change(ctx context.Context, id string, change func(client.ScheduleHandle) error) error {
+	connection, _, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	if err := change(connection.ScheduleClient().GetHandle(ctx, id)); err != nil {
+		return ScheduleError(id, err)
+	}
+	return nil
+}
+
+// ScheduleError converts Temporal's error about a schedule to an error for people.
+func ScheduleError(id string, err error) error {
+	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
+		return withKind(KindNotFound, fmt.Errorf("there is no schedule %s; `starter schedule list` shows those that are", id))
+	}
+	if invalid, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
+		return Invalid(fmt.Errorf("schedule %s: Temporal refuses it: %s", id, line(invalid.Message, 300)))
+	}
+	if errors.Is(err, temporal.ErrScheduleAlreadyRunning) {
+		return withKind(KindConflict, fmt.Errorf("schedule %s exists already: choose another ID, or delete it first", id))
+	}
+	return fmt.Errorf("schedule %s: %w", id, err)
+}
+
+func scheduleOf(entry *client.ScheduleListEntry) Schedule {
+	row := Schedule{
 		ID: entry.ID, When: whenOf(entry.Spec), Paused: entry.Paused, Note: entry.Note, Next: upcoming(entry.NextActionTimes, entry.Paused),
 	}
 	if recent := entry.RecentActions; len(recent) > 0 {
@@ -103,41 +169,19 @@ func upcoming(times []time.Time, paused bool) []time.Time {
 	return times
 }
 
-func (a *app) describeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "describe ID",
-		Short: "Show a schedule, what it has started and what comes next",
-		Args:  console.OneArgument,
-		RunE:  func(cmd *cobra.Command, args []string) error { return a.showSchedule(cmd.Context(), args[0]) },
-	}
-}
-
-func (a *app) showSchedule(ctx context.Context, id string) error {
-	c, _, err := a.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	described, err := c.ScheduleClient().GetHandle(ctx, id).Describe(ctx)
-	if err != nil {
-		return explainError(id, err)
-	}
-	detail := describeSchedule(id, described, c.Converter)
-	return a.Print(detail, func(w io.Writer) { writeSchedule(w, detail) })
-}
-
-func describeSchedule(id string, described *client.ScheduleDescription, data converter.DataConverter) Detail {
+// DescribeSchedule converts Temporal's description of a schedule. The argument data decodes the input of its chains.
+func DescribeSchedule(id string, described *client.ScheduleDescription, data converter.DataConverter) ScheduleDetail {
 	schedule, info := described.Schedule, described.Info
-	detail := Detail{
-		Row: Row{
+	detail := ScheduleDetail{
+		Schedule: Schedule{
 			ID: id, When: whenOf(schedule.Spec), Paused: schedule.State.Paused, Note: schedule.State.Note,
 			Next: upcoming(info.NextActionTimes, schedule.State.Paused),
 		},
 		Jitter:         escalation.Duration(schedule.Spec.Jitter),
-		Overlap:        overlapName(schedule.Policy.Overlap),
+		Overlap:        OverlapName(schedule.Policy.Overlap),
 		CatchupWindow:  escalation.Duration(schedule.Policy.CatchupWindow),
 		PauseOnFailure: schedule.Policy.PauseOnFailure,
-		Input:          inputOf(schedule.Action, data),
+		Input:          ScheduleInput(schedule.Action, data),
 		Cycles:         info.NumActions,
 		Skipped:        info.NumActionsSkippedOverlap,
 		Missed:         info.NumActionsMissedCatchupWindow,
@@ -157,9 +201,9 @@ func describeSchedule(id string, described *client.ScheduleDescription, data con
 	return detail
 }
 
-// inputOf returns the input of the schedule's chains; nil if the input is not JSON. Schedules of other programs can
+// ScheduleInput returns the input of the schedule's chains; nil if the input is not JSON. Schedules of other programs can
 // have such an input.
-func inputOf(action client.ScheduleAction, data converter.DataConverter) json.RawMessage {
+func ScheduleInput(action client.ScheduleAction, data converter.DataConverter) json.RawMessage {
 	started, ok := action.(*client.ScheduleWorkflowAction)
 	if !ok || len(started.Args) == 0 {
 		return nil

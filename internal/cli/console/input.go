@@ -1,4 +1,4 @@
-package chainclient
+package console
 
 import (
 	"errors"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -21,7 +20,7 @@ type InputFlags struct {
 	maxTier    escalation.Tier
 	prompt     string
 	promptFile string
-	services   console.ServicesFlag
+	services   ServicesFlag
 	dryRun     bool
 	models     map[string]string
 	repository string
@@ -30,8 +29,8 @@ type InputFlags struct {
 // Register adds the flags of o to flags.
 func (o *InputFlags) Register(flags *pflag.FlagSet) {
 	tiers := escalation.Tiers()
-	flags.Var(console.TierFlag{Tier: &o.tier, Allowed: tiers}, "tier", "tier to start with (default 1)")
-	flags.Var(console.TierFlag{Tier: &o.maxTier, Allowed: tiers}, "max-tier", "highest tier that may run (default: the worker's)")
+	flags.Var(TierFlag{Tier: &o.tier, Allowed: tiers}, "tier", "tier to start with (default 1)")
+	flags.Var(TierFlag{Tier: &o.maxTier, Allowed: tiers}, "max-tier", "highest tier that may run (default: the worker's)")
 	flags.StringVarP(&o.prompt, "prompt", "p", "", "what to look at or to do, in your words")
 	flags.StringVar(&o.promptFile, "prompt-file", "", "file to read the prompt from; - is standard input")
 	flags.VarP(&o.services, "service", "s", "service to limit the chain to; can be repeated")

@@ -1,4 +1,4 @@
-package chainclient
+package operations
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/encryption"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
@@ -23,16 +22,16 @@ const takeGrace = 2 * time.Second
 
 // Attempt is the current attempt at the running session, as Temporal reports it.
 type Attempt struct {
-	State AttemptState
+	State AttemptState `json:"state"`
 	// Number is the number of this attempt at the session, from 1.
-	Number int
+	Number int `json:"number"`
 	// StartsAt is the time at which an attempt in the state AttemptScheduled starts.
-	StartsAt time.Time
+	StartsAt time.Time `json:"starts_at,omitzero"`
 	// Queue is the task queue whose workers can take the attempt.
-	Queue string
+	Queue string `json:"queue,omitempty"`
 	// Failure says why the previous attempt ended; empty if there was no previous attempt. It can contain an agent's
 	// words.
-	Failure string
+	Failure string `json:"failure,omitempty"`
 }
 
 // AttemptState is the state of an attempt, as a person sees it.
@@ -48,7 +47,7 @@ const (
 
 // AttemptAt returns the current attempt at the chain's running session, and the last heartbeat of that session. Each of
 // the two is nil if it does not exist, or if Temporal cannot report it now.
-func AttemptAt(ctx context.Context, c console.Connection, id string, chain escalation.Chain) (*Attempt, *activities.TierProgress) {
+func AttemptAt(ctx context.Context, c Connection, id string, chain escalation.Chain) (*Attempt, *activities.TierProgress) {
 	running := chain.Last()
 	if running == nil || running.Status != escalation.SessionRunning {
 		return nil, nil
@@ -114,7 +113,7 @@ func (a *Attempt) Before() string {
 	if a == nil || a.Failure == "" {
 		return ""
 	}
-	return fmt.Sprintf("attempt %d ended: %s", a.Number-1, console.Printable(a.Failure, 300))
+	return fmt.Sprintf("attempt %d ended: %s", a.Number-1, line(a.Failure, 300))
 }
 
 // Waits says in a few words for what the attempt waits; "" if the attempt does not wait.

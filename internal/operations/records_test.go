@@ -1,49 +1,57 @@
-package chains
+package operations
 
 import (
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/cli/chaintest"
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/chaintest"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
+// elsewhere returns a backend whose state directory is new.
+func elsewhere(t *testing.T) *backend {
+	t.Helper()
+	return New(Options{Environ: []string{"HOME=" + t.TempDir()}, Clock: time.Now}).backend
+}
+
 // TestCallsElsewhere checks that calls are omitted if the records are not on this host, and that no database is
 // created.
 func TestCallsElsewhere(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Load([]string{"HOME=" + t.TempDir()})
+	b := elsewhere(t)
+	cfg, err := b.config()
 	require.NoError(t, err)
-	require.Nil(t, recordedCalls(t.Context(), cfg, store.Namespace{}, "chain-42"))
+	require.Nil(t, b.recordedCalls(t.Context(), store.Namespace{}, "chain-42"))
 	require.NoFileExists(t, cfg.State.DatabaseFile())
-	text, err := json.Marshal(View{escalation.Chain{ID: "chain-42"}, nil})
-	require.NoError(t, err)
-	require.NotContains(t, string(text), `"calls"`)
 
 	records, err := supervisor.OpenStore(t.Context(), cfg)
 	require.NoError(t, err)
 	require.NoError(t, records.Close())
-	require.Empty(t, recordedCalls(t.Context(), cfg, store.Namespace{}, "chain-42"))
-	text, err = json.Marshal(View{escalation.Chain{ID: "chain-42"}, recordedCalls(t.Context(), cfg, store.Namespace{}, "chain-42")})
-	require.NoError(t, err)
-	require.Contains(t, string(text), `"calls":[]`, "no calls are not the same as none that are known")
+	calls := b.recordedCalls(t.Context(), store.Namespace{}, "chain-42")
+	require.NoError(t, b.close())
+	require.Empty(t, calls)
+	require.NotNil(t, calls, "no calls are not the same as none that are known")
 
-	cfg.State.DatabaseURL = "sqlite://" + filepath.Join(t.TempDir(), "other.db")
+	broken := elsewhere(t)
+	cfg, err = broken.config()
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Dir(cfg.State.DatabaseFile()), 0o700))
 	require.NoError(t, os.WriteFile(cfg.State.DatabaseFile(), []byte("no database at all"), 0o600))
-	require.Nil(t, recordedCalls(t.Context(), cfg, store.Namespace{}, "chain-42"))
+	require.Nil(t, broken.recordedCalls(t.Context(), store.Namespace{}, "chain-42"))
 }
 
 // TestRecordsOfNamespaces reads chains of one ID that two namespaces have recorded.
 func TestRecordsOfNamespaces(t *testing.T) {
 	t.Parallel()
-	cfg, err := config.Load([]string{"HOME=" + t.TempDir()})
+	b := elsewhere(t)
+	cfg, err := b.config()
 	require.NoError(t, err)
 	records, err := supervisor.OpenStore(t.Context(), cfg)
 	require.NoError(t, err)
@@ -63,15 +71,16 @@ func TestRecordsOfNamespaces(t *testing.T) {
 	open(last, "gone")
 
 	for id, want := range map[string]store.Namespace{"shared": own, "gone": last, "unknown": own} {
-		found, err := recordedIn(t.Context(), cfg, own, id)
+		found, err := recordedIn(t.Context(), records, own, id)
 		require.NoError(t, err)
 		require.Equal(t, want, found, id)
 	}
-	chain, err := recordedChain(t.Context(), cfg, own, "shared")
+	chain, err := recordedChain(t.Context(), records.In(own), "shared")
 	require.NoError(t, err)
 	require.Len(t, chain.Sessions, 1)
-	text, err := json.Marshal(View{chain, nil})
+	text, err := json.Marshal(chain)
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"namespace":"ops","namespace_id":"1"`)
-	require.Empty(t, settled(t.Context(), cfg, own, escalation.Chain{ID: "gone"}).Sessions, "of a chain of its own it has none")
+	t.Cleanup(func() { require.NoError(t, b.close()) })
+	require.Empty(t, b.settled(t.Context(), own, escalation.Chain{ID: "gone"}).Sessions, "of a chain of its own it has none")
 }

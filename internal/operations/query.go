@@ -1,6 +1,4 @@
-// Package chainclient works with chains through Temporal. It starts, lists, queries and follows chains, and answers
-// their gates.
-package chainclient
+package operations
 
 import (
 	"context"
@@ -15,13 +13,12 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/workflows"
 )
 
 // ErrNoSuchChain is the error for an ID that exists neither in Temporal nor in the records.
-var ErrNoSuchChain = errors.New("no such chain")
+var ErrNoSuchChain = withKind(KindNotFound, errors.New("no such chain"))
 
 // Query asks the workflow of a chain for the chain's state.
 func Query(ctx context.Context, c client.Client, id, runID string) (escalation.Chain, error) {
@@ -46,7 +43,7 @@ func Describe(ctx context.Context, c client.Client, id string) (*workflowpb.Work
 	}
 	chain := described.GetWorkflowExecutionInfo()
 	if name := chain.GetType().GetName(); name != workflows.ChainWorkflow {
-		return nil, fmt.Errorf("it is no chain, but a workflow of type %s", console.Printable(name, 100))
+		return nil, fmt.Errorf("it is no chain, but a workflow of type %s", line(name, 100))
 	}
 	return chain, nil
 }
