@@ -3,7 +3,6 @@ package policy
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -57,7 +56,7 @@ type suggestion struct {
 	Instead string `json:"instead,omitempty"`
 }
 
-func (a *app) suggest(ctx context.Context, since time.Duration, dir string) (err error) {
+func (a *app) suggest(ctx context.Context, since time.Duration, dir string) error {
 	if since <= 0 {
 		return program.Misuse(fmt.Errorf("--since is %s, and must be a time in the past, such as 168h", since))
 	}
@@ -69,7 +68,6 @@ func (a *app) suggest(ctx context.Context, since time.Duration, dir string) (err
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, records.Close()) }()
 	denied, err := records.Denied(ctx, a.Clock().Add(-since), maxDenied)
 	if err != nil {
 		return err
