@@ -23,6 +23,7 @@ type Config struct {
 	Encryption Encryption `group:"Encryption"`
 	Claude     Claude     `group:"The claude command line"`
 	Tiers      Tiers      `group:"Tiers"`
+	Talk       Talk       `group:"Conversations"`
 	Guard      Guard      `group:"Permissions"`
 	Services   Services   `group:"Services"`
 	Prompts    Prompts    `group:"Prompts"`

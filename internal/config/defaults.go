@@ -37,6 +37,11 @@ func defaults() Config {
 			APIRetries:       5,    // well under a minute of backoff; Temporal retries after longer waits
 		},
 		Tiers: Tiers{Tier1: tier1(), Tier2: tier2(), Tier3: tier3()},
+		Talk: Talk{
+			Model: "sonnet", ContextWindow: window, // a person notices the difference to haiku; a turn costs some cents either way
+			Timeout:   10 * time.Minute, // a person waits; a look at a dozen services takes less
+			BudgetUSD: 1,                // several times a turn with a long conversation and a few looks
+		},
 		Worker: Worker{
 			TaskQueue:           "claudeops",
 			MaxConcurrentAgents: 2,                // each agent takes up to 300 MB from its start

@@ -29,6 +29,7 @@ const (
 	PurposeContinuation Purpose = "continuation" // the tier's work, continued in the conversation of an interrupted session
 	PurposeRecheck      Purpose = "recheck"      // look again after a wait, before a more expensive model is started
 	PurposeHandoff      Purpose = "handoff"      // write the handoff to the next tier
+	PurposeTalk         Purpose = "talk"         // answer a person in a conversation
 )
 
 // Trigger says what started a chain.
@@ -39,6 +40,7 @@ const (
 	TriggerManual    Trigger = "manual"
 	TriggerScheduled Trigger = "scheduled"
 	TriggerIssue     Trigger = "issue" // one of several issues that another chain found
+	TriggerTalk      Trigger = "talk"  // a person's message in a conversation
 )
 
 // Session records one run of an agent in one tier with one model.

@@ -92,6 +92,9 @@ func pastRepairs(
 func readBrief(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
 ) (brief escalation.IncidentBrief, err error) {
+	if request.Purpose == escalation.PurposeTalk { // its session reads what it needs by itself
+		return brief, nil
+	}
 	if request.Tier == escalation.TierObserve {
 		brief.Incidents, err = mostImportant(ctx, q, request.Services)
 		return brief, err

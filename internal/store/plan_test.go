@@ -54,6 +54,18 @@ var plannedQueries = map[string]string{
 	"whether a chain is old":   isOldQuery,
 	"sessions of a chain":      sessionIDsQuery,
 	"whether a duty is taken":  takenQuery,
+
+	"the turns of a talk":       turnsQuery,
+	"a turn":                    turnQuery,
+	"a message":                 messageQuery,
+	"unanswered messages":       unansweredQuery,
+	"the latest answer":         latestAnswerQuery,
+	"whether a session replied": keptQuery,
+	"confirmed proposals":       confirmationsQuery,
+	"gates that wait":           gatesQuery,
+	"chains at work for a talk": workingSessionsQuery,
+	"chains since yesterday":    recentSessionsQuery,
+	"old sessions of talks":     oldTalkSessionsQuery,
 }
 
 // TestQueriesUseIndexes checks SQLite's plans of the queries. No query may read a whole table or build a temporary index.
@@ -70,7 +82,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 			var step string
 			for rows.Next() {
 				require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
-				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications|ledger|service_locks|calls|incidents|incident_chains|duties)|AUTOMATIC", step)
+				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications|ledger|service_locks|calls|incidents|incident_chains|duties|talk_turns|talk_confirmations)|AUTOMATIC", step)
 			}
 			require.NoError(t, rows.Err())
 			require.NotEmpty(t, step)

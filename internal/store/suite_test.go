@@ -125,6 +125,14 @@ func testBackend(t *testing.T, database backend) {
 		"the end of a recovered chain":              testRecoverCooldown,
 		"a recovered look, and a newer incident":    testRecoverHealed,
 		"the numbers of lost records":               testSkipNumbers,
+		"a turn of a conversation":                  testTalkTurn,
+		"a turn without an answer":                  testTalkUnanswered,
+		"a conversation that begins again":          testOpenTalk,
+		"what a conversation learns":                testTalkFacts,
+		"proposals are confirmed once":              testConfirmations,
+		"turns that are old":                        testTalkRetention,
+		"conversations beside chains":               testTalkBesideChains,
+		"many senders of messages":                  testConcurrentMessages,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

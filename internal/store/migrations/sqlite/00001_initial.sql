@@ -81,6 +81,7 @@ CREATE TABLE events (
 ) STRICT;
 
 CREATE INDEX events_chain_id ON events (chain_id, id);
+CREATE INDEX events_kind ON events (kind, occurred_at);
 
 -- What was done to services, by which cooldowns are reckoned.
 CREATE TABLE ledger (
@@ -207,4 +208,45 @@ CREATE TABLE duties (
     name   TEXT    PRIMARY KEY NOT NULL,
     holder TEXT    NOT NULL,
     until  INTEGER NOT NULL                             -- milliseconds since 1970, UTC, by the holder's clock
+) STRICT;
+
+-- What people and the supervisor say to each other in conversations, by turns.
+CREATE TABLE talk_turns (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    conversation_id TEXT    NOT NULL,                   -- its workflow ID
+    namespace_id    TEXT    NOT NULL,
+    turn            INTEGER NOT NULL CHECK (turn > 0),
+    message_id      TEXT    NOT NULL,                   -- the sender's ID of the message
+    actor           TEXT    NOT NULL,
+    message         TEXT    NOT NULL,
+    received_at     INTEGER NOT NULL,                   -- milliseconds since 1970, UTC, as all times
+    state           TEXT    NOT NULL,
+    session_id      TEXT    NOT NULL,                   -- of its latest session; empty: none has begun
+    context         TEXT    NOT NULL,                   -- what that session got in addition to the message
+    reply           TEXT    NOT NULL,
+    proposals       TEXT,                               -- a JSON list
+    memories        TEXT,                               -- a JSON list
+    report          TEXT,                               -- a JSON object: of the session that gave the reply; NULL: none
+    note            TEXT    NOT NULL,                   -- what was lost and what was kept
+    failure         TEXT    NOT NULL,                   -- why there is no reply
+    cost_usd        REAL    NOT NULL,                   -- of all its sessions
+    ended_at        INTEGER,
+    UNIQUE (conversation_id, namespace_id, turn),
+    UNIQUE (conversation_id, namespace_id, message_id)
+) STRICT;
+
+CREATE INDEX talk_turns_received_at ON talk_turns (received_at);
+CREATE INDEX talk_turns_session_id ON talk_turns (session_id);
+
+-- Which proposals of replies people have confirmed.
+CREATE TABLE talk_confirmations (
+    id              INTEGER PRIMARY KEY AUTOINCREMENT,
+    conversation_id TEXT    NOT NULL,
+    namespace_id    TEXT    NOT NULL,
+    turn            INTEGER NOT NULL,
+    proposal        INTEGER NOT NULL,                   -- its number in the reply, from 1
+    actor           TEXT    NOT NULL,
+    confirmed_at    INTEGER NOT NULL,
+    result          TEXT    NOT NULL,                   -- empty: it is being done
+    UNIQUE (conversation_id, namespace_id, turn, proposal)
 ) STRICT;

@@ -1,0 +1,205 @@
+package escalation
+
+import (
+	"bytes"
+	_ "embed" // for TalkSchema
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
+)
+
+// TalkSchema is the JSON schema of TalkReply, as passed to the CLI. DecodeTalkReply also checks rules that a schema
+// cannot express, such as the fields that a kind of proposal requires.
+//
+//go:embed talk_schema.json
+var TalkSchema string
+
+// TalkReply is what a session answers in a conversation. Nothing in it takes effect by itself: a proposal takes effect
+// only if a person confirms it, and a memory only if it is accepted.
+type TalkReply struct {
+	// Reply is the text for the person, in Markdown.
+	Reply     string           `json:"reply,omitempty"`
+	Proposals []Proposal       `json:"proposals,omitempty"`
+	Memories  []ProposedMemory `json:"memories,omitempty"`
+}
+
+// ProposalKind says what a proposal would do.
+type ProposalKind string
+
+// The kinds of proposals.
+const (
+	ProposeChain    ProposalKind = "start_chain"
+	ProposeEscalate ProposalKind = "escalate"
+	ProposeAnswer   ProposalKind = "answer_gate"
+	ProposeClose    ProposalKind = "close_incident"
+)
+
+// Proposal is something that a session proposes, and that a person can confirm. Which fields are set depends on Kind.
+type Proposal struct {
+	Kind ProposalKind `json:"kind"`
+	// Why says in a sentence why the session proposes it.
+	Why string `json:"why,omitempty"`
+	// Prompt and Services describe the chain of ProposeChain.
+	Prompt   string   `json:"prompt,omitempty"`
+	Services []string `json:"services,omitempty"`
+	// ChainID names the chain of ProposeEscalate and ProposeAnswer.
+	ChainID string `json:"chain_id,omitempty"`
+	ToTier  Tier   `json:"to_tier,omitempty"`
+	GateID  string `json:"gate_id,omitempty"`
+	// Action is the answer at the gate.
+	Action     GateAction `json:"action,omitempty"`
+	Guidance   string     `json:"guidance,omitempty"`
+	IncidentID string     `json:"incident_id,omitempty"`
+	Reason     string     `json:"reason,omitempty"`
+}
+
+// ProposedMemory is something that a session proposes to remember.
+type ProposedMemory struct {
+	// Kind is correction, discovery or remediation.
+	Kind    string `json:"kind"`
+	Text    string `json:"text"`
+	Service string `json:"service,omitempty"`
+}
+
+// ErrInvalidReply is wrapped by all errors of DecodeTalkReply.
+var ErrInvalidReply = errors.New("invalid reply")
+
+const (
+	// MaxTalkReply limits a reply, in characters.
+	MaxTalkReply = 32_000
+	// MaxProposals and MaxProposedMemories limit the lists of a reply.
+	MaxProposals        = 5
+	MaxProposedMemories = 5
+	// maxTalkField limits each other text of a reply, in characters.
+	maxTalkField = 2_000
+	// maxReplyBytes limits the JSON of a reply.
+	maxReplyBytes = 256 << 10
+)
+
+// DecodeTalkReply reads the structured output of a session in a conversation. Errors wrap ErrInvalidReply and use words
+// that the model can act on.
+func DecodeTalkReply(raw []byte) (TalkReply, error) {
+	var reply TalkReply
+	if len(raw) > maxReplyBytes {
+		return reply, fmt.Errorf("%w: %d bytes, and at most %d are allowed", ErrInvalidReply, len(raw), maxReplyBytes)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&reply); err != nil {
+		return TalkReply{}, fmt.Errorf("%w: %w", ErrInvalidReply, err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return TalkReply{}, fmt.Errorf("%w: something follows after the JSON object", ErrInvalidReply)
+	}
+	if problems := reply.problems(); len(problems) > 0 {
+		return TalkReply{}, fmt.Errorf("%w: %s", ErrInvalidReply, strings.Join(problems, "; "))
+	}
+	return reply, nil
+}
+
+func (r TalkReply) problems() []string {
+	var found problemList
+	length := utf8.RuneCountInString(r.Reply)
+	found.must(!blank(r.Reply), "reply is empty")
+	found.must(length <= MaxTalkReply, "reply has %d characters, and at most %d are allowed", length, MaxTalkReply)
+	found.must(len(r.Proposals) <= MaxProposals, "proposals has %d entries, and at most %d are allowed", len(r.Proposals), MaxProposals)
+	found.must(len(r.Memories) <= MaxProposedMemories, "memories has %d entries, and at most %d are allowed", len(r.Memories), MaxProposedMemories)
+	for i, proposal := range r.Proposals {
+		if err := proposal.Validate(); err != nil {
+			found.must(false, "proposals[%d].%s", i, err)
+		}
+	}
+	for i, memory := range r.Memories {
+		known := memory.Kind == "correction" || memory.Kind == "discovery" || memory.Kind == "remediation"
+		found.must(known, "memories[%d].kind is %q, and must be correction, discovery or remediation", i, clipWord(memory.Kind))
+		found.must(!blank(memory.Text), "memories[%d].text is empty", i)
+		found.must(utf8.RuneCountInString(memory.Text) <= maxTalkField, "memories[%d].text has more than %d characters", i, maxTalkField)
+		found.must(memory.Service == "" || nameProblem(memory.Service) == "", "memories[%d].service is no name of a service", i)
+	}
+	return found
+}
+
+// Validate returns the first error in the proposal; nil if the proposal is valid. The error begins with the name of a
+// field.
+func (p Proposal) Validate() error {
+	for _, text := range []struct{ name, value string }{
+		{"why", p.Why}, {"prompt", p.Prompt}, {"guidance", p.Guidance}, {"reason", p.Reason},
+	} {
+		if utf8.RuneCountInString(text.value) > maxTalkField {
+			return fmt.Errorf("%s has more than %d characters", text.name, maxTalkField)
+		}
+	}
+	switch p.Kind {
+	case ProposeChain:
+		if err := CheckServices(p.Services); err != nil {
+			return fmt.Errorf("services: %w", err)
+		}
+		return nil
+	case ProposeEscalate:
+		if p.ToTier != TierSafeRepair && p.ToTier != TierFullRepair {
+			return fmt.Errorf("to_tier is %d, and must be 2 or 3", int(p.ToTier))
+		}
+		return checkProposedID("chain_id", p.ChainID)
+	case ProposeAnswer:
+		if p.Action.Letter() == "" {
+			return fmt.Errorf("action is %q, and must be continue_session, fix, override or abort", clipWord(string(p.Action)))
+		}
+		if err := checkProposedID("gate_id", p.GateID); err != nil {
+			return err
+		}
+		return checkProposedID("chain_id", p.ChainID)
+	case ProposeClose:
+		if CheckIncidentID(p.IncidentID) != nil {
+			return fmt.Errorf("incident_id is %q, and must be the ID of an incident, such as incident-7", clipWord(p.IncidentID))
+		}
+		if utf8.RuneCountInString(p.Reason) > MaxClosingReason {
+			return fmt.Errorf("reason has more than %d characters", MaxClosingReason)
+		}
+		return nil
+	default:
+		return fmt.Errorf("kind is %q, and must be start_chain, escalate, answer_gate or close_incident", clipWord(string(p.Kind)))
+	}
+}
+
+// maxProposedID limits the ID of a chain or a gate in a proposal, in bytes.
+const maxProposedID = 500
+
+func checkProposedID(name, id string) error {
+	if blank(id) || len(id) > maxProposedID || !plaintext.IsLine(id) || IsConversation(id) {
+		return fmt.Errorf("%s is %q, and must name what you have seen", name, clipWord(id))
+	}
+	return nil
+}
+
+// Describe says in one line what the proposal would do. The line can contain words of an agent.
+func (p Proposal) Describe() string {
+	var text string
+	switch p.Kind {
+	case ProposeChain:
+		text = "start a chain"
+		if len(p.Services) > 0 {
+			text += " for " + strings.Join(p.Services, ", ")
+		}
+		if p.Prompt != "" {
+			text += fmt.Sprintf(", with the request “%s”", p.Prompt)
+		}
+	case ProposeEscalate:
+		text = fmt.Sprintf("ask chain %s for %s", p.ChainID, p.ToTier)
+	case ProposeAnswer:
+		text = fmt.Sprintf("answer %s of chain %s with %s", p.GateID, p.ChainID, p.Action)
+	case ProposeClose:
+		text = "close " + p.IncidentID
+	}
+	if p.Guidance != "" {
+		text += fmt.Sprintf(", with the guidance “%s”", p.Guidance)
+	}
+	if p.Reason != "" {
+		text += fmt.Sprintf(", because “%s”", p.Reason)
+	}
+	return plaintext.Line(text)
+}

@@ -1,0 +1,237 @@
+package escalation
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func TestTalkMessage(t *testing.T) {
+	t.Parallel()
+	valid := TalkMessage{MessageID: "m-1", Text: "how is jellyfin?", Actor: "ada"}
+	require.NoError(t, valid.Validate())
+	for name, tt := range map[string]struct {
+		change func(*TalkMessage)
+		want   string
+	}{
+		"no id":         {func(m *TalkMessage) { m.MessageID = " " }, "message_id is empty"},
+		"long id":       {func(m *TalkMessage) { m.MessageID = strings.Repeat("x", MaxMessageID+1) }, "at most 100"},
+		"id of 2 lines": {func(m *TalkMessage) { m.MessageID = "a\nb" }, "on one line"},
+		"no text":       {func(m *TalkMessage) { m.Text = "\n\t" }, "text is empty"},
+		"long text":     {func(m *TalkMessage) { m.Text = strings.Repeat("ä", MaxTalkText+1) }, "text has 16001 characters"},
+		"nobody":        {func(m *TalkMessage) { m.Actor = "" }, "actor is empty"},
+		"hidden actor":  {func(m *TalkMessage) { m.Actor = "ada\u202e" }, "cannot be printed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			message := valid
+			tt.change(&message)
+			require.ErrorContains(t, message.Validate(), tt.want)
+		})
+	}
+}
+
+func TestConversationName(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"ada", "ops-team", "A.b_c-1"} {
+		require.NoError(t, CheckConversationName(name))
+	}
+	for _, name := range []string{"", "-x", ".x", "a b", "a/b", "a\x1b", strings.Repeat("x", MaxConversationName+1)} {
+		require.Error(t, CheckConversationName(name), "%q", name)
+	}
+	require.True(t, IsConversation("conversation-ada"))
+	require.False(t, IsConversation("chain-conversation-ada"))
+}
+
+func TestDecodeTalkReply(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		raw, problem string
+	}{
+		"plain":           {`{"reply":"All is well."}`, ""},
+		"empty":           {`{"reply":" "}`, "reply is empty"},
+		"too long":        {`{"reply":"` + strings.Repeat("x", MaxTalkReply+1) + `"}`, "reply has 32001 characters"},
+		"unknown field":   {`{"reply":"x","run":"rm"}`, "unknown field"},
+		"two documents":   {`{"reply":"x"} {}`, "something follows"},
+		"chain":           {`{"reply":"x","proposals":[{"kind":"start_chain","why":"w","services":["jellyfin"],"prompt":"look"}]}`, ""},
+		"unknown kind":    {`{"reply":"x","proposals":[{"kind":"run","why":"w"}]}`, "kind is"},
+		"escalate":        {`{"reply":"x","proposals":[{"kind":"escalate","why":"w","chain_id":"chain-1","to_tier":3}]}`, ""},
+		"no tier":         {`{"reply":"x","proposals":[{"kind":"escalate","why":"w","chain_id":"chain-1"}]}`, "to_tier is 0"},
+		"no chain":        {`{"reply":"x","proposals":[{"kind":"escalate","why":"w","to_tier":2}]}`, "chain_id is"},
+		"a conversation":  {`{"reply":"x","proposals":[{"kind":"escalate","why":"w","to_tier":2,"chain_id":"conversation-bob"}]}`, "chain_id is"},
+		"answer":          {`{"reply":"x","proposals":[{"kind":"answer_gate","why":"w","chain_id":"c","gate_id":"gate-1","action":"fix"}]}`, ""},
+		"no gate":         {`{"reply":"x","proposals":[{"kind":"answer_gate","why":"w","chain_id":"c","action":"fix"}]}`, "gate_id is"},
+		"recheck":         {`{"reply":"x","proposals":[{"kind":"answer_gate","why":"w","chain_id":"c","gate_id":"g","action":"recheck"}]}`, "action is"},
+		"close":           {`{"reply":"x","proposals":[{"kind":"close_incident","why":"w","incident_id":"incident-7","reason":"gone"}]}`, ""},
+		"no incident":     {`{"reply":"x","proposals":[{"kind":"close_incident","why":"w","incident_id":"7; rm"}]}`, "incident_id is"},
+		"six proposals":   {`{"reply":"x","proposals":[` + strings.TrimSuffix(strings.Repeat(`{"kind":"start_chain","why":"w"},`, 6), ",") + `]}`, "proposals has 6"},
+		"memory":          {`{"reply":"x","memories":[{"kind":"correction","text":"nas is down on Sundays","service":"nas"}]}`, ""},
+		"memory of state": {`{"reply":"x","memories":[{"kind":"state","text":"all is well"}]}`, "memories[0].kind"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reply, err := DecodeTalkReply([]byte(tt.raw))
+			if tt.problem == "" {
+				require.NoError(t, err)
+				require.NotEmpty(t, reply.Reply)
+				return
+			}
+			require.ErrorIs(t, err, ErrInvalidReply)
+			require.ErrorContains(t, err, tt.problem)
+		})
+	}
+}
+
+// TestTalkSchemaAgrees compares the limits in the schema with those of DecodeTalkReply.
+func TestTalkSchemaAgrees(t *testing.T) {
+	t.Parallel()
+	var schema struct {
+		Properties struct {
+			Reply               struct{ MaxLength int }
+			Proposals, Memories struct {
+				MaxItems int
+				Items    struct {
+					Properties map[string]struct{ MaxLength int }
+				}
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(TalkSchema), &schema))
+	require.Equal(t, MaxTalkReply, schema.Properties.Reply.MaxLength)
+	require.Equal(t, MaxProposals, schema.Properties.Proposals.MaxItems)
+	require.Equal(t, MaxProposedMemories, schema.Properties.Memories.MaxItems)
+	require.Equal(t, maxTalkField, schema.Properties.Memories.Items.Properties["text"].MaxLength)
+	fields := schema.Properties.Proposals.Items.Properties
+	require.Equal(t, MaxClosingReason, fields["reason"].MaxLength)
+	require.Equal(t, maxProposedID, fields["chain_id"].MaxLength)
+	require.Len(t, fields, 11)
+}
+
+func TestChooseTalkContinuity(t *testing.T) {
+	t.Parallel()
+	good := &Session{SessionID: "s", Report: Report{ReportedSessionID: "s", ContextTokens: 100}}
+	for name, tt := range map[string]struct {
+		input ContinuityInput
+		want  ContinuityChoice
+		lost  ContinuityReason
+	}{
+		"first":      {ContinuityInput{}, ContinuityChoice{ContinuityFresh, ReasonFirstTier}, ""},
+		"continues":  {ContinuityInput{Parent: good, Window: 1_000, Threshold: 0.8}, ContinuityChoice{ContinuityResume, ReasonParentSession}, ""},
+		"configured": {ContinuityInput{Parent: good, Mode: ContinuityHandoffOnly}, ContinuityChoice{ContinuityResume, ReasonParentSession}, ""},
+		"no id":      {ContinuityInput{Parent: &Session{}}, ContinuityChoice{ContinuityFresh, ReasonSessionIDMissing}, ReasonSessionIDMissing},
+		"too large":  {ContinuityInput{Parent: good, Window: 110, Threshold: 0.8}, ContinuityChoice{ContinuityFresh, ReasonContextPressure}, ReasonContextPressure},
+		"gone":       {ContinuityInput{Parent: good, TranscriptLost: true}, ContinuityChoice{ContinuityFresh, ReasonTranscriptLost}, ReasonTranscriptLost},
+		"unreadable": {ContinuityInput{Parent: good, ResumeFailed: true}, ContinuityChoice{ContinuityFresh, ReasonResumeFailed}, ReasonResumeFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			choice := ChooseTalkContinuity(tt.input)
+			require.Equal(t, tt.want, choice)
+			require.Equal(t, tt.lost, choice.LostBy())
+		})
+	}
+}
+
+// TestTalkSentences compares what a person gets for each way in which a turn can go with a golden file.
+func TestTalkSentences(t *testing.T) {
+	t.Parallel()
+	session := func(status SessionStatus, problem string) Session {
+		return Session{BudgetUSD: 1, Continuity: ContinuityResume, Report: Report{Status: status, Error: problem, Attempts: 3}}
+	}
+	fresh := func(status SessionStatus, problem string) Session {
+		s := session(status, problem)
+		s.Continuity = ContinuityFresh
+		return s
+	}
+	refusal := Admission{Rule: RuleDayBudget, Reason: "tier 1 cannot start: the budget of all chains for this day (UTC) of $25.00 is spent or reserved ($24.99)"}
+	reserved := refusal
+	reserved.WaitUntil = time.Unix(1, 0)
+	limit := TierPolicy{Timeout: Duration(15 * time.Minute), MaxTurns: 60, BudgetUSD: 1}
+	var text strings.Builder
+	for _, tt := range []struct {
+		name  string
+		input TalkInput
+	}{
+		{"answered", TalkInput{Replied: true}},
+		{"answered although it was stopped late", TalkInput{Replied: true, StoppedBy: "ada"}},
+		{"answered anew, no session id", TalkInput{Replied: true, Lost: ReasonSessionIDMissing, Recalled: 5}},
+		{"answered anew, transcript gone", TalkInput{Replied: true, Lost: ReasonTranscriptLost, Again: true, Recalled: 1}},
+		{"answered anew, cannot load", TalkInput{Replied: true, Lost: ReasonResumeFailed, Again: true}},
+		{"answered anew, too large", TalkInput{Replied: true, Lost: ReasonContextPressure, Recalled: 3}},
+		{"transcript gone", TalkInput{Session: session(SessionTranscriptLost, "gone")}},
+		{"cannot load", TalkInput{Session: session(SessionResumeFailed, "broken")}},
+		{"a second failure", TalkInput{Session: fresh(SessionFailed, "exit status 1"), Lost: ReasonTranscriptLost, Again: true}},
+		{"a second failure, provider away", TalkInput{
+			Session: fresh(SessionFailed, "connection refused"), Cause: TalkCauseProvider, Lost: ReasonResumeFailed, Again: true,
+		}},
+		{"provider away", TalkInput{Session: session(SessionFailed, "API Error: 529 overloaded."), Cause: TalkCauseProvider}},
+		{"login refused", TalkInput{Session: session(SessionFailed, "401 invalid x-api-key"), Cause: TalkCauseLogin}},
+		{"day's budget spent", TalkInput{Refusal: &refusal}},
+		{"day's budget reserved", TalkInput{Refusal: &reserved}},
+		{"another refusal", TalkInput{Refusal: &Admission{Rule: RuleChainBudget, Reason: "the chain's budget is spent."}}},
+		{"turn's budget spent", TalkInput{Session: session(SessionBudgetExhausted, ""), Limit: limit}},
+		{"guard", TalkInput{Session: session(SessionFailed, "the CLI made calls without asking"), Cause: TalkCauseGuard}},
+		{"timed out", TalkInput{Session: session(SessionTimedOut, "killed"), Limit: limit}},
+		{"no reply", TalkInput{Session: session(SessionCompleted, ""), Cause: TalkCauseNoReply}},
+		{"stopped", TalkInput{Session: session(SessionStopped, ""), StoppedBy: "ada\x1b[31m"}},
+		{"stopped otherwise", TalkInput{Session: session(SessionStopped, "")}},
+		{"ended", TalkInput{Session: session(SessionStopped, ""), Ended: true}},
+		{"failed", TalkInput{Session: session(SessionFailed, "")}},
+		{"lost in a new conversation", TalkInput{Session: fresh(SessionTranscriptLost, "gone")}},
+	} {
+		decision := DecideTalk(tt.input)
+		switch {
+		case decision.Again:
+			require.Empty(t, decision.State, tt.name)
+			_, _ = fmt.Fprintf(&text, "%s: again (%s)\n\n", tt.name, decision.Lost)
+			continue
+		case decision.State == TalkAnswered:
+			require.Empty(t, decision.Failure, tt.name)
+		default:
+			require.NotEmpty(t, decision.Failure, tt.name)
+			require.True(t, decision.State.Final(), tt.name)
+		}
+		_, _ = fmt.Fprintf(&text, "%s: %s\n%s%s\n\n", tt.name, decision.State, decision.Note, decision.Failure)
+	}
+	golden(t, "talk-sentences.txt", text.String())
+}
+
+// golden compares text with a file in testdata.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	want, err := os.ReadFile(path) //nolint:gosec // a file of this test
+	require.NoError(t, err)
+	require.Equal(t, string(want), text)
+}
+
+func TestDescribeProposal(t *testing.T) {
+	t.Parallel()
+	for want, proposal := range map[string]Proposal{
+		"start a chain for jellyfin, with the request “look at it”":  {Kind: ProposeChain, Services: []string{"jellyfin"}, Prompt: "look\nat it"},
+		"ask chain chain-1 for tier 3":                               {Kind: ProposeEscalate, ChainID: "chain-1", ToTier: 3},
+		"answer gate-1 of chain c with fix, with the guidance “now”": {Kind: ProposeAnswer, ChainID: "c", GateID: "gate-1", Action: GateFix, Guidance: "now\x1b"},
+		"close incident-7, because “it is gone”":                     {Kind: ProposeClose, IncidentID: "incident-7", Reason: "it is gone"},
+	} {
+		require.Equal(t, want, proposal.Describe())
+	}
+}
+
+func TestTimeOfDay(t *testing.T) {
+	t.Parallel()
+	for hour, want := range map[int]string{0: "late night", 4: "late night", 5: "morning", 12: "afternoon", 17: "evening", 22: "night"} {
+		require.Equal(t, want, TimeOfDay(time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC)))
+	}
+}

@@ -1,0 +1,249 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// talkFields lists the columns of the table talk_turns, without the row number, the namespace and the report.
+func talkFields(t *escalation.TalkTurn) []field {
+	return []field{
+		{"conversation_id", &t.ConversationID},
+		{"turn", &t.Turn},
+		{"message_id", &t.MessageID},
+		{"actor", &t.Actor},
+		{"message", &t.Text},
+		{"received_at", millis{&t.ReceivedAt}},
+		{"state", &t.State},
+		{"session_id", &t.SessionID},
+		{"context", &t.Context},
+		{"reply", &t.Reply},
+		{"proposals", jsonText[[]escalation.Proposal]{&t.Proposals}},
+		{"memories", jsonText[[]escalation.ProposedMemory]{&t.Memories}},
+		{"note", &t.Note},
+		{"failure", &t.Failure},
+		{"cost_usd", &t.CostUSD},
+		{"ended_at", millis{&t.EndedAt}},
+	}
+}
+
+const (
+	// ofConversation selects the rows of the conversation $1 in the namespace $2. If $2 is empty, it selects the rows of
+	// that conversation in all namespaces.
+	ofConversation = " WHERE conversation_id = $1 AND ($2 = '' OR namespace_id = $2)"
+	// ofTurn selects the row of the turn $3 of the conversation $1 in the namespace $2.
+	ofTurn = " WHERE conversation_id = $1 AND namespace_id = $2 AND turn = $3"
+)
+
+var (
+	selectTurns        = "SELECT " + columns(talkFields(new(escalation.TalkTurn))) + " FROM talk_turns"
+	turnsQuery         = selectTurns + ofConversation + " ORDER BY turn DESC LIMIT $3"
+	turnQuery          = selectTurns + ofConversation + " AND turn = $3"
+	messageQuery       = "SELECT turn FROM talk_turns WHERE conversation_id = $1 AND namespace_id = $2 AND message_id = $3"
+	latestTurnQuery    = "SELECT COALESCE(MAX(turn), 0) FROM talk_turns WHERE conversation_id = $1 AND namespace_id = $2"
+	unansweredQuery    = selectTurns + ofConversation + " AND ended_at IS NULL ORDER BY turn"
+	latestAnswerQuery  = selectTurns + ofConversation + " AND state = $3 ORDER BY turn DESC LIMIT 1"
+	recalledTurnsQuery = selectTurns + ofConversation + " AND ended_at IS NOT NULL ORDER BY turn DESC LIMIT $3"
+)
+
+// AddMessage stores a message as the next turn of a conversation, and returns the number of the turn. The number is
+// higher than after, the latest turn that the conversation knows. If a message with this ID is already stored,
+// AddMessage changes nothing, and returns the turn of that message.
+func (s *Store) AddMessage(
+	ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time,
+) (turn int, err error) {
+	record := escalation.TalkTurn{
+		ConversationID: conversationID, TalkMessage: message, ReceivedAt: at, State: escalation.TalkWaiting,
+	}
+	record.Text, record.Actor = storable(message.Text), storable(message.Actor)
+	if err = message.Validate(); err != nil {
+		err = fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if err == nil {
+		err = s.write(ctx, func(tx *sql.Tx) (err error) {
+			turn, err = s.addMessage(ctx, tx, record, after)
+			return err
+		})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("record a message in %q: %w", conversationID, err)
+	}
+	return turn, nil
+}
+
+func (s *Store) addMessage(ctx context.Context, tx *sql.Tx, record escalation.TalkTurn, after int) (turn int, err error) {
+	id, namespace := record.ConversationID, s.namespace.ID
+	err = tx.QueryRowContext(ctx, messageQuery, id, namespace, record.MessageID).Scan(&turn)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return turn, err
+	}
+	if err := tx.QueryRowContext(ctx, latestTurnQuery, id, namespace).Scan(&turn); err != nil {
+		return 0, fmt.Errorf("number it in its conversation: %w", err)
+	}
+	record.Turn = max(turn, after) + 1
+	query, args := insertInto("talk_turns", append(talkFields(&record), field{"namespace_id", &namespace}))
+	_, err = tx.ExecContext(ctx, query, args...)
+	return record.Turn, err
+}
+
+// TalkTurn returns a turn of a conversation, with the proposals that people have confirmed. If the turn is unknown, the
+// error is ErrNotFound.
+func (s *Store) TalkTurn(ctx context.Context, conversationID string, turn int) (found escalation.TalkTurn, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		turns, err := collect(ctx, tx, talkFields, turnQuery, conversationID, s.namespace.ID, turn)
+		if err == nil && len(turns) == 0 {
+			err = ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		found = turns[0]
+		found.Confirmed, err = collect(ctx, tx, confirmationFields, confirmationsQuery, conversationID, s.namespace.ID, turn)
+		return err
+	})
+	if err != nil {
+		return escalation.TalkTurn{}, fmt.Errorf("read turn %d of %q: %w", turn, conversationID, err)
+	}
+	return found, nil
+}
+
+// TalkTurns returns the latest turns of a conversation, oldest first, at most limit.
+func (s *Store) TalkTurns(ctx context.Context, conversationID string, limit int) ([]escalation.TalkTurn, error) {
+	turns, err := collect(ctx, s.db, talkFields, turnsQuery, conversationID, s.namespace.ID, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the turns of %q: %w", conversationID, err)
+	}
+	slices.Reverse(turns)
+	return turns, nil
+}
+
+// OpenTalk returns what the records know of a conversation: its latest turn, the session of its latest answer, and the
+// turns that have not ended.
+func (s *Store) OpenTalk(ctx context.Context, conversationID string) (opening escalation.TalkOpening, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		if err := tx.QueryRowContext(ctx, latestTurnQuery, conversationID, s.namespace.ID).Scan(&opening.Turn); err != nil {
+			return err
+		}
+		unanswered, err := collect(ctx, tx, talkFields, unansweredQuery, conversationID, s.namespace.ID)
+		if err != nil {
+			return err
+		}
+		for _, turn := range unanswered {
+			opening.Unanswered = append(opening.Unanswered, escalation.TalkPending{
+				Turn: turn.Turn, MessageID: turn.MessageID, Head: escalation.TalkHead(turn.Text),
+			})
+		}
+		opening.Last, err = s.latestAnswer(ctx, tx, conversationID)
+		return err
+	})
+	if err != nil {
+		return escalation.TalkOpening{}, fmt.Errorf("read conversation %q: %w", conversationID, err)
+	}
+	return opening, nil
+}
+
+// latestAnswer returns the session of the latest answered turn; nil if there is none.
+func (s *Store) latestAnswer(ctx context.Context, tx *sql.Tx, conversationID string) (*escalation.Session, error) {
+	answered, err := collect(ctx, tx, talkFields, latestAnswerQuery, conversationID, s.namespace.ID, string(escalation.TalkAnswered))
+	if err != nil || len(answered) == 0 {
+		return nil, err
+	}
+	session, err := bySessionID(ctx, tx, answered[0].SessionID)
+	if errors.Is(err, ErrNotFound) { // the records are a backup, or the session was removed as old
+		return nil, nil //nolint:nilnil // no session is an answer
+	}
+	return &session, err
+}
+
+// BeginTurn records the session of a turn and the context that the session gets.
+func (s *Store) BeginTurn(ctx context.Context, conversationID string, turn int, sessionID, context string) error {
+	record := escalation.TalkTurn{SessionID: sessionID, Context: storable(context), State: escalation.TalkRunning}
+	return s.updateTurn(ctx, conversationID, turn, []field{
+		{"session_id", &record.SessionID}, {"context", &record.Context}, {"state", &record.State},
+	})
+}
+
+// KeepReply stores the reply of a session to the message of a turn, with the session's report.
+func (s *Store) KeepReply(
+	ctx context.Context, conversationID string, turn int, sessionID string, reply escalation.TalkReply, report escalation.Report,
+) error {
+	reply, err := canonical(reply)
+	if err == nil {
+		report, err = canonical(report)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the reply of turn %d of %q: %w", turn, conversationID, err)
+	}
+	return s.updateTurn(ctx, conversationID, turn, []field{
+		{"session_id", &sessionID},
+		{"reply", &reply.Reply},
+		{"proposals", jsonText[[]escalation.Proposal]{&reply.Proposals}},
+		{"memories", jsonText[[]escalation.ProposedMemory]{&reply.Memories}},
+		{"report", jsonText[*escalation.Report]{ptr(&report)}},
+	})
+}
+
+// ptr returns a pointer to a pointer, for a column that can be NULL.
+func ptr[T any](value *T) **T { return &value }
+
+// keptQuery selects the report of the session $4 that has replied in the turn $3.
+const keptQuery = "SELECT report FROM talk_turns" + ofTurn + " AND session_id = $4 AND report IS NOT NULL"
+
+// KeptReport returns the report of a session that has already replied in a turn; nil if the session has not.
+func (s *Store) KeptReport(ctx context.Context, conversationID string, turn int, sessionID string) (*escalation.Report, error) {
+	fields := func(report **escalation.Report) []field {
+		return []field{{"report", jsonText[*escalation.Report]{report}}}
+	}
+	found, err := collect(ctx, s.db, fields, keptQuery, conversationID, s.namespace.ID, turn, sessionID)
+	if err != nil {
+		return nil, fmt.Errorf("look for the reply of turn %d of %q: %w", turn, conversationID, err)
+	}
+	if len(found) == 0 {
+		return nil, nil //nolint:nilnil // no reply is an answer
+	}
+	return found[0], nil
+}
+
+// EndTurn records the end of a turn. A turn that ends without an answer loses a reply that its session has kept late.
+func (s *Store) EndTurn(ctx context.Context, conversationID string, turn int, end escalation.TalkEnd) error {
+	fields := []field{
+		{"state", &end.State}, {"note", &end.Note}, {"failure", &end.Failure}, {"cost_usd", &end.CostUSD},
+		{"ended_at", millis{&end.EndedAt}},
+	}
+	if end.State != escalation.TalkAnswered {
+		var none escalation.TalkReply
+		fields = append(fields, field{"reply", &none.Reply},
+			field{"proposals", jsonText[[]escalation.Proposal]{&none.Proposals}},
+			field{"memories", jsonText[[]escalation.ProposedMemory]{&none.Memories}})
+	}
+	return s.updateTurn(ctx, conversationID, turn, fields)
+}
+
+// updateTurn changes a turn. If the turn is unknown, the error is ErrNotFound.
+func (s *Store) updateTurn(ctx context.Context, conversationID string, turn int, fields []field) error {
+	next := len(fields) + 1
+	query := fmt.Sprintf("UPDATE talk_turns SET %s WHERE conversation_id = $%d AND namespace_id = $%d AND turn = $%d", //nolint:gosec // our own column names
+		assignments(fields), next, next+1, next+2)
+	args := append(values(fields), conversationID, s.namespace.ID, turn)
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		result, err := tx.ExecContext(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		rows, err := result.RowsAffected()
+		if err == nil && rows == 0 {
+			err = ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("record turn %d of %q: %w", turn, conversationID, err)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// OldTalkSessions returns the IDs of the sessions of conversations that ended before a time, at most 100. Sessions that ended
+// without a turn are included.
+func (s *Store) OldTalkSessions(ctx context.Context, before time.Time) ([]string, error) {
+	ids, err := collect(ctx, s.db, func(id *string) []field { return []field{{"session_id", id}} }, oldTalkSessionsQuery,
+		s.namespace.ID, before.UnixMilli(), string(escalation.PurposeTalk))
+	if err != nil {
+		return nil, fmt.Errorf("find old sessions of conversations: %w", err)
+	}
+	return ids, nil
+}
+
+const oldTalkSessionsQuery = `
+SELECT session_id FROM sessions WHERE namespace_id = $1 AND started_at < $2 AND ended_at < $2 AND purpose = $3 ORDER BY started_at LIMIT 100`
+
+// talkRemovals lists the statements that remove one session of a conversation, $1. Its events and its turn are removed by time.
+var talkRemovals = []string{
+	"UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id IN (SELECT id FROM sessions WHERE session_id = $1)",
+	"DELETE FROM replaced_reports WHERE session_id = $1",
+	"DELETE FROM calls WHERE session_id = $1",
+	"DELETE FROM sessions WHERE session_id = $1",
+}
+
+// RemoveTalkSession removes the record of an ended session of a conversation.
+func (s *Store) RemoveTalkSession(ctx context.Context, sessionID string) error {
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		for _, query := range talkRemovals {
+			if _, err := tx.ExecContext(ctx, query, sessionID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("remove session %q of a conversation: %w", sessionID, err)
+	}
+	return nil
+}
+
+const (
+	removeConfirmationsQuery = `
+DELETE FROM talk_confirmations WHERE namespace_id = $1 AND EXISTS (
+    SELECT 1 FROM talk_turns WHERE talk_turns.conversation_id = talk_confirmations.conversation_id
+        AND talk_turns.namespace_id = $1 AND talk_turns.turn = talk_confirmations.turn
+        AND talk_turns.received_at < $2 AND talk_turns.ended_at < $2)`
+	removeTalkEventsQuery = "DELETE FROM events WHERE namespace_id = $1 AND occurred_at < $2 AND chain_id >= $3 AND chain_id < $4"
+	removeTurnsQuery      = "DELETE FROM talk_turns WHERE namespace_id = $1 AND received_at < $2 AND ended_at < $2"
+)
+
+// RemoveTurns removes the turns of the Store's namespace that ended before a time, and what belongs to them. It returns the
+// number of removed turns.
+func (s *Store) RemoveTurns(ctx context.Context, before time.Time) (turns int64, err error) {
+	err = s.write(ctx, func(tx *sql.Tx) error {
+		args := []any{s.namespace.ID, before.UnixMilli()}
+		if _, err := tx.ExecContext(ctx, removeConfirmationsQuery, args...); err != nil {
+			return err
+		}
+		// The range holds the IDs that begin with the prefix.
+		const prefix = escalation.ConversationPrefix
+		after := prefix[:len(prefix)-1] + string(prefix[len(prefix)-1]+1)
+		if _, err := tx.ExecContext(ctx, removeTalkEventsQuery, append(args, prefix, after)...); err != nil {
+			return err
+		}
+		result, err := tx.ExecContext(ctx, removeTurnsQuery, args...)
+		if err == nil {
+			turns, err = result.RowsAffected()
+		}
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("remove old turns of conversations: %w", err)
+	}
+	return turns, nil
+}
