@@ -49,6 +49,9 @@ type AgentRun struct {
 	// Resume.
 	Resume string
 	Prompt string
+	// SystemPrompt is added to the system prompt; empty if there is nothing to add. A new version of the CLI ignores it when it
+	// resumes a conversation that began with another one.
+	SystemPrompt string
 	// Schema is the JSON schema of the structured output; empty if no structured output is needed.
 	Schema string
 	// Cooldowns is the content of CooldownFile, a file for the agent in its chain's directory.
@@ -79,6 +82,8 @@ type AgentReport struct {
 	InFlight []ToolCall
 	// Handoff is the content of HandoffFile; zero if the agent was not asked for a handoff.
 	Handoff LeftFile
+	// Cause says why the invocation failed, if it is one of the causes that people can do something about.
+	Cause escalation.TalkCause
 }
 
 // LeftFile is a file that an agent wrote for the supervisor. The supervisor removes the file when it reads it.

@@ -10,7 +10,7 @@ import (
 )
 
 // AgentActivities returns the activity types that run agents.
-func AgentActivities() []string { return []string{"RunTier", "WriteHandoff"} }
+func AgentActivities() []string { return []string{"RunTier", "WriteHandoff", "RunTalk"} }
 
 // PendingAgent is an activity that runs an agent and has not ended.
 type PendingAgent struct {

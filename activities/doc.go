@@ -9,5 +9,6 @@
 //	Notifications  messages to people  workflow task queue
 //	Schedules cycles left out          workflow task queue
 //	Attempts  spending of an agent     workflow task queue
+//	Talks     records of conversations workflow task queue
 //	Tiers     agents' processes        agents' task queue
 package activities

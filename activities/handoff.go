@@ -58,7 +58,7 @@ func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (Writ
 	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
 		return t.requestHandoff(agent, input, past, beats)
 	}
-	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), work)
+	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), maxFailures, work)
 	if err != nil {
 		return WriteHandoffResult{}, err
 	}

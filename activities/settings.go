@@ -16,8 +16,9 @@ type WindowReader interface {
 
 // Settings provides chains with their policy.
 type Settings struct {
-	// Policy is the policy in this worker's configuration.
-	Policy  escalation.Policy
+	// Policy is the policy in this worker's configuration, and TalkPolicy is the policy for conversations.
+	Policy, TalkPolicy escalation.Policy
+
 	Windows WindowReader
 	// Catalog holds the services that the operator has described; nil if there are none.
 	Catalog *escalation.Catalog
@@ -41,15 +42,28 @@ type LoadPolicyResult struct {
 // LoadPolicy returns the policy of this worker, and the canonical names of the services in the input. If the CLI has
 // reported a model's context window, the reported size replaces the configured size, which is only a guess.
 func (s *Settings) LoadPolicy(ctx context.Context, input LoadPolicyInput) (LoadPolicyResult, error) {
-	policy := s.Policy
+	policy, err := s.withWindows(ctx, s.Policy)
+	if err != nil {
+		return LoadPolicyResult{}, err
+	}
+	services := s.Catalog.CanonicalAll(input.Services)
+	return LoadPolicyResult{Policy: policy, Services: services, Unknown: s.Catalog.Unknown(services)}, nil
+}
+
+// LoadTalkPolicy returns the policy of this worker for a turn of a conversation. The argument is not used.
+func (s *Settings) LoadTalkPolicy(ctx context.Context, _ struct{}) (escalation.Policy, error) {
+	return s.withWindows(ctx, s.TalkPolicy)
+}
+
+// withWindows returns policy with the context windows that the CLI has reported.
+func (s *Settings) withWindows(ctx context.Context, policy escalation.Policy) (escalation.Policy, error) {
 	policy.Tiers = slices.Clone(policy.Tiers)
 	for i := range policy.Tiers {
 		reported, err := s.Windows.ContextWindow(ctx, policy.Tiers[i].Model)
 		if err != nil {
-			return LoadPolicyResult{}, err
+			return escalation.Policy{}, err
 		}
 		policy.Tiers[i].ContextWindow = cmp.Or(reported, policy.Tiers[i].ContextWindow)
 	}
-	services := s.Catalog.CanonicalAll(input.Services)
-	return LoadPolicyResult{Policy: policy, Services: services, Unknown: s.Catalog.Unknown(services)}, nil
+	return policy, nil
 }

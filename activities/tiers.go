@@ -42,6 +42,9 @@ var ErrDraining = errors.New("the worker shut down while the tier was running")
 // ErrDirectoryBusy is the error of an Agent that could not get its directory, because another session repairs there.
 var ErrDirectoryBusy = errors.New("the working directory is not free")
 
+// ErrProvider marks the error of an Agent whose model's provider does not answer. The text of the error is that of its cause.
+var ErrProvider = errors.New("the model's provider does not answer")
+
 // errPrompt marks the error of a prompt that cannot be rendered. A retry would fail, too.
 var errPrompt = errors.New("prompt")
 
@@ -61,6 +64,8 @@ type Tiers struct {
 	Host string
 	// Version is the version of this program in records.
 	Version string
+	// Talk holds what conversations need.
+	Talk Talker
 }
 
 // RunTierInput describes one tier to run.
@@ -140,7 +145,7 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
 		return t.attempt(agent, input, past, beats)
 	}
-	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), work)
+	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), maxFailures, work)
 	latest := report.InFlight[max(0, len(report.InFlight)-maxInFlight):]
 	result := RunTierResult{Report: report.Report, InFlight: latest, EndedAt: now()}
 	if result.Report.Verdict != nil {
@@ -173,9 +178,10 @@ func (t *Tiers) FindTranscript(ctx context.Context, input FindTranscriptInput) (
 }
 
 // supervise calls the function work, and sends a heartbeat at each interval until work returns. It adds the spending of
-// this attempt to the spending of earlier attempts. If work fails, the details of the error hold the total.
+// this attempt to the spending of earlier attempts. If work fails, the details of the error hold the total. The argument
+// most limits the failed attempts.
 func (t *Tiers) supervise(
-	ctx context.Context, sessionID string, interval time.Duration,
+	ctx context.Context, sessionID string, interval time.Duration, most int,
 	work func(context.Context, TierProgress, *heartbeater) (AgentReport, error),
 ) (AgentReport, error) {
 	past := pastAttempts(ctx)
@@ -197,7 +203,7 @@ func (t *Tiers) supervise(
 	beats.settle(report, failures)
 	beats.stop(ctx, err != nil)
 	if err != nil {
-		return AgentReport{}, unjudged(err, report.Report, failures)
+		return AgentReport{}, unjudged(err, report.Report, failures, most)
 	}
 	return report, nil
 }
@@ -240,17 +246,19 @@ func handsOver(err error) bool {
 
 // unjudged returns the error of a failed attempt. If another worker must continue the tier, or the directory is busy,
 // Temporal always retries. Otherwise Temporal does not retry in two cases: the prompt cannot be rendered, or the number
-// of failures has reached maxFailures.
-func unjudged(err error, spent escalation.Report, failures int) error {
+// of failures has reached most.
+func unjudged(err error, spent escalation.Report, failures, most int) error {
 	errorType, options := ErrorTypeAgent, temporal.ApplicationErrorOptions{
 		Cause: err, Details: []any{spent},
-		NonRetryable: failures >= maxFailures, NextRetryDelay: pauseAfter(failures),
+		NonRetryable: failures >= most, NextRetryDelay: pauseAfter(failures),
 	}
 	switch {
 	case errors.Is(err, errPrompt):
 		errorType, options.NonRetryable = ErrorTypePrompt, true
 	case handsOver(err):
 		options.NonRetryable, options.NextRetryDelay = false, HandOverDelay
+	case errors.Is(err, ErrProvider):
+		errorType = ErrorTypeProvider
 	}
 	return temporal.NewApplicationErrorWithOptions(err.Error(), errorType, options)
 }

@@ -30,6 +30,10 @@ type sessions struct {
 	closing *activities.CloseSessionInput
 	// opened counts the sessions whose admission this run has requested.
 	opened int
+	// stoppedBecause is the error of a session that was stopped; empty for "the chain was cancelled".
+	stoppedBecause string
+	// failure is the error of the activity that ran the latest agent; nil if the activity succeeded.
+	failure error
 }
 
 // sessionRequest describes a session to open.
@@ -101,7 +105,8 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 // ID depends only on the run. So a repeated workflow task opens the same session again, which changes nothing.
 func (s *sessions) record(ctx workflow.Context, input activities.OpenSessionInput) (opening escalation.AdmissionResult, err error) {
 	var records *activities.Records
-	if s.opened == 1 && s.log.chain.Last() == nil && input.Session.Tier == escalation.TierObserve {
+	first := s.opened == 1 && s.log.chain.Last() == nil && input.Session.Tier == escalation.TierObserve
+	if first && input.Session.Purpose == escalation.PurposeTier {
 		local, cancel := workflow.NewDisconnectedContext(ctx) // a cancelled one could commit after its record was withdrawn
 		defer cancel()
 		if err := workflow.ExecuteLocalActivity(local, records.OpenSession, input).Get(local, &opening); err == nil {
@@ -221,8 +226,9 @@ const cancelledBeforeSession = "the chain was cancelled before the session began
 // for its next attempt, Temporal cancels the activity without a report. So run looks up the spending of the earlier
 // attempts before it stops the agent.
 func (s *sessions) run(ctx workflow.Context, session escalation.Session, activity, input, result any) (unjudged *escalation.Report) {
+	s.failure = nil
 	if ctx.Err() != nil {
-		return stopped(escalation.Report{})
+		return s.stopped(escalation.Report{})
 	}
 	agent, stop := workflow.NewDisconnectedContext(withTier(ctx, *s.policy, session.Tier, summarize(session)))
 	defer stop()
@@ -239,8 +245,9 @@ func (s *sessions) run(ctx workflow.Context, session escalation.Session, activit
 	case err == nil:
 		return nil
 	case temporal.IsCanceledError(err):
-		return stopped(spent)
+		return s.stopped(spent)
 	default:
+		s.failure = err
 		report := activities.SpentBefore(err)
 		report.Status, report.Error = escalation.SessionFailed, rootMessage(err)
 		return &report
@@ -249,8 +256,8 @@ func (s *sessions) run(ctx workflow.Context, session escalation.Session, activit
 
 // stopped returns the report of an agent that was not running when the workflow was cancelled. The argument spent is
 // the spending of the earlier attempts.
-func stopped(spent escalation.Report) *escalation.Report {
-	spent.Status, spent.Error = escalation.SessionStopped, "the chain was cancelled"
+func (s *sessions) stopped(spent escalation.Report) *escalation.Report {
+	spent.Status, spent.Error = escalation.SessionStopped, cmp.Or(s.stoppedBecause, "the chain was cancelled")
 	return &spent
 }
 

@@ -39,6 +39,8 @@ type view struct {
 	chain escalation.Chain
 	// policy is the chain's policy. Its list of tiers is empty until the policy is loaded.
 	policy *escalation.Policy
+	// describe returns the details for the Web UI; nil for those of a chain.
+	describe func(escalation.Chain) string
 	// published maps the name of a search attribute to the value that this run published last.
 	published map[string]string
 }
@@ -52,6 +54,10 @@ func (v *view) query() (escalation.Chain, error) { return v.chain, nil }
 // show updates the current details in the Web UI. Temporal keeps the details for one run, so a new run begins without
 // details.
 func (v *view) show(ctx workflow.Context) {
+	if v.describe != nil {
+		workflow.SetCurrentDetails(ctx, v.describe(v.chain))
+		return
+	}
 	shown := details(v.chain)
 	if gate := v.chain.OpenGate(); gate != nil {
 		shown += gateDetails(*gate, v.chain.ID)

@@ -168,13 +168,13 @@ func (r *Runner) runAt(
 		report.Status = escalation.SessionFailed
 		return report, err
 	}
-	report.Status = statusOf(failure.Kind, run.Resume != "")
+	report.Status, report.Cause = statusOf(failure.Kind, run.Resume != ""), causeOf(failure.Kind)
 	if report.Status == escalation.SessionResumeFailed && !found {
 		report.Status = escalation.SessionTranscriptLost
 		report.Error += "; it is neither on this host nor in the archive"
 	}
 	if failure.Retryable() {
-		return report, err
+		return report, withCause(err, report.Cause)
 	}
 	return report, nil
 }
@@ -244,7 +244,7 @@ func (r *Runner) start(
 		report.Status, report.Error = escalation.SessionFailed, excess.Error()
 		err = nil // another attempt would fill the disk in the same way
 	case unguarded != nil:
-		report.Status, report.Error = escalation.SessionFailed, unguarded.Error()
+		report.Status, report.Error, report.Cause = escalation.SessionFailed, unguarded.Error(), escalation.TalkCauseGuard
 		err = nil // another attempt would end in the same way
 	case err == nil:
 		report.Status = escalation.SessionCompleted
@@ -404,7 +404,7 @@ func (r *Runner) invocation(run activities.AgentRun, opened *workspace) claude.I
 		Resume:          run.Resume,
 		Prompt:          run.Prompt,
 		Model:           run.Policy.Model,
-		SystemPrompt:    r.settings.Environment,
+		SystemPrompt:    join(r.settings.Environment, run.SystemPrompt),
 		Schema:          run.Schema,
 		Tools:           run.Policy.Tools,
 		AllowedTools:    run.Policy.AllowedTools,

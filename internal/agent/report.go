@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/apiproxy"
@@ -77,6 +78,40 @@ func statusOf(kind claude.ErrorKind, resumed bool) escalation.SessionStatus {
 		return escalation.SessionFailed
 	}
 	return escalation.SessionFailed
+}
+
+// causeOf returns the cause that people can do something about, for an error of this kind; empty if there is none.
+func causeOf(kind claude.ErrorKind) escalation.TalkCause {
+	switch kind { //nolint:exhaustive // the other kinds have a status of their own
+	case claude.KindAuth:
+		return escalation.TalkCauseLogin
+	case claude.KindUnavailable, claude.KindStalled, claude.KindRefused:
+		return escalation.TalkCauseProvider
+	default:
+		return escalation.TalkCauseUnknown
+	}
+}
+
+// providerError is an error that is also activities.ErrProvider.
+type providerError struct{ error }
+
+// Is implements the interface of errors.Is.
+func (providerError) Is(target error) bool { return target == activities.ErrProvider }
+
+// Unwrap implements the interface of errors.Unwrap.
+func (e providerError) Unwrap() error { return e.error }
+
+// withCause marks err if the model's provider does not answer.
+func withCause(err error, cause escalation.TalkCause) error {
+	if cause == escalation.TalkCauseProvider {
+		return providerError{err}
+	}
+	return err
+}
+
+// join returns the texts that are not empty, with an empty line between them.
+func join(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "\n\n")
 }
 
 // reportOf converts the driver's result to a report.

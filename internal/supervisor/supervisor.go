@@ -52,9 +52,11 @@ type Supervisor struct {
 	settings      activities.Settings
 	// observed is the store of the namespace's records, for the metrics. Run sets this field.
 	observed *store.Store
-	// Run sets the fields that depend on the namespace: leases, records.Store and notifications.Deliveries.
+	// Run sets the fields that depend on the namespace: leases, the stores of records, talks and tiers.Talk, and
+	// notifications.Deliveries.
 	leases        *reconcile.Leases
 	records       activities.Records
+	talks         activities.Talks
 	notifications activities.Notifications
 	tiers         activities.Tiers
 }
@@ -157,7 +159,10 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		resources: opened,
 
 		sweepInterval: env.SweepInterval,
-		settings:      activities.Settings{Policy: cfg.Policy(), Windows: opened.store, Catalog: cfg.Services.Catalog},
+		settings: activities.Settings{
+			Policy: cfg.Policy(), TalkPolicy: cfg.TalkPolicy(), Windows: opened.store, Catalog: cfg.Services.Catalog,
+		},
+		talks:   activities.Talks{IsPermanent: isPermanent, IsUnknown: isUnknown},
 		records:       activities.Records{IsPermanent: isPermanent, IsUnknown: isUnknown, Catalog: cfg.Services.Catalog},
 		notifications: activities.Notifications{
 			Targets: maskTargets(opened.mask, targets), IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
@@ -165,6 +170,9 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		tiers: activities.Tiers{
 			Agent: watchedAgent{opened.agents, env.Telemetry, env.Logger}, Prompts: texts, Briefs: briefs(policy),
 			Catalog: cfg.Services.Catalog, ReadFile: config.ReadInstructions, Host: env.Host, Version: env.Version,
+			Talk: activities.Talker{
+				Persona: cfg.Talk.Persona, Project: cfg.Claude.WorkDir, Zone: time.Local, IsUnknown: isUnknown, //nolint:gosmopolitan // people ask for the time of their host
+			},
 		},
 	}, nil
 }
@@ -299,6 +307,7 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 	s.recovery.client, s.recovery.records = c, kept
 	way := records{kept, s.mask, s.telemetry.Metrics(), s.recovery}
 	s.records.Store, s.notifications.Deliveries, s.observed = way, kept, kept
+	s.talks.Store, s.tiers.Talk.Store = way, way
 	return reconcile.Sweeper{
 		Records: way, Temporal: c, Converter: s.converter(), NamespaceID: own.ID,
 		Holder: s.identity, Host: s.host, Interval: s.sweepInterval, Logger: s.logger,
@@ -343,6 +352,7 @@ func (s *Supervisor) register(chains worker.Registry, c client.Client) {
 	registerWorkflows(chains)
 	chains.RegisterActivity(&s.settings)
 	chains.RegisterActivity(&s.records)
+	chains.RegisterActivity(&s.talks)
 	chains.RegisterActivity(&s.notifications)
 	chains.RegisterActivity(s.tiers.FindTranscript)
 	chains.RegisterActivity(&activities.Schedules{Reader: scheduleReader{c}})

@@ -86,4 +86,10 @@ func (s *Supervisor) logVersion(ctx context.Context, c client.Client) {
 func registerWorkflows(registry worker.WorkflowRegistry) {
 	registry.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
 	registry.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
+	registry.RegisterWorkflowWithOptions(workflows.Conversation, workflow.RegisterOptions{
+		Name: workflows.ConversationWorkflow,
+		// A conversation has no end at which it could change to another version, and an idle one must not depend on workers of
+		// an old version.
+		VersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+	})
 }

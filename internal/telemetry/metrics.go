@@ -292,11 +292,12 @@ const (
 	StoreCharge       StoreOperation = "charge"
 	StoreSweep        StoreOperation = "sweep"
 	StoreObserve      StoreOperation = "observe"
+	StoreTalk         StoreOperation = "conversations"
 )
 
 var storeOperations = []StoreOperation{
 	StoreOpenSession, StoreCloseSession, StoreReview, StoreRelease, StoreFindSession, StoreEvents, StoreIncidents, StoreDecisions,
-	StoreCharge, StoreSweep, StoreObserve,
+	StoreCharge, StoreSweep, StoreObserve, StoreTalk,
 }
 
 // StoreFailed counts an operation on the database of records if err is not nil.

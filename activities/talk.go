@@ -1,0 +1,250 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/prompts"
+)
+
+// talkFailures limits the failed attempts at a turn whose model is not reachable. It is lower than maxFailures, because a
+// person waits: the pauses take less than a minute, and the CLI's own retries another few.
+const talkFailures = 3
+
+// MemoryFinder finds what was learned before and matters for a message.
+type MemoryFinder interface {
+	// FindMemories returns the memories that match a message, one line of Markdown each.
+	FindMemories(ctx context.Context, message string, at time.Time) ([]string, error)
+}
+
+// Talker holds what sessions of conversations need in addition to what sessions of chains need.
+type Talker struct {
+	Store TalkRecorder
+	// Memories finds memories; nil if there are none.
+	Memories MemoryFinder
+	Persona  prompts.Persona
+	// Project is the agents' default working directory.
+	Project string
+	// Zone is the time zone of the host; nil means UTC.
+	Zone *time.Location
+	// IsUnknown reports whether an error of Store means that the record does not exist.
+	IsUnknown func(error) bool
+}
+
+// RunTalkInput describes one session of a conversation.
+type RunTalkInput struct {
+	ConversationID string            `json:"conversation_id"`
+	FirstRunID     string            `json:"first_run_id,omitempty"`
+	Turn           int               `json:"turn"`
+	SessionID      string            `json:"session_id"`
+	Policy         escalation.Policy `json:"policy"`
+	// ParentSessionID is the conversation that the session forks; empty for a new conversation.
+	ParentSessionID string `json:"parent_session_id,omitempty"`
+	// About is the chain to which the parent belongs; empty if the parent is the turn before.
+	About string `json:"about,omitempty"`
+	// BudgetUSD limits the spending of the session over all its attempts, in US dollars; 0 for the limit in the policy.
+	BudgetUSD float64 `json:"budget_usd,omitempty"`
+}
+
+// RunTalkResult is the result of RunTalk. The reply itself is in the records only.
+type RunTalkResult struct {
+	Report escalation.Report `json:"report"`
+	// Replied reports whether the reply is stored.
+	Replied bool `json:"replied,omitempty"`
+	// Cause says why there is no reply, as far as the report does not say it.
+	Cause escalation.TalkCause `json:"cause,omitempty"`
+	// Recalled is the number of earlier turns that a new conversation has learned of.
+	Recalled int `json:"recalled,omitempty"`
+	// EndedAt is the end of the session by Temporal's clock.
+	EndedAt time.Time `json:"ended_at,omitzero"`
+}
+
+// RunTalk runs the session that answers the message of a turn, and stores the reply. If the session of an earlier attempt has
+// stored its reply already, RunTalk runs nothing. If that session has a conversation without a reply, RunTalk continues
+// that conversation. The errors are those of RunTier, with ErrorTypeProvider for a provider that does not answer.
+func (t *Tiers) RunTalk(ctx context.Context, input RunTalkInput) (RunTalkResult, error) {
+	now := stopwatch(ctx)
+	talk := &talking{Tiers: t, input: input}
+	kept, err := t.Talk.Store.KeptReport(ctx, input.ConversationID, input.Turn, input.SessionID)
+	if err != nil {
+		return RunTalkResult{}, err
+	}
+	if kept != nil {
+		return RunTalkResult{Report: *kept, Replied: true, EndedAt: now()}, nil
+	}
+	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), talkFailures, talk.attempt)
+	if err != nil {
+		return RunTalkResult{}, err
+	}
+	result := RunTalkResult{Report: report.Report, Cause: talk.cause(report), Recalled: talk.recalled, EndedAt: now()}
+	if talk.reply != nil {
+		result.Report.Status, result.Replied = escalation.SessionCompleted, true
+		err = t.Talk.Store.KeepReply(ctx, input.ConversationID, input.Turn, input.SessionID, *talk.reply, result.Report)
+	}
+	return result, err
+}
+
+// talking is one execution of RunTalk.
+type talking struct {
+	*Tiers
+
+	input RunTalkInput
+	// reply is the valid reply; nil if there is none yet.
+	reply    *escalation.TalkReply
+	recalled int
+}
+
+// attempt runs the agent, and asks once more for a missing or invalid reply.
+func (t *talking) attempt(ctx context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
+	known, err := t.Agent.HasConversation(ctx, "", t.input.SessionID)
+	if err != nil {
+		return AgentReport{}, err
+	}
+	repeated := known || activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx)
+	launch, err := t.launch(ctx, past, repeated, known)
+	if err != nil {
+		return AgentReport{}, err
+	}
+	launch, left := launch.after(past.Spent)
+	if !left {
+		return exhausted(past.Spent), nil
+	}
+	report, err := t.converse(ctx, launch, beats)
+	report.Interrupted = known
+	return report, err
+}
+
+// launch returns the invocation with which an attempt starts.
+func (t *talking) launch(ctx context.Context, past TierProgress, repeated, known bool) (AgentRun, error) {
+	turn, err := t.Talk.Store.TalkTurn(ctx, t.input.ConversationID, t.input.Turn)
+	if err != nil {
+		if t.Talk.IsUnknown != nil && t.Talk.IsUnknown(err) {
+			err = fmt.Errorf("%w: %w: %w", errPrompt, errNoMessage, err)
+		}
+		return AgentRun{}, err
+	}
+	system, err := t.Prompts.TalkSystem(t.Talk.Persona, t.permissions(escalation.TierObserve, false))
+	if err != nil {
+		return AgentRun{}, fmt.Errorf("%w of a conversation: %w", errPrompt, err)
+	}
+	run := AgentRun{
+		ChainID: t.input.ConversationID, FirstRunID: t.input.FirstRunID, Tier: escalation.TierObserve,
+		Policy: t.input.Policy.For(escalation.TierObserve), SessionID: t.input.SessionID, Resume: t.input.ParentSessionID,
+		SystemPrompt: system, Schema: escalation.TalkSchema, Now: stopwatch(ctx),
+	}
+	run.Policy.BudgetUSD = budget(t.input.BudgetUSD, run.Policy)
+	if known {
+		run.Resume = t.input.SessionID
+	}
+	var cutOff string
+	if repeated {
+		if cutOff, err = t.Prompts.TalkInterrupted(prompts.Interruption{Calls: callsOf(past.InFlight)}); err != nil {
+			return AgentRun{}, fmt.Errorf("%w of an interrupted turn: %w", errPrompt, err)
+		}
+	}
+	if known && past.Spent.Turns > 0 {
+		run.Prompt = cutOff
+		return run, nil
+	}
+	run.Prompt, err = t.opening(ctx, turn, cutOff)
+	return run, err
+}
+
+// opening returns the prompt with the context, and records the context. The argument cutOff says what an earlier process
+// may have left half done; empty if there was none.
+func (t *talking) opening(ctx context.Context, turn escalation.TalkTurn, cutOff string) (string, error) {
+	at, cold := stopwatch(ctx)(), t.input.ParentSessionID == ""
+	facts, err := t.Talk.Store.TalkFacts(ctx, t.input.ConversationID, at, cold)
+	if err != nil {
+		return "", err
+	}
+	t.recalled = len(facts.Recalled)
+	zone := t.Talk.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	text, err := t.Prompts.TalkContext(prompts.Talk{
+		Persona: t.Talk.Persona, Actor: turn.Actor, At: at.In(zone), Host: t.Host, Project: t.Talk.Project, Facts: facts,
+		Memories: t.memories(ctx, turn.Text, at), Cold: cold, About: t.input.About,
+	})
+	if err != nil {
+		return "", fmt.Errorf("%w of a conversation: %w", errPrompt, err)
+	}
+	if err := t.Talk.Store.BeginTurn(ctx, t.input.ConversationID, t.input.Turn, t.input.SessionID, text); err != nil {
+		return "", err
+	}
+	if cutOff != "" {
+		text = cutOff + "\n\n" + text
+	}
+	return text + "\n\n" + turn.Text, nil
+}
+
+// memories returns the memories that match a message. A conversation works without them, so a failure is only logged.
+func (t *talking) memories(ctx context.Context, message string, at time.Time) []string {
+	if t.Talk.Memories == nil {
+		return nil
+	}
+	found, err := t.Talk.Memories.FindMemories(ctx, message, at)
+	if err != nil {
+		activity.GetLogger(ctx).Warn("a conversation goes on without memories", "error", err)
+	}
+	return found
+}
+
+// converse runs the agent and decodes its reply. If the reply is missing or invalid, converse asks for it once more.
+func (t *talking) converse(ctx context.Context, run AgentRun, beats *heartbeater) (AgentReport, error) {
+	report, err := t.Agent.Run(ctx, run, beats.observe)
+	if err != nil || report.Status != escalation.SessionCompleted {
+		return report, err
+	}
+	problem := t.decode(report)
+	if problem == nil {
+		return report, nil
+	}
+	run, left := run.after(report.Report)
+	if !left {
+		spent := exhausted(report.Report)
+		report.Status, report.Error = spent.Status, spent.Error
+		return report, nil
+	}
+	run.Resume, run.Policy = run.SessionID, repairPolicy(run.Policy)
+	if run.Prompt, err = t.Prompts.TalkRepair(problem.Error()); err != nil {
+		return report, fmt.Errorf("%w that asks for a reply: %w", errPrompt, err)
+	}
+	beats.add(report.Report)
+	repaired, err := t.Agent.Run(ctx, run, beats.observe)
+	repaired.Report = report.Then(repaired.Report)
+	if err == nil && repaired.Status == escalation.SessionCompleted {
+		_ = t.decode(repaired) // without a reply, the caller sees that there is none
+	}
+	return repaired, err
+}
+
+// decode keeps the reply in the report. It returns an error if the reply is missing or invalid.
+func (t *talking) decode(report AgentReport) error {
+	if report.Output == nil {
+		return errors.New("it ended without its structured reply")
+	}
+	reply, err := escalation.DecodeTalkReply(report.Output)
+	if err == nil {
+		t.reply = &reply
+	}
+	return err
+}
+
+// cause says why there is no reply, as far as the status of the report does not say it.
+func (t *talking) cause(report AgentReport) escalation.TalkCause {
+	switch {
+	case t.reply != nil:
+		return escalation.TalkCauseUnknown
+	case report.Status == escalation.SessionCompleted:
+		return escalation.TalkCauseNoReply
+	default:
+		return report.Cause
+	}
+}

@@ -1,0 +1,132 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// TalkRecorder keeps the records of conversations. Every method that writes is idempotent.
+type TalkRecorder interface {
+	// OpenTalk returns what is recorded of a conversation.
+	OpenTalk(ctx context.Context, conversationID string) (escalation.TalkOpening, error)
+	// AddMessage stores a message as the next turn, and returns the turn. A stored message keeps its turn.
+	AddMessage(ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time) (int, error)
+	// TalkTurn returns a turn.
+	TalkTurn(ctx context.Context, conversationID string, turn int) (escalation.TalkTurn, error)
+	// BeginTurn stores the session of a turn and its context.
+	BeginTurn(ctx context.Context, conversationID string, turn int, sessionID, context string) error
+	// KeepReply stores the reply of a session with the session's report. KeptReport returns that report; nil if the session
+	// has not replied.
+	KeepReply(ctx context.Context, conversationID string, turn int, sessionID string, reply escalation.TalkReply, report escalation.Report) error
+	KeptReport(ctx context.Context, conversationID string, turn int, sessionID string) (*escalation.Report, error)
+	// EndTurn stores the end of a turn.
+	EndTurn(ctx context.Context, conversationID string, turn int, end escalation.TalkEnd) error
+	// TalkFacts returns what a session learns about the infrastructure.
+	TalkFacts(ctx context.Context, conversationID string, at time.Time, cold bool) (escalation.TalkFacts, error)
+	// Chain returns the sessions of a chain by sequence.
+	Chain(ctx context.Context, chainID string) ([]escalation.Session, error)
+}
+
+// Talks keeps the records of conversations.
+type Talks struct {
+	Store TalkRecorder
+	// IsPermanent reports whether an error of Store is permanent, so that a retry would fail, too. IsUnknown reports
+	// whether an error means that the record does not exist.
+	IsPermanent, IsUnknown func(error) bool
+}
+
+// OpenTalkInput names a conversation that begins.
+type OpenTalkInput struct {
+	ConversationID string `json:"conversation_id"`
+	// About is the chain that the conversation is about; empty if it is about none.
+	About string `json:"about,omitempty"`
+}
+
+// OpenTalk returns what the records know of a conversation. If the conversation is about a chain and has no answer yet, the
+// result has the last session of that chain.
+func (t *Talks) OpenTalk(ctx context.Context, input OpenTalkInput) (escalation.TalkOpening, error) {
+	opening, err := t.Store.OpenTalk(ctx, input.ConversationID)
+	if err != nil || input.About == "" || opening.Last != nil {
+		return opening, t.translate(err)
+	}
+	sessions, err := t.Store.Chain(ctx, input.About)
+	for i := range sessions {
+		if last := &sessions[i]; !last.EndedAt.IsZero() && last.ReportedSessionID != "" {
+			opening.Last = withoutTexts(last)
+		}
+	}
+	if err == nil && opening.Last == nil {
+		err = permanent(ErrorTypeNoConversation, fmt.Errorf("chain %s has no conversation that can be continued", input.About))
+	}
+	return opening, t.translate(err)
+}
+
+// withoutTexts returns the session without its verdict and its error, which can be long.
+func withoutTexts(session *escalation.Session) *escalation.Session {
+	short := *session
+	short.Verdict, short.Error, short.Scope = nil, "", nil
+	return &short
+}
+
+// StoreMessageInput is a message that a conversation has accepted.
+type StoreMessageInput struct {
+	ConversationID string                 `json:"conversation_id"`
+	Message        escalation.TalkMessage `json:"message"`
+	// After is the latest turn that the conversation knows.
+	After int       `json:"after,omitempty"`
+	At    time.Time `json:"at"`
+}
+
+// StoreMessage stores a message, and returns the number of its turn.
+func (t *Talks) StoreMessage(ctx context.Context, input StoreMessageInput) (turn int, err error) {
+	turn, err = t.Store.AddMessage(ctx, input.ConversationID, input.Message, input.After, input.At)
+	return turn, t.translate(err)
+}
+
+// TurnInput names a turn.
+type TurnInput struct {
+	ConversationID string `json:"conversation_id"`
+	Turn           int    `json:"turn"`
+}
+
+// ReadTurn returns the record of a turn without its context. If there is none, because it was removed as old, the record is
+// empty.
+func (t *Talks) ReadTurn(ctx context.Context, input TurnInput) (escalation.TalkTurn, error) {
+	turn, err := t.Store.TalkTurn(ctx, input.ConversationID, input.Turn)
+	if err != nil && t.IsUnknown != nil && t.IsUnknown(err) {
+		return escalation.TalkTurn{}, nil
+	}
+	turn.Context = ""
+	return turn, t.translate(err)
+}
+
+// EndTurnInput is the end of a turn.
+type EndTurnInput struct {
+	TurnInput
+
+	End escalation.TalkEnd `json:"end"`
+}
+
+// EndTurn stores the end of a turn.
+func (t *Talks) EndTurn(ctx context.Context, input EndTurnInput) error {
+	err := t.Store.EndTurn(ctx, input.ConversationID, input.Turn, input.End)
+	if err != nil && t.IsUnknown != nil && t.IsUnknown(err) {
+		return nil // restored records lack the turn, and nothing can bring its message back
+	}
+	return t.translate(err)
+}
+
+// translate makes a permanent error non-retryable. It returns any other error unchanged.
+func (t *Talks) translate(err error) error {
+	if err != nil && t.IsPermanent != nil && t.IsPermanent(err) {
+		return permanent(ErrorTypeRecords, err)
+	}
+	return err
+}
+
+// errNoMessage is the error for a turn without a record.
+var errNoMessage = errors.New("the records have no message for the turn")

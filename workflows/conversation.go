@@ -1,0 +1,235 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// Names that clients use.
+const (
+	// ConversationWorkflow is the workflow type of Conversation.
+	ConversationWorkflow = "Conversation"
+	// ConversationQuery is the query that returns a ConversationState.
+	ConversationQuery = "conversation"
+	// SendMessage is the name of both the update and the signal that send a message. The payload of both is an
+	// escalation.TalkMessage. The update returns a Sent.
+	SendMessage = "send"
+	// WaitTurn is the name of the update that waits for the end of a turn. Its payload is a TurnRequest. It returns an
+	// escalation.TalkTurn, which has not ended if the wait has lasted too long.
+	WaitTurn = "wait"
+	// StopTurn is the name of both the update and the signal that stop a turn. The payload of both is a TurnRequest with an
+	// actor.
+	StopTurn = "stop"
+)
+
+// ConversationWorkflowID returns the workflow ID of the conversation with a name. No chain has such an ID.
+func ConversationWorkflowID(name string) string { return escalation.ConversationPrefix + name }
+
+const (
+	// maxTalkHistory is the length of the history, in events, from which a conversation continues as new. A turn takes about
+	// 30 events of 10 KB together, so that a run stays below 1 MB.
+	maxTalkHistory = 1_500
+	// maxTalkHistoryBytes is the size of the history from which a conversation continues as new. The queue can hold long
+	// messages.
+	maxTalkHistoryBytes = 512 << 10
+	// settleTime is the time for which a conversation with a long history waits for a moment at which it can continue as new.
+	settleTime = time.Second
+)
+
+// ConversationInput is the input of Conversation. Every field is optional.
+type ConversationInput struct {
+	// About is the workflow ID of a chain. The conversation begins with a copy of that chain's last session.
+	About string `json:"about,omitempty"`
+	// Carried is the state that a conversation passes to its next run. An input from a client must not contain it.
+	Carried *CarriedConversation `json:"carried,omitempty"`
+
+	// problem is the error from decoding the JSON. Temporal would retry a decoding error for ever. So UnmarshalJSON
+	// stores the error here.
+	problem error
+}
+
+// UnmarshalJSON refuses unknown fields. It stores a decoding error in the problem field and returns nil.
+func (in *ConversationInput) UnmarshalJSON(data []byte) error {
+	type plain ConversationInput // has no UnmarshalJSON, which would call itself
+	var decoded plain
+	problem := decodeStrictly(data, &decoded)
+	*in = ConversationInput(decoded)
+	in.problem = problem
+	return nil
+}
+
+// ConversationState is a conversation as people see it. The records have the messages and the replies.
+type ConversationState struct {
+	ID string `json:"id"`
+	// About is the chain that the conversation is about; empty if it is about none.
+	About     string    `json:"about,omitempty"`
+	StartedAt time.Time `json:"started_at"`
+	CostUSD   float64   `json:"cost_usd"`
+	// Turns lists the latest turns, oldest first: some that have ended, the running one, and those that wait.
+	Turns []ConversationTurn `json:"turns"`
+}
+
+// ConversationTurn is one turn in a ConversationState.
+type ConversationTurn struct {
+	Turn  int                  `json:"turn"`
+	State escalation.TalkState `json:"state"`
+	// Head is the beginning of the message.
+	Head    string  `json:"head"`
+	CostUSD float64 `json:"cost_usd,omitempty"`
+}
+
+// conversationRun is the state of a running conversation.
+type conversationRun struct {
+	input ConversationInput
+	// limit is the length of the history, in events, from which the conversation continues as new.
+	limit    int
+	policy   *escalation.Policy
+	log      *eventLog
+	sessions *sessions
+	turns    *talkTurns
+	// last is the session whose conversation the next turn continues; nil if there is none. It is the session of the latest
+	// answer or, before the first answer, of the chain About.
+	last *escalation.Session
+	// storing lets one message at a time get its turn, so that turns have the order in which messages arrived.
+	storing workflow.Mutex
+	// arriving counts the messages that are being stored. waiters counts the updates that wait for a turn.
+	arriving, waiters int
+	// handled is the length of the history at the workflow task that completed the latest update.
+	handled int
+	// interrupt stops the session of the running turn.
+	interrupt func()
+}
+
+// Conversation answers the messages of a person or a channel, one at a time. It ends only if it is cancelled.
+func Conversation(ctx workflow.Context, input ConversationInput) error {
+	return NewConversation(maxTalkHistory)(ctx, input)
+}
+
+// NewConversation returns a workflow like Conversation that continues as new from a history of the given length, in events.
+func NewConversation(limit int) func(workflow.Context, ConversationInput) error {
+	return func(ctx workflow.Context, input ConversationInput) error {
+		talk, err := setUpConversation(ctx, input, limit)
+		if err != nil {
+			return err
+		}
+		return talk.run(ctx)
+	}
+}
+
+// setUpConversation registers the handlers and checks the input. A new conversation reads what the records know of it.
+func setUpConversation(ctx workflow.Context, input ConversationInput, limit int) (*conversationRun, error) {
+	c := composeConversation(ctx, input, limit)
+	if err := c.handle(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.checkInput(ctx); err != nil {
+		return nil, temporal.NewNonRetryableApplicationError(err.Error(), ErrorTypeInput, nil)
+	}
+	workflow.Go(ctx, c.receive)
+	if input.Carried != nil {
+		return c, nil
+	}
+	return c, c.open(ctx)
+}
+
+// composeConversation creates the parts of a conversation and connects them.
+func composeConversation(ctx workflow.Context, input ConversationInput, limit int) *conversationRun {
+	policy := new(escalation.Policy)
+	chain := escalation.Chain{
+		ID: workflow.GetInfo(ctx).WorkflowExecution.ID, Trigger: escalation.TriggerTalk, StartedAt: workflow.Now(ctx),
+		MaxTier: escalation.TierObserve,
+	}
+	c := &conversationRun{input: input, limit: limit, policy: policy, turns: newTalkTurns(), storing: workflow.NewMutex(ctx)}
+	var firstRun string
+	if carried := input.Carried; carried != nil && isContinued(ctx) {
+		chain, firstRun, c.last = carried.State, carried.FirstRunID, carried.Last
+		c.turns.restore(*carried)
+	}
+	c.log = &eventLog{view: newView(chain, policy), firstRunID: firstRun}
+	c.log.describe = c.details
+	c.sessions = &sessions{log: c.log, policy: policy, stoppedBecause: "its turn was stopped"}
+	return c
+}
+
+// checkInput returns the first error in the input.
+func (c *conversationRun) checkInput(ctx workflow.Context) error {
+	switch {
+	case c.input.problem != nil && isContinued(ctx):
+		panic(fmt.Sprintf("what the run before has handed over cannot be read: %v", c.input.problem))
+	case c.input.problem != nil:
+		return c.input.problem
+	case c.input.Carried != nil && !isContinued(ctx):
+		return errors.New("carried is not for people: a conversation gives it to itself when it goes on in a new run")
+	case !escalation.IsConversation(c.log.chain.ID):
+		return fmt.Errorf("the workflow ID of a conversation must begin with %s", escalation.ConversationPrefix)
+	case escalation.IsConversation(c.input.About):
+		return errors.New("about names a conversation, and must name a chain")
+	}
+	return nil
+}
+
+// open reads what the records know of the conversation: an earlier workflow with the same ID may have been terminated.
+func (c *conversationRun) open(ctx workflow.Context) error {
+	var talks *activities.Talks
+	var opening escalation.TalkOpening
+	input := activities.OpenTalkInput{ConversationID: c.log.chain.ID, About: c.input.About}
+	if err := readRecords(withRecords(ctx, "what was said before"), talks.OpenTalk, input, &opening); err != nil {
+		return err
+	}
+	c.last = opening.Last
+	c.turns.latest = max(c.turns.latest, opening.Turn)
+	for _, pending := range opening.Unanswered {
+		c.turns.add(pending)
+	}
+	return nil
+}
+
+// run answers messages until the conversation is cancelled or continues as new.
+func (c *conversationRun) run(ctx workflow.Context) error {
+	for ctx.Err() == nil {
+		if c.isLong(ctx) && c.settle(ctx) {
+			return c.continueAsNew(ctx)
+		}
+		if turn := c.turns.begin(); turn != nil {
+			c.answer(ctx, turn)
+			continue
+		}
+		_ = workflow.Await(ctx, func() bool { return c.turns.hasNext() || c.isLong(ctx) }) // the loop sees the end of ctx
+	}
+	c.end(ctx)
+	return ctx.Err()
+}
+
+// end records that the turns that wait get no answer, because the conversation was cancelled.
+func (c *conversationRun) end(ctx workflow.Context) {
+	for turn := c.turns.begin(); turn != nil; turn = c.turns.begin() {
+		c.conclude(ctx, turn, escalation.DecideTalk(escalation.TalkInput{Ended: true}), 0)
+	}
+	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	_ = workflow.Await(disconnected, func() bool { return c.arriving == 0 && workflow.AllHandlersFinished(ctx) })
+}
+
+// details describes the conversation in the Web UI.
+func (c *conversationRun) details(chain escalation.Chain) string {
+	text := fmt.Sprintf("**conversation** — %s\n\nTotal: $%.2f\n", inline(chain.ID), chain.CostUSD)
+	for _, turn := range c.turns.states() {
+		text += fmt.Sprintf("- %d, %s, $%.2f: %s\n", turn.Turn, turn.State, turn.CostUSD, inline(turn.Head))
+	}
+	return text
+}
+
+// state returns the conversation as people see it.
+func (c *conversationRun) state() (ConversationState, error) {
+	chain := c.log.chain
+	return ConversationState{
+		ID: chain.ID, About: c.input.About, StartedAt: chain.StartedAt, CostUSD: chain.CostUSD, Turns: c.turns.states(),
+	}, nil
+}

@@ -1,0 +1,79 @@
+package workflows
+
+import (
+	"encoding/json"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// CarriedConversation is the state that a conversation passes to its next run. It has no messages and no replies, which are
+// in the records.
+type CarriedConversation struct {
+	// FirstRunID is the run ID with which the conversation began, before it first continued as new.
+	FirstRunID string `json:"first_run_id,omitempty"`
+	// State holds the latest session and the cost.
+	State escalation.Chain `json:"state"`
+	// Last is the session whose conversation the next turn continues.
+	Last *escalation.Session `json:"last,omitempty"`
+	// Waiting lists the turns that wait, Known the latest messages, and Ended the latest turns that have ended.
+	Waiting []talkTurn         `json:"waiting,omitempty"`
+	Known   []KnownMessage     `json:"known,omitempty"`
+	Latest  int                `json:"latest,omitempty"`
+	Ended   []ConversationTurn `json:"ended,omitempty"`
+}
+
+// UnmarshalJSON ignores unknown fields, because a newer worker may have written the state and an older worker may read
+// it. Unknown fields elsewhere in an input remain errors.
+func (c *CarriedConversation) UnmarshalJSON(data []byte) error {
+	type plain CarriedConversation // has no UnmarshalJSON, which would call itself
+	return json.Unmarshal(data, (*plain)(c))
+}
+
+// isLong reports whether the conversation should continue as new.
+func (c *conversationRun) isLong(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	return info.CronSchedule == "" && (info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() >= c.limit ||
+		info.GetCurrentHistorySize() >= maxTalkHistoryBytes)
+}
+
+// settle waits for a moment at which the conversation can continue as new, and reports whether there is one. It does not wait
+// long, because messages may wait.
+func (c *conversationRun) settle(ctx workflow.Context) bool {
+	settled, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
+		Timeout: settleTime, TimerOptions: workflow.TimerOptions{Summary: "before a new run"},
+	}, func() bool { return c.isIdle(ctx) })
+	return err == nil && settled
+}
+
+// isIdle reports whether nothing is in flight: no session, no update, no signal. An update that has completed in this workflow
+// task counts as in flight, because Temporal could deliver it to the next run as well.
+func (c *conversationRun) isIdle(ctx workflow.Context) bool {
+	return c.turns.running == nil && c.arriving == 0 && c.sessions.closing == nil && !c.signalled(ctx) &&
+		workflow.AllHandlersFinished(ctx) && workflow.GetInfo(ctx).GetCurrentHistoryLength() > c.handled
+}
+
+// continueAsNew returns the error that makes Temporal start a new run of the conversation. The caller must not block in
+// between.
+func (c *conversationRun) continueAsNew(ctx workflow.Context) error {
+	input := ConversationInput{About: c.input.About, Carried: &CarriedConversation{
+		FirstRunID: c.log.firstRun(ctx), State: withLastSession(c.log.chain), Last: c.last,
+		Waiting: c.turns.waiting, Known: c.turns.known, Latest: c.turns.latest, Ended: c.turns.ended,
+	}}
+	return workflow.NewContinueAsNewErrorWithOptions(ctx, workflow.ContinueAsNewErrorOptions{}, ConversationWorkflow, input)
+}
+
+// withLastSession returns chain with its last session only, and without its events. The field Earlier of the result counts
+// what was dropped.
+func withLastSession(chain escalation.Chain) escalation.Chain {
+	if left := len(chain.Sessions) - 1; left > 0 {
+		chain.Earlier.Sessions += left
+		chain.Earlier.CostUSD += escalation.TotalCostUSD(chain.Sessions[:left])
+		chain.Earlier.UnknownUSD += escalation.UnknownUSD(chain.Sessions[:left])
+		chain.Sessions = chain.Sessions[left:]
+	}
+	chain.Earlier.Events += len(chain.Events)
+	chain.Events = nil
+	return chain
+}

@@ -1,0 +1,470 @@
+package workflows
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/mock"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// talkBook keeps the records of conversations in memory.
+type talkBook struct {
+	keeper
+
+	mu      sync.Mutex
+	turns   []escalation.TalkTurn
+	opening escalation.TalkOpening
+	refuse  *escalation.Admission
+	// addErr is the error of the next call of AddMessage.
+	addErr error
+}
+
+var (
+	_ activities.TalkRecorder = (*talkBook)(nil)
+	_ activities.Recorder     = (*talkBook)(nil)
+)
+
+func (b *talkBook) OpenSession(
+	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
+) (escalation.AdmissionResult, error) {
+	if b.refuse != nil {
+		return escalation.AdmissionResult{Refusal: b.refuse}, nil
+	}
+	return b.keeper.OpenSession(ctx, session, request, policy)
+}
+
+func (b *talkBook) OpenTalk(context.Context, string) (escalation.TalkOpening, error) {
+	return b.opening, nil
+}
+
+func (b *talkBook) AddMessage(_ context.Context, id string, message escalation.TalkMessage, after int, at time.Time) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.addErr; err != nil {
+		b.addErr = nil
+		return 0, err
+	}
+	for i := range b.turns {
+		if b.turns[i].MessageID == message.MessageID {
+			return b.turns[i].Turn, nil
+		}
+	}
+	turn := max(after, len(b.turns)) + 1
+	b.turns = append(b.turns, escalation.TalkTurn{ConversationID: id, Turn: turn, TalkMessage: message, ReceivedAt: at})
+	return turn, nil
+}
+
+func (b *talkBook) TalkTurn(_ context.Context, _ string, turn int) (escalation.TalkTurn, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.turns {
+		if b.turns[i].Turn == turn {
+			return b.turns[i], nil
+		}
+	}
+	return escalation.TalkTurn{}, errors.New("no such turn")
+}
+
+func (b *talkBook) BeginTurn(context.Context, string, int, string, string) error { return nil }
+
+func (b *talkBook) KeepReply(context.Context, string, int, string, escalation.TalkReply, escalation.Report) error {
+	return nil
+}
+
+func (b *talkBook) KeptReport(context.Context, string, int, string) (*escalation.Report, error) {
+	return nil, nil //nolint:nilnil // no reply is an answer
+}
+
+func (b *talkBook) EndTurn(_ context.Context, _ string, turn int, end escalation.TalkEnd) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.turns {
+		if b.turns[i].Turn == turn {
+			b.turns[i].State, b.turns[i].Note, b.turns[i].Failure, b.turns[i].CostUSD = end.State, end.Note, end.Failure, end.CostUSD
+			b.turns[i].EndedAt = end.EndedAt
+		}
+	}
+	return nil
+}
+
+func (b *talkBook) TalkFacts(context.Context, string, time.Time, bool) (escalation.TalkFacts, error) {
+	return escalation.TalkFacts{}, nil
+}
+
+func (b *talkBook) Chain(context.Context, string) ([]escalation.Session, error) { return nil, nil }
+
+// talkStage runs a conversation in the workflow environment.
+type talkStage struct {
+	*testsuite.TestWorkflowEnvironment
+
+	t    *testing.T
+	book *talkBook
+	ran  []activities.RunTalkInput
+	// answer returns the result of the nth session, from 1.
+	answer func(n int, input activities.RunTalkInput) (activities.RunTalkResult, error)
+}
+
+func newTalkStage(t *testing.T) *talkStage {
+	t.Helper()
+	return newSlowTalkStage(t, time.Second)
+}
+
+// newSlowTalkStage returns a stage on which each session takes some time.
+func newSlowTalkStage(t *testing.T, takes time.Duration) *talkStage {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	s := &talkStage{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment(), t: t, book: &talkBook{}}
+	s.SetTestTimeout(5 * time.Minute) // both for a busy machine
+	s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
+	s.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "conversation-ada"})
+	s.RegisterWorkflow(Conversation)
+	policy := escalation.Policy{Tiers: []escalation.TierPolicy{{Model: "sonnet", BudgetUSD: 1, Timeout: escalation.Duration(time.Minute)}}, ResumeThreshold: 0.8}
+	s.RegisterActivity(&activities.Settings{TalkPolicy: policy, Windows: s.book})
+	s.RegisterActivity(&activities.Records{Store: s.book})
+	s.RegisterActivity(&activities.Talks{Store: s.book})
+	s.RegisterActivity(&activities.Attempts{Reader: noAgents{}})
+	s.answer = func(int, activities.RunTalkInput) (activities.RunTalkResult, error) { return replied(), nil }
+	tiers := &activities.Tiers{}
+	s.RegisterActivity(tiers)
+	s.OnActivity(tiers.RunTalk, mock.Anything, mock.Anything).After(takes).Return(
+		func(_ context.Context, input activities.RunTalkInput) (activities.RunTalkResult, error) {
+			s.ran = append(s.ran, input)
+			result, err := s.answer(len(s.ran), input)
+			result.Report.ReportedSessionID = input.SessionID
+			return result, err
+		})
+	return s
+}
+
+type noAgents struct{}
+
+func (noAgents) PendingAgents(context.Context, string, string) ([]activities.PendingAgent, error) {
+	return nil, nil
+}
+
+func replied() activities.RunTalkResult {
+	return activities.RunTalkResult{Replied: true, Report: escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.25, Attempts: 1}}
+}
+
+// update sends an update at a time, and returns its result when the workflow has ended.
+func (s *talkStage) update(at time.Duration, name string, payload any) *updateOutcome {
+	outcome := &updateOutcome{}
+	s.RegisterDelayedCallback(func() {
+		s.UpdateWorkflow(name, fmt.Sprintf("%s-%s", name, at), outcome, payload)
+	}, at)
+	return outcome
+}
+
+// updateOutcome is what became of an update.
+type updateOutcome struct {
+	rejected, err error
+	result        any
+	done          bool
+}
+
+func (o *updateOutcome) Accept()                        {}
+func (o *updateOutcome) Reject(err error)               { o.rejected = err }
+func (o *updateOutcome) Complete(result any, err error) { o.result, o.err, o.done = result, err, true }
+
+// run runs the conversation until it is cancelled after a day.
+func (s *talkStage) run(input ConversationInput) {
+	s.t.Helper()
+	s.RegisterDelayedCallback(s.CancelWorkflow, 24*time.Hour)
+	s.ExecuteWorkflow(Conversation, input)
+	require.True(s.t, temporal.IsCanceledError(s.GetWorkflowError()), "%v", s.GetWorkflowError())
+}
+
+func message(id string) escalation.TalkMessage {
+	return escalation.TalkMessage{MessageID: id, Text: "how is jellyfin?", Actor: "ada"}
+}
+
+// TestConversationForksTheAnswerBefore sends three messages. The second turn fails, so the third forks the first.
+func TestConversationForksTheAnswerBefore(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	s.answer = func(n int, _ activities.RunTalkInput) (activities.RunTalkResult, error) {
+		if n == 2 {
+			return activities.RunTalkResult{Report: escalation.Report{Status: escalation.SessionTimedOut, CostUSD: 0.5, Attempts: 1}}, nil
+		}
+		return replied(), nil
+	}
+	var sent []*updateOutcome
+	for i, id := range []string{"m-1", "m-2", "m-1", "m-3"} {
+		sent = append(sent, s.update(time.Duration(i)*time.Minute, SendMessage, message(id)))
+	}
+	waited := s.update(time.Hour, WaitTurn, TurnRequest{Turn: 2})
+	s.RegisterDelayedCallback(func() {
+		answer, err := s.QueryWorkflow(ConversationQuery)
+		require.NoError(t, err)
+		var state ConversationState
+		require.NoError(t, answer.Get(&state))
+		require.Len(t, state.Turns, 3)
+		require.Equal(t, escalation.TalkFailed, state.Turns[1].State)
+		require.InDelta(t, 1, state.CostUSD, 1e-9)
+	}, 2*time.Hour)
+	s.run(ConversationInput{})
+
+	for i, want := range []int{1, 2, 1, 3} {
+		require.NoError(t, sent[i].err)
+		require.Equal(t, Sent{want}, sent[i].result)
+	}
+	require.Len(t, s.ran, 3, "the same message runs once")
+	require.Empty(t, s.ran[0].ParentSessionID)
+	require.Equal(t, s.ran[0].SessionID, s.ran[1].ParentSessionID)
+	require.Equal(t, s.ran[0].SessionID, s.ran[2].ParentSessionID, "a turn that failed left no mark")
+	require.Equal(t, []string{s.ran[0].SessionID, s.ran[1].SessionID, s.ran[2].SessionID}, s.book.closed)
+	require.Equal(t, escalation.PurposeTalk, s.book.opened[0].Purpose)
+	require.Equal(t, escalation.TierObserve, s.book.opened[2].Tier)
+	require.Equal(t, escalation.TalkAnswered, s.book.turns[0].State)
+	require.Equal(t, escalation.TalkFailed, s.book.turns[1].State)
+	require.Contains(t, s.book.turns[1].Failure, "time for a turn")
+	ended, ok := waited.result.(escalation.TalkTurn)
+	require.True(t, ok, "%+v", waited)
+	require.Equal(t, s.book.turns[1].Failure, ended.Failure)
+}
+
+// TestConversationStartsAnew loses the conversation before the second turn. The turn runs once more, in a new conversation.
+func TestConversationStartsAnew(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		status escalation.SessionStatus
+		second bool
+		want   string
+	}{
+		"transcript_lost": {escalation.SessionTranscriptLost, true, "the last 2 turns in short"},
+		"resume_failed":   {escalation.SessionResumeFailed, true, "Claude could not load"},
+		"second_failure":  {escalation.SessionResumeFailed, false, "a new one failed, too"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTalkStage(t)
+			s.answer = func(n int, _ activities.RunTalkInput) (activities.RunTalkResult, error) {
+				switch {
+				case n == 2:
+					return activities.RunTalkResult{Report: escalation.Report{Status: tt.status, Attempts: 1}}, nil
+				case n == 3 && !tt.second:
+					return activities.RunTalkResult{Report: escalation.Report{Status: escalation.SessionFailed, Error: "no", Attempts: 1}}, nil
+				}
+				result := replied()
+				result.Recalled = 2
+				return result, nil
+			}
+			s.update(0, SendMessage, message("m-1"))
+			s.update(time.Minute, SendMessage, message("m-2"))
+			s.run(ConversationInput{})
+			require.Len(t, s.ran, 3)
+			require.NotEmpty(t, s.ran[1].ParentSessionID)
+			require.Empty(t, s.ran[2].ParentSessionID)
+			require.Contains(t, s.book.turns[1].Note+s.book.turns[1].Failure, tt.want)
+			require.Equal(t, tt.second, s.book.turns[1].State == escalation.TalkAnswered)
+			require.Len(t, s.book.closed, 3)
+		})
+	}
+}
+
+// TestConversationOutgrowsTheWindow begins a new conversation before the session, because the one before is too large.
+func TestConversationOutgrowsTheWindow(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	s.answer = func(int, activities.RunTalkInput) (activities.RunTalkResult, error) {
+		result := replied()
+		result.Report.ContextTokens, result.Report.ContextWindow = 190_000, 200_000
+		return result, nil
+	}
+	s.update(0, SendMessage, message("m-1"))
+	s.update(time.Minute, SendMessage, message("m-2"))
+	s.run(ConversationInput{})
+	require.Len(t, s.ran, 2)
+	require.Empty(t, s.ran[1].ParentSessionID)
+	require.Contains(t, s.book.turns[1].Note, "too large for the model")
+	require.Equal(t, escalation.ReasonContextPressure, s.book.opened[1].ContinuityReason)
+}
+
+// TestConversationIsRefused checks turns whose session may not start or fails for good.
+func TestConversationIsRefused(t *testing.T) {
+	t.Parallel()
+	t.Run("budget", func(t *testing.T) {
+		t.Parallel()
+		s := newTalkStage(t)
+		s.book.refuse = &escalation.Admission{Rule: escalation.RuleDayBudget, Reason: "the budget is spent"}
+		s.update(0, SendMessage, message("m-1"))
+		s.run(ConversationInput{})
+		require.Empty(t, s.ran)
+		require.Contains(t, s.book.turns[0].Failure, "a new day begins")
+	})
+	t.Run("provider", func(t *testing.T) {
+		t.Parallel()
+		s := newTalkStage(t)
+		s.answer = func(int, activities.RunTalkInput) (activities.RunTalkResult, error) {
+			return activities.RunTalkResult{}, temporal.NewNonRetryableApplicationError("overloaded", activities.ErrorTypeProvider, nil,
+				escalation.Report{CostUSD: 0.75, Attempts: 3})
+		}
+		s.update(0, SendMessage, message("m-1"))
+		s.run(ConversationInput{})
+		require.Contains(t, s.book.turns[0].Failure, "provider did not answer in 3 attempts (overloaded)")
+		require.InDelta(t, 0.75, s.book.turns[0].CostUSD, 1e-9)
+	})
+}
+
+// TestConversationRefusesMessages checks the messages that the validator refuses.
+func TestConversationRefusesMessages(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	refused := map[string]*updateOutcome{
+		"text is empty":  s.update(time.Second, SendMessage, escalation.TalkMessage{MessageID: "m", Actor: "ada"}),
+		"unknown field":  s.update(2*time.Second, SendMessage, map[string]any{"message_id": "m", "text": "x", "actor": "ada", "tier": 3}),
+		"no turn 7":      s.update(3*time.Second, WaitTurn, TurnRequest{Turn: 7}),
+		"no turn is run": s.update(4*time.Second, StopTurn, TurnRequest{Actor: "ada"}),
+		"actor is empty": s.update(5*time.Second, StopTurn, TurnRequest{Turn: 1}),
+	}
+	s.run(ConversationInput{})
+	for want, outcome := range refused {
+		require.ErrorContains(t, outcome.rejected, want)
+	}
+	require.Empty(t, s.book.turns)
+}
+
+// TestConversationQueueIsBounded sends more messages than may wait, while a turn runs.
+func TestConversationQueueIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newSlowTalkStage(t, 5*time.Minute)
+	s.update(0, SendMessage, message("m-0"))
+	var sent []*updateOutcome
+	for i := range maxWaitingTurns + 1 {
+		sent = append(sent, s.update(time.Minute+time.Duration(i)*time.Millisecond, SendMessage, message(fmt.Sprintf("m-%d", i+1))))
+	}
+	again := s.update(2*time.Minute, SendMessage, message("m-1"))
+	s.run(ConversationInput{})
+	require.NoError(t, sent[maxWaitingTurns-1].rejected)
+	require.ErrorContains(t, sent[maxWaitingTurns].rejected, "100 messages wait")
+	require.Equal(t, Sent{2}, again.result, "a known message is no new one")
+	require.Len(t, s.ran, maxWaitingTurns+1)
+	for i, input := range s.ran {
+		require.Equal(t, i+1, input.Turn, "in order")
+	}
+}
+
+// TestConversationStops stops a turn that waits and one that runs.
+func TestConversationStops(t *testing.T) {
+	t.Parallel()
+	s := newSlowTalkStage(t, time.Hour)
+	s.update(0, SendMessage, message("m-1"))
+	s.update(time.Minute, SendMessage, message("m-2"))
+	waiting := s.update(2*time.Minute, StopTurn, TurnRequest{Turn: 2, Actor: "bob"})
+	s.RegisterDelayedCallback(func() { s.CancelWorkflow() }, 20*time.Hour)
+	running := s.update(3*time.Minute, StopTurn, TurnRequest{Actor: "ada"})
+	notYet := s.update(time.Minute+time.Second, WaitTurn, TurnRequest{Turn: 1})
+	s.run(ConversationInput{})
+	require.Equal(t, Sent{2}, waiting.result)
+	require.Equal(t, Sent{1}, running.result)
+	require.Equal(t, escalation.TalkRunning, notYet.result.(escalation.TalkTurn).State)
+	require.Equal(t, escalation.TalkStopped, s.book.turns[0].State)
+	require.Contains(t, s.book.turns[0].Failure, "Stopped by ada")
+	require.Equal(t, escalation.TalkStopped, s.book.turns[1].State)
+	require.Contains(t, s.book.turns[1].Failure, "Stopped by bob")
+	require.LessOrEqual(t, len(s.ran), 1)
+}
+
+// TestConversationRecallsUnanswered begins a conversation whose earlier workflow was terminated.
+func TestConversationRecallsUnanswered(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	last := escalation.Session{ID: 7, SessionID: "00000000-0000-4000-8000-000000000001", ChainID: "conversation-ada"}
+	last.ReportedSessionID = last.SessionID
+	s.book.opening = escalation.TalkOpening{Last: &last, Turn: 2, Unanswered: []escalation.TalkPending{{Turn: 2, MessageID: "m-2"}}}
+	s.book.turns = []escalation.TalkTurn{
+		{Turn: 1, TalkMessage: message("m-1"), State: escalation.TalkAnswered}, {Turn: 2, TalkMessage: message("m-2")},
+	}
+	again := s.update(time.Minute, SendMessage, message("m-1"))
+	next := s.update(2*time.Minute, SendMessage, message("m-3"))
+	s.run(ConversationInput{})
+	require.Equal(t, Sent{1}, again.result, "an earlier workflow has answered it")
+	require.Equal(t, Sent{3}, next.result)
+	require.Len(t, s.ran, 2)
+	require.Equal(t, 2, s.ran[0].Turn)
+	require.Equal(t, last.SessionID, s.ran[0].ParentSessionID)
+}
+
+// TestConversationSignals sends messages and a refused one by signals.
+func TestConversationSignals(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow(SendMessage, message("m-1")) }, time.Second)
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow(SendMessage, message("m-1")) }, 2*time.Second)
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow(SendMessage, map[string]any{"text": 7}) }, 3*time.Second)
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow(StopTurn, TurnRequest{Actor: "ada"}) }, 4*time.Second)
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow(SendMessage, message("m-2")) }, time.Minute)
+	s.run(ConversationInput{})
+	require.Len(t, s.ran, 2)
+	var refused []string
+	for _, event := range s.book.events {
+		if event.Kind == escalation.EventSignal {
+			refused = append(refused, event.Message)
+		}
+	}
+	require.Len(t, refused, 2)
+	require.Contains(t, strings.Join(refused, "\n"), "text must not be a number")
+	require.Contains(t, strings.Join(refused, "\n"), "no turn is running")
+}
+
+// TestConversationContinuesAsNew checks what a conversation with a long history passes to its next run.
+func TestConversationContinuesAsNew(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	s.update(0, SendMessage, message("m-1"))
+	s.RegisterDelayedCallback(func() { s.SetCurrentHistoryLength(maxTalkHistory) }, time.Minute)
+	s.update(2*time.Minute, SendMessage, message("m-1"))
+	s.RegisterDelayedCallback(func() { s.SetCurrentHistoryLength(maxTalkHistory + 1) }, 2*time.Minute+100*time.Millisecond)
+	s.ExecuteWorkflow(Conversation, ConversationInput{})
+	var anew *workflow.ContinueAsNewError
+	require.ErrorAs(t, s.GetWorkflowError(), &anew)
+	var input ConversationInput
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(anew.Input, &input))
+	carried := input.Carried
+	require.Equal(t, []KnownMessage{{"m-1", 1}}, carried.Known)
+	require.Equal(t, 1, carried.Latest)
+	require.Len(t, carried.State.Sessions, 1)
+	require.Empty(t, carried.State.Events)
+	require.Equal(t, s.ran[0].SessionID, carried.Last.SessionID)
+	require.InDelta(t, 0.25, carried.State.CostUSD, 1e-9)
+}
+
+// TestConversationInputIsChecked checks inputs that a conversation refuses.
+func TestConversationInputIsChecked(t *testing.T) {
+	t.Parallel()
+	var unknown ConversationInput
+	require.NoError(t, json.Unmarshal([]byte(`{"tier":3}`), &unknown))
+	require.ErrorContains(t, unknown.problem, "unknown field")
+	for want, tt := range map[string]struct{ id, input string }{
+		"must begin with conversation-": {"chain-1", `{}`},
+		"must name a chain":             {"conversation-ada", `{"about":"conversation-bob"}`},
+		"carried is not for people":     {"conversation-ada", `{"carried":{}}`},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			s := newTalkStage(t)
+			s.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: tt.id})
+			var input ConversationInput
+			require.NoError(t, json.Unmarshal([]byte(tt.input), &input))
+			s.ExecuteWorkflow(Conversation, input)
+			require.ErrorContains(t, s.GetWorkflowError(), want)
+			require.True(t, permanent(s.GetWorkflowError()))
+		})
+	}
+}

@@ -1,0 +1,166 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// answer runs a turn to its end. A turn always ends with a reply or with a sentence that says why there is none.
+func (c *conversationRun) answer(ctx workflow.Context, turn *talkTurn) {
+	working, stop := workflow.WithCancel(ctx)
+	defer stop()
+	c.interrupt = stop
+	if turn.StoppedBy != "" { // it was stopped while it waited
+		stop()
+	}
+	decision, cost := c.converse(working, turn)
+	c.conclude(ctx, turn, decision, cost)
+}
+
+// converse runs the session of a turn. If that session cannot load the conversation, converse runs one more session, in a new
+// conversation. It returns how the turn ends, and its cost in US dollars. The end of ctx stops the session.
+func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decision escalation.TalkDecision, cost float64) {
+	before := escalation.ContinuityInput{Parent: c.last}
+	var input escalation.TalkInput
+	if err := c.loadPolicy(ctx); err != nil {
+		input.Session.Error = rootMessage(err)
+	} else {
+		tier := c.policy.For(escalation.TierObserve)
+		before.Window, before.Threshold, before.MaxTokens = c.sessions.window(tier), c.policy.ResumeThreshold, c.policy.ResumeMaxTokens
+		input.Limit = tier
+		choice := escalation.ChooseTalkContinuity(before)
+		input.Lost = choice.LostBy()
+		cost += c.attempt(ctx, turn, choice, &input)
+	}
+	for {
+		input.StoppedBy, input.Ended = turn.StoppedBy, turn.StoppedBy == "" && ctx.Err() != nil
+		decision = escalation.DecideTalk(input)
+		if !decision.Again {
+			return decision, cost
+		}
+		input.Again, input.Lost = true, decision.Lost
+		before.ResumeFailed, before.TranscriptLost = decision.Lost == escalation.ReasonResumeFailed, decision.Lost == escalation.ReasonTranscriptLost
+		cost += c.attempt(ctx, turn, escalation.ChooseTalkContinuity(before), &input)
+	}
+}
+
+// loadPolicy takes a snapshot of the policy for a turn.
+func (c *conversationRun) loadPolicy(ctx workflow.Context) error {
+	var settings *activities.Settings
+	var policy escalation.Policy
+	err := readRecords(withRecords(ctx, "policy snapshot"), settings.LoadTalkPolicy, struct{}{}, &policy)
+	if err == nil {
+		*c.policy = policy
+	}
+	return err
+}
+
+// attempt runs one session of a turn, and puts into input what came of it. It returns the cost of the session in US dollars.
+func (c *conversationRun) attempt(
+	ctx workflow.Context, turn *talkTurn, choice escalation.ContinuityChoice, input *escalation.TalkInput,
+) float64 {
+	input.Refusal, input.Session, input.Replied, input.Cause = nil, escalation.Session{}, false, escalation.TalkCauseUnknown
+	opening, err := c.sessions.open(ctx, sessionRequest{
+		tier: escalation.TierObserve, purpose: escalation.PurposeTalk, context: choice, origin: c.origin(choice),
+	})
+	switch {
+	case err != nil:
+		input.Session.Status, input.Session.Error = escalation.SessionFailed, rootMessage(err)
+		return 0
+	case opening.Refusal != nil:
+		input.Refusal = opening.Refusal
+		return 0
+	}
+	session, result := c.runTalk(ctx, turn, opening.Session)
+	c.sessions.ended(ctx, session)
+	c.sessions.closeWithNext(session)
+	input.Session, input.Replied, input.Cause, input.Recalled = session, result.Replied, result.Cause, result.Recalled
+	if result.Replied {
+		c.last = brief(session)
+	}
+	return session.CostUSD
+}
+
+// origin returns the session that the next session forks; nil if the choice is a new conversation.
+func (c *conversationRun) origin(choice escalation.ContinuityChoice) *escalation.Session {
+	if choice.Continuity != escalation.ContinuityResume {
+		return nil
+	}
+	return c.last
+}
+
+// brief returns those fields of a session that the next turn needs.
+func brief(session escalation.Session) *escalation.Session {
+	session.Verdict, session.Error, session.Worktree = nil, "", nil
+	return &session
+}
+
+// runTalk runs the agent of a session, and returns the ended session.
+func (c *conversationRun) runTalk(
+	ctx workflow.Context, turn *talkTurn, session escalation.Session,
+) (escalation.Session, activities.RunTalkResult) {
+	input := activities.RunTalkInput{
+		ConversationID: session.ChainID, FirstRunID: session.FirstRunID, Turn: turn.Turn, SessionID: session.SessionID,
+		Policy: c.policy.OfSession(escalation.TierObserve), BudgetUSD: session.BudgetUSD,
+	}
+	if session.Continuity == escalation.ContinuityResume {
+		input.ParentSessionID = c.last.SessionID
+		if c.last.ChainID != session.ChainID {
+			input.About = c.last.ChainID
+		}
+	}
+	var tiers *activities.Tiers
+	var result activities.RunTalkResult
+	unjudged := c.sessions.run(ctx, session, tiers.RunTalk, input, &result)
+	if unjudged != nil {
+		result.Cause = causeOf(c.sessions.failure)
+	}
+	return sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged), result
+}
+
+// causeOf returns the cause of an activity's failure, as far as people can do something about it.
+func causeOf(err error) escalation.TalkCause {
+	if isApplicationError(err, activities.ErrorTypeProvider) {
+		return escalation.TalkCauseProvider
+	}
+	return escalation.TalkCauseUnknown
+}
+
+// conclude records the end of a turn and of its session. If the records refuse it, conclude logs that, and the conversation
+// goes on. Cancelling ctx does not prevent the recording.
+func (c *conversationRun) conclude(ctx workflow.Context, turn *talkTurn, decision escalation.TalkDecision, cost float64) {
+	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	recording := withRecords(disconnected, fmt.Sprintf("end of turn %d: %s", turn.Turn, decision.State))
+	if ctx.Err() != nil { // a cancelled conversation must not wait for an unavailable database
+		recording = withOneTry(recording, "end of a turn")
+	}
+	var talks *activities.Talks
+	ended := workflow.ExecuteActivity(recording, talks.EndTurn, activities.EndTurnInput{
+		TurnInput: activities.TurnInput{ConversationID: c.log.chain.ID, Turn: turn.Turn},
+		End: escalation.TalkEnd{
+			State: decision.State, Note: decision.Note, Failure: decision.Failure, CostUSD: cost, EndedAt: workflow.Now(ctx),
+		},
+	})
+	for _, err := range []error{c.sessions.flush(ctx), ended.Get(recording, nil)} {
+		if err != nil {
+			workflow.GetLogger(ctx).Error("the end of a turn was not recorded", "turn", turn.Turn, "error", err)
+		}
+	}
+	c.turns.end(decision.State, cost)
+	if err := c.log.publish(ctx); err != nil {
+		workflow.GetLogger(ctx).Error("a conversation could not be published", "error", err)
+	}
+}
+
+// isApplicationError reports whether err is an application error of a type.
+func isApplicationError(err error, kind string) bool {
+	application, ok := errors.AsType[*temporal.ApplicationError](err)
+	return ok && application.Type() == kind
+}

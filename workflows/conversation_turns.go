@@ -1,0 +1,135 @@
+package workflows
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+const (
+	// maxWaitingTurns limits the messages that wait for their turn.
+	maxWaitingTurns = 100
+	// maxKnownMessages limits the IDs of messages that a conversation remembers. The records know all of them.
+	maxKnownMessages = 200
+	// maxShownTurns limits the ended turns in a ConversationState.
+	maxShownTurns = 20
+)
+
+// talkTurns holds the turns of a conversation: those that wait, the running one, and the latest that have ended.
+type talkTurns struct {
+	// waiting is sorted by turn.
+	waiting []talkTurn
+	running *talkTurn
+	// known holds the IDs of the latest messages with their turns, oldest first.
+	known []KnownMessage
+	// latest is the number of the latest turn.
+	latest int
+	ended  []ConversationTurn
+}
+
+// talkTurn is a turn that has not ended.
+type talkTurn struct {
+	escalation.TalkPending
+
+	// StoppedBy names the person who has stopped the turn; empty if nobody has.
+	StoppedBy string `json:"stopped_by,omitempty"`
+}
+
+// KnownMessage is the ID of a message, and its turn.
+type KnownMessage struct {
+	MessageID string `json:"message_id"`
+	Turn      int    `json:"turn"`
+}
+
+func newTalkTurns() *talkTurns { return &talkTurns{} }
+
+// find returns the turn of a message; 0 if the message is not known.
+func (t *talkTurns) find(messageID string) int {
+	for _, known := range t.known {
+		if known.MessageID == messageID {
+			return known.Turn
+		}
+	}
+	return 0
+}
+
+// add adds a stored message, unless it is known.
+func (t *talkTurns) add(pending escalation.TalkPending) {
+	if t.find(pending.MessageID) != 0 {
+		return
+	}
+	t.remember(pending)
+	at, _ := slices.BinarySearchFunc(t.waiting, pending.Turn, func(turn talkTurn, number int) int { return cmp.Compare(turn.Turn, number) })
+	t.waiting = slices.Insert(t.waiting, at, talkTurn{TalkPending: pending})
+}
+
+// remember keeps the ID of a message with its turn.
+func (t *talkTurns) remember(pending escalation.TalkPending) {
+	t.latest = max(t.latest, pending.Turn)
+	t.known = append(t.known, KnownMessage{pending.MessageID, pending.Turn})
+	t.known = t.known[max(0, len(t.known)-maxKnownMessages):]
+}
+
+// hasNext reports whether a message waits for its turn.
+func (t *talkTurns) hasNext() bool { return len(t.waiting) > 0 }
+
+// begin returns the next turn, which runs from now on; nil if no message waits.
+func (t *talkTurns) begin() *talkTurn {
+	if len(t.waiting) == 0 {
+		return nil
+	}
+	next := t.waiting[0]
+	t.waiting, t.running = slices.Clone(t.waiting[1:]), &next
+	return t.running
+}
+
+// end ends the running turn.
+func (t *talkTurns) end(state escalation.TalkState, costUSD float64) {
+	turn := t.running
+	t.running = nil
+	t.ended = append(t.ended, ConversationTurn{Turn: turn.Turn, State: state, Head: turn.Head, CostUSD: costUSD})
+	t.ended = t.ended[max(0, len(t.ended)-maxShownTurns):]
+}
+
+// open returns the turn with a number that has not ended; nil if there is none.
+func (t *talkTurns) open(number int) *talkTurn {
+	if t.running != nil && t.running.Turn == number {
+		return t.running
+	}
+	for i := range t.waiting {
+		if t.waiting[i].Turn == number {
+			return &t.waiting[i]
+		}
+	}
+	return nil
+}
+
+// stateOf returns the state of a turn that has not ended; empty if it has ended.
+func (t *talkTurns) stateOf(number int) escalation.TalkState {
+	switch {
+	case t.running != nil && t.running.Turn == number:
+		return escalation.TalkRunning
+	case t.open(number) != nil:
+		return escalation.TalkWaiting
+	default:
+		return ""
+	}
+}
+
+// states returns the latest turns, oldest first.
+func (t *talkTurns) states() []ConversationTurn {
+	states := slices.Clone(t.ended)
+	if t.running != nil {
+		states = append(states, ConversationTurn{Turn: t.running.Turn, State: escalation.TalkRunning, Head: t.running.Head})
+	}
+	for _, turn := range t.waiting {
+		states = append(states, ConversationTurn{Turn: turn.Turn, State: escalation.TalkWaiting, Head: turn.Head})
+	}
+	return states
+}
+
+// restore takes over the turns of the run before.
+func (t *talkTurns) restore(carried CarriedConversation) {
+	t.waiting, t.known, t.latest, t.ended = carried.Waiting, carried.Known, carried.Latest, carried.Ended
+}
