@@ -219,10 +219,14 @@ func (t *talking) converse(ctx context.Context, run AgentRun, beats *heartbeater
 	beats.add(report.Report)
 	repaired, err := t.Agent.Run(ctx, run, beats.observe)
 	repaired.Report = report.Then(repaired.Report)
-	if err == nil && repaired.Status == escalation.SessionCompleted {
+	if err != nil || repaired.Status == escalation.SessionStopped {
+		return repaired, err
+	}
+	if repaired.Status == escalation.SessionCompleted {
 		_ = t.decode(repaired) // without a reply, the caller sees that there is none
 	}
-	return repaired, err
+	repaired.Status, repaired.Error = escalation.SessionCompleted, ""
+	return repaired, nil
 }
 
 // decode keeps the reply in the report. It returns an error if the reply is missing or invalid.

@@ -45,7 +45,7 @@ func (s *Set) TalkSystem(persona Persona, brief string) (string, error) {
 		Persona
 
 		Brief string
-	}{persona, strings.TrimSpace(brief)}, s.builtIn.Lookup("talk-system.md"))
+	}{persona, strings.ReplaceAll(strings.TrimSpace(brief), "your verdict", "your reply")}, s.builtIn.Lookup("talk-system.md"))
 }
 
 // TalkContext returns the text that precedes a message.

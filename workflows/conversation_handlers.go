@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
@@ -19,6 +20,9 @@ const (
 	// for messages.
 	maxWaiters = 5
 )
+
+// ErrorTypeBusy is the type of the application error for an update that the conversation cannot handle now.
+const ErrorTypeBusy = "Busy"
 
 // Sent is the result of the update send.
 type Sent struct {
@@ -130,7 +134,7 @@ func (c *conversationRun) checkWait(request TurnRequest) error {
 		return fmt.Errorf("there is no turn %d: the latest one is %d", request.Turn, c.turns.latest)
 	}
 	if c.waiters >= maxWaiters {
-		return errors.New("too many clients wait already: ask again in a second")
+		return temporal.NewApplicationError("too many clients wait already: ask again in a second", ErrorTypeBusy)
 	}
 	return nil
 }

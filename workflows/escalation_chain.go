@@ -138,6 +138,9 @@ func (c *chainRun) checkInput(ctx workflow.Context) error {
 	if c.input.Carried != nil && !isContinued(ctx) {
 		return errCarried
 	}
+	if escalation.IsConversation(c.log.chain.ID) {
+		return fmt.Errorf("the workflow ID of a chain must not begin with %s, which is for conversations", escalation.ConversationPrefix)
+	}
 	return nil
 }
 

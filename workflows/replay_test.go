@@ -96,6 +96,7 @@ func replay(history *historypb.History) error {
 	}
 	replayer.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
 	replayer.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
+	replayer.RegisterWorkflowWithOptions(workflows.Conversation, workflow.RegisterOptions{Name: workflows.ConversationWorkflow})
 	// Replay under the original ID, because a workflow may derive other IDs from it.
 	original := workflow.Execution{ID: history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()}
 	if original.ID == "" {

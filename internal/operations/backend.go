@@ -44,6 +44,8 @@ type Operations struct {
 	Gates     Gates
 	Incidents Incidents
 	Schedules Schedules
+	// Conversations has the conversations of people with the supervisor.
+	Conversations Conversations
 
 	backend *backend
 }
@@ -52,7 +54,8 @@ type Operations struct {
 func New(options Options) *Operations {
 	b := &backend{Options: options, mask: redact.New(options.Environ)}
 	return &Operations{
-		Chains: Chains{b}, Gates: Gates{b}, Incidents: Incidents{b}, Schedules: Schedules{b}, backend: b,
+		Chains: Chains{b}, Gates: Gates{b}, Incidents: Incidents{b}, Schedules: Schedules{b},
+		Conversations: Conversations{b}, backend: b,
 	}
 }
 

@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -25,7 +26,7 @@ type Started struct {
 // Start starts a chain with the given ID. If the ID is empty, Start makes a new ID. The error is KindInvalid if the input
 // is wrong, and KindConflict if a chain with this ID runs already.
 func (c Chains) Start(ctx context.Context, id string, input workflows.ChainInput) (Started, error) {
-	if err := input.Validate(); err != nil {
+	if err := cmp.Or(input.Validate(), checkChainID(id)); err != nil {
 		return Started{}, Invalid(err)
 	}
 	connection, cfg, err := c.connect(ctx)

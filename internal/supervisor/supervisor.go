@@ -163,7 +163,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 			Policy: cfg.Policy(), TalkPolicy: cfg.TalkPolicy(), Windows: opened.store, Catalog: cfg.Services.Catalog,
 		},
 		talks:   activities.Talks{IsPermanent: isPermanent, IsUnknown: isUnknown},
-		records:       activities.Records{IsPermanent: isPermanent, IsUnknown: isUnknown, Catalog: cfg.Services.Catalog},
+		records: activities.Records{IsPermanent: isPermanent, IsUnknown: isUnknown, Catalog: cfg.Services.Catalog},
 		notifications: activities.Notifications{
 			Targets: maskTargets(opened.mask, targets), IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
 		},

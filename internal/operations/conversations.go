@@ -1,0 +1,294 @@
+package operations
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// Conversations sends messages in conversations, waits for their answers, and carries out the proposals that a person
+// confirms.
+type Conversations struct{ *backend }
+
+const (
+	// sendTimeout limits how long Send and Stop wait for the workflow. A worker answers within a second.
+	sendTimeout = 30 * time.Second
+	// waitPause is the pause before the next request of Wait, if the conversation could not let the last one wait.
+	waitPause = 300 * time.Millisecond
+)
+
+// Send sends a message in the conversation with this name, and returns the number of its turn. It begins the conversation if
+// there is none; with a chain in about, from a copy of that chain's last session. A message that is sent again with the same
+// ID keeps its turn.
+func (c Conversations) Send(ctx context.Context, name, about string, message escalation.TalkMessage) (int, error) {
+	err := escalation.CheckConversationName(name)
+	if err == nil {
+		err = message.Validate()
+	}
+	if err == nil && about != "" {
+		err = checkChainID(about)
+	}
+	if err != nil {
+		return 0, Invalid(err)
+	}
+	connection, cfg, err := c.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	id := workflows.ConversationWorkflowID(name)
+	begin := connection.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+		ID: id, TaskQueue: cfg.Worker.TaskQueue, StaticSummary: "conversation",
+		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+	}, workflows.ConversationWorkflow, workflows.ConversationInput{About: about})
+	update, err := connection.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: begin,
+		UpdateOptions: client.UpdateWorkflowOptions{
+			WorkflowID: id, UpdateName: workflows.SendMessage, Args: []any{message}, WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	var sent workflows.Sent
+	if err == nil {
+		err = update.Get(ctx, &sent)
+	}
+	return sent.Turn, talkError(name, err)
+}
+
+// talkError converts an error about a conversation to an error for people.
+func talkError(name string, err error) error {
+	_, cut := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
+	_, unknown := errors.AsType[*serviceerror.NotFound](err)
+	_, refused := errors.AsType[*temporal.ApplicationError](err)
+	switch {
+	case err == nil:
+		return nil
+	case cut:
+		return fmt.Errorf("conversation %s did not answer within %s; is a worker running? What was sent may still count: send it again with the same ID",
+			name, sendTimeout)
+	case unknown:
+		return withKind(KindNotFound, fmt.Errorf("conversation %s is not open: send a message to begin it", name))
+	case refused:
+		return Invalid(printable(RootCause(err)))
+	}
+	return err
+}
+
+// Wait waits until a turn has ended, and returns it with its reply or with the sentence that says why there is none. If ctx
+// ends first, Wait returns the error of ctx, and the turn continues.
+func (c Conversations) Wait(ctx context.Context, name string, turn int) (escalation.TalkTurn, error) {
+	if err := escalation.CheckConversationName(name); err != nil {
+		return escalation.TalkTurn{}, Invalid(err)
+	}
+	connection, _, err := c.connect(ctx)
+	if err != nil {
+		return escalation.TalkTurn{}, err
+	}
+	for {
+		asked := time.Now()
+		found, err := waitOnce(ctx, connection, name, turn)
+		_, cut := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
+		_, unknown := errors.AsType[*serviceerror.NotFound](err)
+		switch {
+		case ctx.Err() != nil:
+			return found, ctx.Err()
+		case err == nil && found.State.Final():
+			return c.maskedTurn(found), nil
+		case unknown: // the conversation has ended, or continues in a new run at this moment
+			if recorded, err := c.Turn(ctx, name, turn); err == nil && recorded.State.Final() {
+				return recorded, nil
+			}
+			if _, err := c.describe(ctx, connection, name); err != nil {
+				return found, err
+			}
+		case err != nil && !cut && !isBusy(err):
+			return found, talkError(name, err)
+		}
+		if time.Since(asked) < waitPause {
+			select {
+			case <-time.After(waitPause):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// isBusy reports whether a conversation has refused to let one more client wait, or Temporal has too many updates in flight.
+func isBusy(err error) bool {
+	_, exhausted := errors.AsType[*serviceerror.ResourceExhausted](err)
+	return exhausted || isRefusedAs(err, workflows.ErrorTypeBusy)
+}
+
+func isRefusedAs(err error, kind string) bool {
+	refused, ok := errors.AsType[*temporal.ApplicationError](err)
+	return ok && refused.Type() == kind
+}
+
+// waitOnce lets the conversation wait for a turn once.
+func waitOnce(ctx context.Context, c client.Client, name string, turn int) (found escalation.TalkTurn, err error) {
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	update, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: workflows.ConversationWorkflowID(name), UpdateName: workflows.WaitTurn,
+		Args: []any{workflows.TurnRequest{Turn: turn}}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err == nil {
+		err = update.Get(ctx, &found)
+	}
+	return found, err
+}
+
+// describe returns an error if the conversation is not running.
+func (c Conversations) describe(ctx context.Context, connection Connection, name string) (running bool, err error) {
+	described, err := connection.DescribeWorkflowExecution(ctx, workflows.ConversationWorkflowID(name), "")
+	if err != nil {
+		return false, talkError(name, err)
+	}
+	if described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return false, withKind(KindConflict, fmt.Errorf("conversation %s was ended: send a message to begin it anew", name))
+	}
+	return true, nil
+}
+
+// Stop stops a turn that runs or waits; 0 stops the running one. It returns the number of the turn, which ends soon afterwards.
+func (c Conversations) Stop(ctx context.Context, name string, turn int, actor string) (int, error) {
+	err := escalation.CheckConversationName(name)
+	if err == nil {
+		err = escalation.CheckActor(actor)
+	}
+	if err != nil {
+		return 0, Invalid(err)
+	}
+	connection, _, err := c.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	update, err := connection.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: workflows.ConversationWorkflowID(name), UpdateName: workflows.StopTurn,
+		Args: []any{workflows.TurnRequest{Turn: turn, Actor: actor}}, WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	var stopped workflows.Sent
+	if err == nil {
+		err = update.Get(ctx, &stopped)
+	}
+	return stopped.Turn, talkError(name, err)
+}
+
+// Conversation is a conversation at one moment.
+type Conversation struct {
+	workflows.ConversationState
+
+	// Attempt is the current attempt at the running turn's session, and Progress is its last heartbeat; nil if unknown.
+	Attempt  *Attempt                 `json:"attempt,omitempty"`
+	Progress *activities.TierProgress `json:"progress,omitempty"`
+}
+
+// Get returns a conversation. The error is KindNotFound if it is not open.
+func (c Conversations) Get(ctx context.Context, name string) (Conversation, error) {
+	if err := escalation.CheckConversationName(name); err != nil {
+		return Conversation{}, Invalid(err)
+	}
+	connection, _, err := c.connect(ctx)
+	if err != nil {
+		return Conversation{}, err
+	}
+	asking, cancel := context.WithTimeout(ctx, c.Patience)
+	defer cancel()
+	var now Conversation
+	id := workflows.ConversationWorkflowID(name)
+	answer, err := connection.QueryWorkflow(asking, id, "", workflows.ConversationQuery)
+	if err == nil {
+		err = answer.Get(&now.ConversationState)
+	}
+	if err != nil {
+		return Conversation{}, talkError(name, err)
+	}
+	for _, turn := range now.Turns {
+		if turn.State == escalation.TalkRunning {
+			if chain, err := Query(asking, connection, id, ""); err == nil {
+				now.Attempt, now.Progress = AttemptAt(asking, connection, id, chain)
+			}
+		}
+	}
+	return now, nil
+}
+
+// History returns the latest turns of a conversation from the records, oldest first, at most limit.
+func (c Conversations) History(ctx context.Context, name string, limit int) ([]escalation.TalkTurn, error) {
+	records, err := c.ownRecords(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	turns, err := records.TalkTurns(ctx, workflows.ConversationWorkflowID(name), limit)
+	for i := range turns {
+		turns[i] = c.maskedTurn(turns[i])
+	}
+	return turns, err
+}
+
+// Turn returns one turn of a conversation from the records, with the context that was sent and the confirmed proposals.
+func (c Conversations) Turn(ctx context.Context, name string, turn int) (escalation.TalkTurn, error) {
+	records, err := c.ownRecords(ctx, name)
+	if err != nil {
+		return escalation.TalkTurn{}, err
+	}
+	found, err := records.TalkTurn(ctx, workflows.ConversationWorkflowID(name), turn)
+	if errors.Is(err, store.ErrNotFound) {
+		return found, withKind(KindNotFound, fmt.Errorf("conversation %s has no turn %d in the records", name, turn))
+	}
+	return c.maskedTurn(found), err
+}
+
+// ownRecords returns the records of the connection's namespace.
+func (c Conversations) ownRecords(ctx context.Context, name string) (*store.Store, error) {
+	if err := escalation.CheckConversationName(name); err != nil {
+		return nil, Invalid(err)
+	}
+	records, _, err := c.openRecords(ctx)
+	if err != nil {
+		return nil, err
+	}
+	connection, _, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Looking up the namespace's ID needs an additional permission. If the lookup fails, use the records of all namespaces.
+	namespace, _ := supervisor.FindNamespace(ctx, connection, connection.Namespace)
+	return records.In(namespace), nil
+}
+
+// maskedTurn returns turn with the secrets in its texts masked.
+func (b *backend) maskedTurn(turn escalation.TalkTurn) escalation.TalkTurn {
+	document, err := json.Marshal(turn)
+	if err != nil {
+		return turn
+	}
+	var masked escalation.TalkTurn
+	if json.Unmarshal(b.mask.JSON(document), &masked) != nil {
+		return turn
+	}
+	return masked
+}
+
+// checkChainID returns an error if the ID cannot be that of a chain, because it is that of a conversation.
+func checkChainID(id string) error {
+	if escalation.IsConversation(id) {
+		return fmt.Errorf("%s is a conversation, not a chain: see `starter talk`", printableID(id))
+	}
+	return nil
+}

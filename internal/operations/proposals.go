@@ -1,0 +1,143 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// Confirm carries out a proposal of a turn, in the name of the person who confirms it, and returns a sentence that says what
+// was done. The number of the proposal counts from 1. The error is KindConflict if somebody has confirmed the proposal
+// before, or if what it is about has changed since the reply; then nothing was done.
+func (c Conversations) Confirm(ctx context.Context, name string, turn, number int, actor string) (string, error) {
+	if err := escalation.CheckActor(actor); err != nil {
+		return "", Invalid(err)
+	}
+	record, err := c.Turn(ctx, name, turn)
+	if err != nil {
+		return "", err
+	}
+	if record.State != escalation.TalkAnswered || number < 1 || number > len(record.Proposals) {
+		return "", withKind(KindNotFound, fmt.Errorf("turn %d has no proposal %d", turn, number))
+	}
+	proposal := record.Proposals[number-1]
+	if err := proposal.Validate(); err != nil {
+		return "", Invalid(err)
+	}
+	if err := c.checkUnchanged(ctx, record, proposal); err != nil {
+		return "", err
+	}
+	records, err := c.ownRecords(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	confirmation := escalation.Confirmation{Proposal: number, Actor: c.maskInput(actor), At: c.Clock().UTC().Truncate(time.Millisecond)}
+	err = records.ConfirmProposal(ctx, record.ConversationID, turn, confirmation)
+	if errors.Is(err, store.ErrConflict) {
+		return "", confirmedBefore(record, number)
+	}
+	if err != nil {
+		return "", err
+	}
+	result, err := c.carryOut(ctx, record, number, actor)
+	// If this fails, the confirmation stays without a result, and cannot be repeated: what it was about may have been done.
+	return result, errors.Join(err, records.SettleConfirmation(context.WithoutCancel(ctx), record.ConversationID, turn, number, result))
+}
+
+// confirmedBefore returns the error for a proposal that somebody has confirmed before.
+func confirmedBefore(record escalation.TalkTurn, number int) error {
+	text := fmt.Sprintf("proposal %d of turn %d was confirmed before", number, record.Turn)
+	at := slices.IndexFunc(record.Confirmed, func(c escalation.Confirmation) bool { return c.Proposal == number })
+	if at >= 0 {
+		text = fmt.Sprintf("%s, by %s: %s", text, line(record.Confirmed[at].Actor, 200), line(record.Confirmed[at].Result, 300))
+	}
+	return withKind(KindConflict, errors.New(text))
+}
+
+// changed returns an error of KindConflict.
+func changed(format string, args ...any) error {
+	return withKind(KindConflict, fmt.Errorf(format, args...))
+}
+
+// checkUnchanged returns an error if what the proposal is about has changed since the reply.
+func (c Conversations) checkUnchanged(ctx context.Context, record escalation.TalkTurn, proposal escalation.Proposal) error {
+	switch proposal.Kind {
+	case escalation.ProposeChain:
+		return nil
+	case escalation.ProposeEscalate:
+		now, err := (Chains{c.backend}).Get(ctx, proposal.ChainID)
+		if err != nil {
+			return err
+		}
+		last := now.Chain.Last()
+		switch {
+		case !now.Live || now.Chain.Outcome != "":
+			return changed("chain %s has ended since", printableID(proposal.ChainID))
+		case now.Chain.Tier() >= proposal.ToTier, last != nil && last.StartedAt.After(record.EndedAt):
+			return changed("chain %s has gone on since, and is at %s: look at it first", printableID(proposal.ChainID), now.Chain.Tier())
+		}
+		return nil
+	case escalation.ProposeAnswer:
+		gate, err := (Gates{c.backend}).Get(ctx, proposal.ChainID)
+		if errors.Is(err, ErrNoGate) {
+			return changed("%s of chain %s is closed", line(proposal.GateID, 100), printableID(proposal.ChainID))
+		}
+		if err == nil && gate.ID != proposal.GateID {
+			return changed("chain %s waits at another gate by now, %s: look at it first", printableID(proposal.ChainID), line(gate.ID, 100))
+		}
+		return err
+	case escalation.ProposeClose:
+		incident, err := (Incidents{c.backend}).Get(ctx, proposal.IncidentID)
+		switch {
+		case err != nil:
+			return err
+		case !incident.ResolvedAt.IsZero():
+			return changed("%s is resolved already", incident.ID)
+		case incident.ReturnedAt.After(record.EndedAt), incident.WorseAt.After(record.EndedAt):
+			return changed("%s has come back or become worse since: look at it first", incident.ID)
+		}
+		return nil
+	}
+	return Invalid(fmt.Errorf("a proposal of kind %q cannot be carried out", line(string(proposal.Kind), 60)))
+}
+
+// carryOut does what a proposal says.
+func (c Conversations) carryOut(ctx context.Context, record escalation.TalkTurn, number int, actor string) (string, error) {
+	proposal := record.Proposals[number-1]
+	switch proposal.Kind {
+	case escalation.ProposeChain:
+		id := fmt.Sprintf("chain-%s-%d-%d", record.ConversationID, record.Turn, number)
+		started, err := (Chains{c.backend}).Start(ctx, id, workflows.ChainInput{
+			Trigger: escalation.TriggerManual, Prompt: proposal.Prompt, Services: proposal.Services, Actor: actor,
+		})
+		return said(err, "started chain %s", started.ChainID)
+	case escalation.ProposeEscalate:
+		err := (Chains{c.backend}).Escalate(ctx, proposal.ChainID, workflows.EscalateSignal{
+			ToTier: proposal.ToTier, Reason: fmt.Sprintf("%s confirmed a proposal in %s", actor, record.ConversationID), Guidance: proposal.Guidance,
+		})
+		return said(err, "asked chain %s for %s", printableID(proposal.ChainID), proposal.ToTier)
+	case escalation.ProposeAnswer:
+		resolution, err := (Gates{c.backend}).Answer(ctx, proposal.ChainID, escalation.GateAnswer{
+			GateID: proposal.GateID, Action: proposal.Action, Guidance: proposal.Guidance, Actor: actor,
+		})
+		return said(err, "answered %s with %s: %s", line(proposal.GateID, 100), proposal.Action, line(resolution.Next, 300))
+	case escalation.ProposeClose:
+		_, err := (Incidents{c.backend}).Close(ctx, proposal.IncidentID, store.IncidentClosing{Actor: actor, Reason: proposal.Reason})
+		return said(err, "closed %s", proposal.IncidentID)
+	}
+	return "", nil
+}
+
+// said returns a sentence that says what was done; empty if it failed.
+func said(err error, format string, args ...any) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(format, args...), nil
+}
