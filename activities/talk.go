@@ -24,7 +24,7 @@ type MemoryFinder interface {
 
 // Talker holds what sessions of conversations need in addition to what sessions of chains need.
 type Talker struct {
-	Store TalkRecorder
+	Store TalkKeeper
 	// Memories finds memories; nil if there are none.
 	Memories MemoryFinder
 	Persona  prompts.Persona
@@ -51,6 +51,11 @@ type RunTalkInput struct {
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 }
 
+// session names the session in the records.
+func (i RunTalkInput) session() escalation.TalkSession {
+	return escalation.TalkSession{ConversationID: i.ConversationID, Turn: i.Turn, SessionID: i.SessionID}
+}
+
 // RunTalkResult is the result of RunTalk. The reply itself is in the records only.
 type RunTalkResult struct {
 	Report escalation.Report `json:"report"`
@@ -70,7 +75,7 @@ type RunTalkResult struct {
 func (t *Tiers) RunTalk(ctx context.Context, input RunTalkInput) (RunTalkResult, error) {
 	now := stopwatch(ctx)
 	talk := &talking{Tiers: t, input: input}
-	kept, err := t.Talk.Store.KeptReport(ctx, input.ConversationID, input.Turn, input.SessionID)
+	kept, err := t.Talk.Store.KeptReport(ctx, input.session())
 	if err != nil {
 		return RunTalkResult{}, err
 	}
@@ -84,7 +89,7 @@ func (t *Tiers) RunTalk(ctx context.Context, input RunTalkInput) (RunTalkResult,
 	result := RunTalkResult{Report: report.Report, Cause: talk.cause(report), Recalled: talk.recalled, EndedAt: now()}
 	if talk.reply != nil {
 		result.Report.Status, result.Replied = escalation.SessionCompleted, true
-		err = t.Talk.Store.KeepReply(ctx, input.ConversationID, input.Turn, input.SessionID, *talk.reply, result.Report)
+		err = t.Talk.Store.KeepReply(ctx, input.session(), *talk.reply, result.Report)
 	}
 	return result, err
 }
@@ -175,7 +180,7 @@ func (t *talking) opening(ctx context.Context, turn escalation.TalkTurn, cutOff 
 	if err != nil {
 		return "", fmt.Errorf("%w of a conversation: %w", errPrompt, err)
 	}
-	if err := t.Talk.Store.BeginTurn(ctx, t.input.ConversationID, t.input.Turn, t.input.SessionID, text); err != nil {
+	if err := t.Talk.Store.BeginTurn(ctx, t.input.session(), text); err != nil {
 		return "", err
 	}
 	if cutOff != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TalkRecorder keeps the records of conversations. Every method that writes is idempotent.
+// TalkRecorder keeps the messages and the turns of conversations. Every method that writes is idempotent.
 type TalkRecorder interface {
 	// OpenTalk returns what is recorded of a conversation.
 	OpenTalk(ctx context.Context, conversationID string) (escalation.TalkOpening, error)
@@ -17,18 +17,24 @@ type TalkRecorder interface {
 	AddMessage(ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time) (int, error)
 	// TalkTurn returns a turn.
 	TalkTurn(ctx context.Context, conversationID string, turn int) (escalation.TalkTurn, error)
-	// BeginTurn stores the session of a turn and its context.
-	BeginTurn(ctx context.Context, conversationID string, turn int, sessionID, context string) error
-	// KeepReply stores the reply of a session with the session's report. KeptReport returns that report; nil if the session
-	// has not replied.
-	KeepReply(ctx context.Context, conversationID string, turn int, sessionID string, reply escalation.TalkReply, report escalation.Report) error
-	KeptReport(ctx context.Context, conversationID string, turn int, sessionID string) (*escalation.Report, error)
 	// EndTurn stores the end of a turn.
 	EndTurn(ctx context.Context, conversationID string, turn int, end escalation.TalkEnd) error
-	// TalkFacts returns what a session learns about the infrastructure.
-	TalkFacts(ctx context.Context, conversationID string, at time.Time, cold bool) (escalation.TalkFacts, error)
 	// Chain returns the sessions of a chain by sequence.
 	Chain(ctx context.Context, chainID string) ([]escalation.Session, error)
+}
+
+// TalkKeeper keeps what the sessions of conversations need and leave. Every method that writes is idempotent.
+type TalkKeeper interface {
+	// TalkTurn returns a turn.
+	TalkTurn(ctx context.Context, conversationID string, turn int) (escalation.TalkTurn, error)
+	// TalkFacts returns what a session learns about the infrastructure.
+	TalkFacts(ctx context.Context, conversationID string, at time.Time, cold bool) (escalation.TalkFacts, error)
+	// BeginTurn stores the session of a turn, and the context that the session gets.
+	BeginTurn(ctx context.Context, of escalation.TalkSession, text string) error
+	// KeepReply stores the reply of a session with the session's report.
+	KeepReply(ctx context.Context, of escalation.TalkSession, reply escalation.TalkReply, report escalation.Report) error
+	// KeptReport returns the report of a session that has replied; nil if the session has not.
+	KeptReport(ctx context.Context, of escalation.TalkSession) (*escalation.Report, error)
 }
 
 // Talks keeps the records of conversations.

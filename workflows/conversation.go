@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -136,7 +137,8 @@ func setUpConversation(ctx workflow.Context, input ConversationInput, limit int)
 	if input.Carried != nil {
 		return c, nil
 	}
-	return c, c.open(ctx)
+	err := c.open(ctx)
+	return c, err
 }
 
 // composeConversation creates the parts of a conversation and connects them.
@@ -219,11 +221,12 @@ func (c *conversationRun) end(ctx workflow.Context) {
 
 // details describes the conversation in the Web UI.
 func (c *conversationRun) details(chain escalation.Chain) string {
-	text := fmt.Sprintf("**conversation** — %s\n\nTotal: $%.2f\n", inline(chain.ID), chain.CostUSD)
+	var text strings.Builder
+	fmt.Fprintf(&text, "**conversation** — %s\n\nTotal: $%.2f\n", inline(chain.ID), chain.CostUSD)
 	for _, turn := range c.turns.states() {
-		text += fmt.Sprintf("- %d, %s, $%.2f: %s\n", turn.Turn, turn.State, turn.CostUSD, inline(turn.Head))
+		fmt.Fprintf(&text, "- %d, %s, $%.2f: %s\n", turn.Turn, turn.State, turn.CostUSD, inline(turn.Head))
 	}
-	return text
+	return text.String()
 }
 
 // state returns the conversation as people see it.

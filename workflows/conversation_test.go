@@ -81,16 +81,6 @@ func (b *talkBook) TalkTurn(_ context.Context, _ string, turn int) (escalation.T
 	return escalation.TalkTurn{}, errors.New("no such turn")
 }
 
-func (b *talkBook) BeginTurn(context.Context, string, int, string, string) error { return nil }
-
-func (b *talkBook) KeepReply(context.Context, string, int, string, escalation.TalkReply, escalation.Report) error {
-	return nil
-}
-
-func (b *talkBook) KeptReport(context.Context, string, int, string) (*escalation.Report, error) {
-	return nil, nil //nolint:nilnil // no reply is an answer
-}
-
 func (b *talkBook) EndTurn(_ context.Context, _ string, turn int, end escalation.TalkEnd) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,10 +91,6 @@ func (b *talkBook) EndTurn(_ context.Context, _ string, turn int, end escalation
 		}
 	}
 	return nil
-}
-
-func (b *talkBook) TalkFacts(context.Context, string, time.Time, bool) (escalation.TalkFacts, error) {
-	return escalation.TalkFacts{}, nil
 }
 
 func (b *talkBook) Chain(context.Context, string) ([]escalation.Session, error) { return nil, nil }
@@ -183,10 +169,10 @@ func (o *updateOutcome) Reject(err error)               { o.rejected = err }
 func (o *updateOutcome) Complete(result any, err error) { o.result, o.err, o.done = result, err, true }
 
 // run runs the conversation until it is cancelled after a day.
-func (s *talkStage) run(input ConversationInput) {
+func (s *talkStage) run() {
 	s.t.Helper()
 	s.RegisterDelayedCallback(s.CancelWorkflow, 24*time.Hour)
-	s.ExecuteWorkflow(Conversation, input)
+	s.ExecuteWorkflow(Conversation, ConversationInput{})
 	require.True(s.t, temporal.IsCanceledError(s.GetWorkflowError()), "%v", s.GetWorkflowError())
 }
 
@@ -218,7 +204,7 @@ func TestConversationForksTheAnswerBefore(t *testing.T) {
 		require.Equal(t, escalation.TalkFailed, state.Turns[1].State)
 		require.InDelta(t, 1, state.CostUSD, 1e-9)
 	}, 2*time.Hour)
-	s.run(ConversationInput{})
+	s.run()
 
 	for i, want := range []int{1, 2, 1, 3} {
 		require.NoError(t, sent[i].err)
@@ -267,7 +253,7 @@ func TestConversationStartsAnew(t *testing.T) {
 			}
 			s.update(0, SendMessage, message("m-1"))
 			s.update(time.Minute, SendMessage, message("m-2"))
-			s.run(ConversationInput{})
+			s.run()
 			require.Len(t, s.ran, 3)
 			require.NotEmpty(t, s.ran[1].ParentSessionID)
 			require.Empty(t, s.ran[2].ParentSessionID)
@@ -289,7 +275,7 @@ func TestConversationOutgrowsTheWindow(t *testing.T) {
 	}
 	s.update(0, SendMessage, message("m-1"))
 	s.update(time.Minute, SendMessage, message("m-2"))
-	s.run(ConversationInput{})
+	s.run()
 	require.Len(t, s.ran, 2)
 	require.Empty(t, s.ran[1].ParentSessionID)
 	require.Contains(t, s.book.turns[1].Note, "too large for the model")
@@ -304,7 +290,7 @@ func TestConversationIsRefused(t *testing.T) {
 		s := newTalkStage(t)
 		s.book.refuse = &escalation.Admission{Rule: escalation.RuleDayBudget, Reason: "the budget is spent"}
 		s.update(0, SendMessage, message("m-1"))
-		s.run(ConversationInput{})
+		s.run()
 		require.Empty(t, s.ran)
 		require.Contains(t, s.book.turns[0].Failure, "a new day begins")
 	})
@@ -316,7 +302,7 @@ func TestConversationIsRefused(t *testing.T) {
 				escalation.Report{CostUSD: 0.75, Attempts: 3})
 		}
 		s.update(0, SendMessage, message("m-1"))
-		s.run(ConversationInput{})
+		s.run()
 		require.Contains(t, s.book.turns[0].Failure, "provider did not answer in 3 attempts (overloaded)")
 		require.InDelta(t, 0.75, s.book.turns[0].CostUSD, 1e-9)
 	})
@@ -333,7 +319,7 @@ func TestConversationRefusesMessages(t *testing.T) {
 		"no turn is run": s.update(4*time.Second, StopTurn, TurnRequest{Actor: "ada"}),
 		"actor is empty": s.update(5*time.Second, StopTurn, TurnRequest{Turn: 1}),
 	}
-	s.run(ConversationInput{})
+	s.run()
 	for want, outcome := range refused {
 		require.ErrorContains(t, outcome.rejected, want)
 	}
@@ -350,7 +336,7 @@ func TestConversationQueueIsBounded(t *testing.T) {
 		sent = append(sent, s.update(time.Minute+time.Duration(i)*time.Millisecond, SendMessage, message(fmt.Sprintf("m-%d", i+1))))
 	}
 	again := s.update(2*time.Minute, SendMessage, message("m-1"))
-	s.run(ConversationInput{})
+	s.run()
 	require.NoError(t, sent[maxWaitingTurns-1].rejected)
 	require.ErrorContains(t, sent[maxWaitingTurns].rejected, "100 messages wait")
 	require.Equal(t, Sent{2}, again.result, "a known message is no new one")
@@ -370,7 +356,7 @@ func TestConversationStops(t *testing.T) {
 	s.RegisterDelayedCallback(func() { s.CancelWorkflow() }, 20*time.Hour)
 	running := s.update(3*time.Minute, StopTurn, TurnRequest{Actor: "ada"})
 	notYet := s.update(time.Minute+time.Second, WaitTurn, TurnRequest{Turn: 1})
-	s.run(ConversationInput{})
+	s.run()
 	require.Equal(t, Sent{2}, waiting.result)
 	require.Equal(t, Sent{1}, running.result)
 	require.Equal(t, escalation.TalkRunning, notYet.result.(escalation.TalkTurn).State)
@@ -393,7 +379,7 @@ func TestConversationRecallsUnanswered(t *testing.T) {
 	}
 	again := s.update(time.Minute, SendMessage, message("m-1"))
 	next := s.update(2*time.Minute, SendMessage, message("m-3"))
-	s.run(ConversationInput{})
+	s.run()
 	require.Equal(t, Sent{1}, again.result, "an earlier workflow has answered it")
 	require.Equal(t, Sent{3}, next.result)
 	require.Len(t, s.ran, 2)
@@ -410,7 +396,7 @@ func TestConversationSignals(t *testing.T) {
 	s.RegisterDelayedCallback(func() { s.SignalWorkflow(SendMessage, map[string]any{"text": 7}) }, 3*time.Second)
 	s.RegisterDelayedCallback(func() { s.SignalWorkflow(StopTurn, TurnRequest{Actor: "ada"}) }, 4*time.Second)
 	s.RegisterDelayedCallback(func() { s.SignalWorkflow(SendMessage, message("m-2")) }, time.Minute)
-	s.run(ConversationInput{})
+	s.run()
 	require.Len(t, s.ran, 2)
 	var refused []string
 	for _, event := range s.book.events {

@@ -45,7 +45,8 @@ func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decisi
 			return decision, cost
 		}
 		input.Again, input.Lost = true, decision.Lost
-		before.ResumeFailed, before.TranscriptLost = decision.Lost == escalation.ReasonResumeFailed, decision.Lost == escalation.ReasonTranscriptLost
+		before.ResumeFailed = decision.Lost == escalation.ReasonResumeFailed
+		before.TranscriptLost = decision.Lost == escalation.ReasonTranscriptLost
 		cost += c.attempt(ctx, turn, escalation.ChooseTalkContinuity(before), &input)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/policy"
 	"github.com/claudeops/claudeops/internal/cli/schedules"
 	"github.com/claudeops/claudeops/internal/cli/setup"
+	"github.com/claudeops/claudeops/internal/cli/talk"
 	"github.com/claudeops/claudeops/internal/cli/workers"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
@@ -72,7 +73,7 @@ func rootCommand(c *console.Console) *cobra.Command {
 	root.AddGroup(groups...)
 	root.AddCommand(local.Commands(c)...)
 	root.AddCommand(chains.Commands(c)...)
-	root.AddCommand(gates.Command(c), incidents.Command(c), schedules.Command(c))
+	root.AddCommand(gates.Command(c), incidents.Command(c), schedules.Command(c), talk.Command(c))
 	root.AddCommand(workers.Commands(c)...)
 	root.AddCommand(setup.Commands(c)...)
 	root.AddCommand(policy.Command(c), codec.Command(c), database.Command(c))
@@ -92,7 +93,7 @@ var groups = []*cobra.Group{
 // groupOf gives the ID of each command's group. Cobra lists a command without a group as an additional command.
 var groupOf = map[string]string{
 	"run": "daily", "watch": "daily", "chains": "daily", "chain": "daily", "gate": "daily", "escalate": "daily", "cancel": "daily",
-	"incidents": "daily", "schedule": "daily",
+	"incidents": "daily", "schedule": "daily", "talk": "daily",
 	"demo": "setup", "up": "setup", "doctor": "setup", "config": "setup", "policy": "setup", "notify": "setup", "env": "setup",
 	"workers": "operate", "replay": "operate", "db": "operate", "codec": "operate",
 }

@@ -49,7 +49,7 @@ func (t *Talk) load(p *problems) {
 	}
 }
 
-func (t Talk) validate(p *problems) {
+func (t *Talk) validate(p *problems) {
 	p.must("TALK_MODEL", isWord(t.Model) && !strings.HasPrefix(t.Model, "-"), "be the name of a model, without spaces")
 	p.must("TALK_CONTEXT_WINDOW", t.ContextWindow > 0, "be above 0")
 	p.must("TALK_TIMEOUT", t.Timeout > 0, positive)

@@ -113,6 +113,13 @@ type Confirmation struct {
 	Result string `json:"result,omitempty"`
 }
 
+// TalkSession names a session of a turn.
+type TalkSession struct {
+	ConversationID string
+	Turn           int
+	SessionID      string
+}
+
 // TalkEnd is the end of a turn without the reply, which the session has stored.
 type TalkEnd struct {
 	State   TalkState `json:"state"`

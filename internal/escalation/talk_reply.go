@@ -72,8 +72,9 @@ var ErrInvalidReply = errors.New("invalid reply")
 const (
 	// MaxTalkReply limits a reply, in characters.
 	MaxTalkReply = 32_000
-	// MaxProposals and MaxProposedMemories limit the lists of a reply.
-	MaxProposals        = 5
+	// MaxProposals limits the proposals of a reply.
+	MaxProposals = 5
+	// MaxProposedMemories limits the memories of a reply.
 	MaxProposedMemories = 5
 	// maxTalkField limits each other text of a reply, in characters.
 	maxTalkField = 2_000
@@ -107,8 +108,9 @@ func (r TalkReply) problems() []string {
 	length := utf8.RuneCountInString(r.Reply)
 	found.must(!blank(r.Reply), "reply is empty")
 	found.must(length <= MaxTalkReply, "reply has %d characters, and at most %d are allowed", length, MaxTalkReply)
-	found.must(len(r.Proposals) <= MaxProposals, "proposals has %d entries, and at most %d are allowed", len(r.Proposals), MaxProposals)
-	found.must(len(r.Memories) <= MaxProposedMemories, "memories has %d entries, and at most %d are allowed", len(r.Memories), MaxProposedMemories)
+	const many = "%s has %d entries, and at most %d are allowed"
+	found.must(len(r.Proposals) <= MaxProposals, many, "proposals", len(r.Proposals), MaxProposals)
+	found.must(len(r.Memories) <= MaxProposedMemories, many, "memories", len(r.Memories), MaxProposedMemories)
 	for i, proposal := range r.Proposals {
 		if err := proposal.Validate(); err != nil {
 			found.must(false, "proposals[%d].%s", i, err)

@@ -212,7 +212,7 @@ func golden(t *testing.T, name, text string) {
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	want, err := os.ReadFile(path) //nolint:gosec // a file of this test
+	want, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(want), text)
 }

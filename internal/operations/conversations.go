@@ -77,8 +77,8 @@ func talkError(name string, err error) error {
 	case err == nil:
 		return nil
 	case cut:
-		return fmt.Errorf("conversation %s did not answer within %s; is a worker running? What was sent may still count: send it again with the same ID",
-			name, sendTimeout)
+		return fmt.Errorf("conversation %s did not answer within %s; is a worker running? "+
+			"What was sent may still count: send it again with the same ID", name, sendTimeout)
 	case unknown:
 		return withKind(KindNotFound, fmt.Errorf("conversation %s is not open: send a message to begin it", name))
 	case refused:

@@ -71,7 +71,7 @@ func (c Conversations) checkUnchanged(ctx context.Context, record escalation.Tal
 	case escalation.ProposeChain:
 		return nil
 	case escalation.ProposeEscalate:
-		now, err := (Chains{c.backend}).Get(ctx, proposal.ChainID)
+		now, err := Chains(c).Get(ctx, proposal.ChainID)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (c Conversations) checkUnchanged(ctx context.Context, record escalation.Tal
 		}
 		return nil
 	case escalation.ProposeAnswer:
-		gate, err := (Gates{c.backend}).Get(ctx, proposal.ChainID)
+		gate, err := Gates(c).Get(ctx, proposal.ChainID)
 		if errors.Is(err, ErrNoGate) {
 			return changed("%s of chain %s is closed", line(proposal.GateID, 100), printableID(proposal.ChainID))
 		}
@@ -93,7 +93,7 @@ func (c Conversations) checkUnchanged(ctx context.Context, record escalation.Tal
 		}
 		return err
 	case escalation.ProposeClose:
-		incident, err := (Incidents{c.backend}).Get(ctx, proposal.IncidentID)
+		incident, err := Incidents(c).Get(ctx, proposal.IncidentID)
 		switch {
 		case err != nil:
 			return err
@@ -113,22 +113,23 @@ func (c Conversations) carryOut(ctx context.Context, record escalation.TalkTurn,
 	switch proposal.Kind {
 	case escalation.ProposeChain:
 		id := fmt.Sprintf("chain-%s-%d-%d", record.ConversationID, record.Turn, number)
-		started, err := (Chains{c.backend}).Start(ctx, id, workflows.ChainInput{
+		started, err := Chains(c).Start(ctx, id, workflows.ChainInput{
 			Trigger: escalation.TriggerManual, Prompt: proposal.Prompt, Services: proposal.Services, Actor: actor,
 		})
 		return said(err, "started chain %s", started.ChainID)
 	case escalation.ProposeEscalate:
-		err := (Chains{c.backend}).Escalate(ctx, proposal.ChainID, workflows.EscalateSignal{
-			ToTier: proposal.ToTier, Reason: fmt.Sprintf("%s confirmed a proposal in %s", actor, record.ConversationID), Guidance: proposal.Guidance,
+		err := Chains(c).Escalate(ctx, proposal.ChainID, workflows.EscalateSignal{
+			ToTier: proposal.ToTier, Guidance: proposal.Guidance,
+			Reason: fmt.Sprintf("%s confirmed a proposal in %s", actor, record.ConversationID),
 		})
 		return said(err, "asked chain %s for %s", printableID(proposal.ChainID), proposal.ToTier)
 	case escalation.ProposeAnswer:
-		resolution, err := (Gates{c.backend}).Answer(ctx, proposal.ChainID, escalation.GateAnswer{
+		resolution, err := Gates(c).Answer(ctx, proposal.ChainID, escalation.GateAnswer{
 			GateID: proposal.GateID, Action: proposal.Action, Guidance: proposal.Guidance, Actor: actor,
 		})
 		return said(err, "answered %s with %s: %s", line(proposal.GateID, 100), proposal.Action, line(resolution.Next, 300))
 	case escalation.ProposeClose:
-		_, err := (Incidents{c.backend}).Close(ctx, proposal.IncidentID, store.IncidentClosing{Actor: actor, Reason: proposal.Reason})
+		_, err := Incidents(c).Close(ctx, proposal.IncidentID, store.IncidentClosing{Actor: actor, Reason: proposal.Reason})
 		return said(err, "closed %s", proposal.IncidentID)
 	}
 	return "", nil

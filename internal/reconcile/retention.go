@@ -24,11 +24,23 @@ type OldRecords interface {
 	OldChains(ctx context.Context, before time.Time, after string) ([]store.OldChain, error)
 	// RemoveChain removes the records of a chain. It returns false if the records are needed now.
 	RemoveChain(ctx context.Context, chainID string, before time.Time) (store.Removed, bool, error)
+	OldTalks
 	// RemoveIncidents removes incidents that were resolved before the given time.
 	RemoveIncidents(ctx context.Context, before time.Time) (int64, error)
 }
 
 var _ OldRecords = (*store.Store)(nil)
+
+// OldTalks finds and removes the records of old turns of conversations. A conversation has no end, so its turns are removed one
+// by one.
+type OldTalks interface {
+	// OldTalkSessions returns the IDs of sessions of conversations that ended before a time, at most 100.
+	OldTalkSessions(ctx context.Context, before time.Time) ([]string, error)
+	// RemoveTalkSession removes the record of such a session.
+	RemoveTalkSession(ctx context.Context, sessionID string) error
+	// RemoveTurns removes turns that ended before a time, and returns their number.
+	RemoveTurns(ctx context.Context, before time.Time) (int64, error)
+}
 
 // Conversations removes archived conversations.
 type Conversations interface {
@@ -74,6 +86,7 @@ func (r Retention) interval() time.Duration { return cmp.Or(r.Interval, retentio
 type removed struct {
 	chains    int
 	incidents int64
+	turns     int64
 	store.Removed
 }
 
@@ -90,9 +103,12 @@ func (r Retention) remove(ctx context.Context, now time.Time) error {
 	if err == nil {
 		err = r.removeChains(ctx, before, &sum)
 	}
+	if err == nil {
+		sum.turns, err = r.removeTurns(ctx, before)
+	}
 	if sum != (removed{}) {
 		r.Logger.Info("removed old records and conversations", "before", before.UTC().Format(time.RFC3339),
-			"chains", sum.chains, "sessions", sum.Sessions, "events", sum.Events, "incidents", sum.incidents)
+			"chains", sum.chains, "sessions", sum.Sessions, "events", sum.Events, "incidents", sum.incidents, "turns", sum.turns)
 	}
 	return err
 }
@@ -112,6 +128,27 @@ func (r Retention) removeChains(ctx context.Context, before time.Time, sum *remo
 			}
 			if err := r.removeChain(ctx, chain, before, sum); err != nil {
 				return err
+			}
+		}
+	}
+}
+
+// removeTurns removes the old turns of conversations, with their sessions and what the archive has of them.
+func (r Retention) removeTurns(ctx context.Context, before time.Time) (int64, error) {
+	for {
+		sessions, err := r.Records.OldTalkSessions(ctx, before)
+		if err != nil {
+			return 0, err
+		}
+		if len(sessions) == 0 {
+			return r.Records.RemoveTurns(ctx, before)
+		}
+		for _, id := range sessions {
+			if err := r.Archive.Remove(ctx, id); err != nil {
+				return 0, fmt.Errorf("remove an old turn of a conversation: %w", err)
+			}
+			if err := r.Records.RemoveTalkSession(ctx, id); err != nil {
+				return 0, err
 			}
 		}
 	}

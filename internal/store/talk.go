@@ -162,47 +162,43 @@ func (s *Store) latestAnswer(ctx context.Context, tx *sql.Tx, conversationID str
 }
 
 // BeginTurn records the session of a turn and the context that the session gets.
-func (s *Store) BeginTurn(ctx context.Context, conversationID string, turn int, sessionID, context string) error {
-	record := escalation.TalkTurn{SessionID: sessionID, Context: storable(context), State: escalation.TalkRunning}
-	return s.updateTurn(ctx, conversationID, turn, []field{
+func (s *Store) BeginTurn(ctx context.Context, of escalation.TalkSession, text string) error {
+	record := escalation.TalkTurn{SessionID: of.SessionID, Context: storable(text), State: escalation.TalkRunning}
+	return s.updateTurn(ctx, of.ConversationID, of.Turn, []field{
 		{"session_id", &record.SessionID}, {"context", &record.Context}, {"state", &record.State},
 	})
 }
 
 // KeepReply stores the reply of a session to the message of a turn, with the session's report.
-func (s *Store) KeepReply(
-	ctx context.Context, conversationID string, turn int, sessionID string, reply escalation.TalkReply, report escalation.Report,
-) error {
+func (s *Store) KeepReply(ctx context.Context, of escalation.TalkSession, reply escalation.TalkReply, report escalation.Report) error {
 	reply, err := canonical(reply)
 	if err == nil {
 		report, err = canonical(report)
 	}
 	if err != nil {
-		return fmt.Errorf("keep the reply of turn %d of %q: %w", turn, conversationID, err)
+		return fmt.Errorf("keep the reply of turn %d of %q: %w", of.Turn, of.ConversationID, err)
 	}
-	return s.updateTurn(ctx, conversationID, turn, []field{
-		{"session_id", &sessionID},
+	kept := &report
+	return s.updateTurn(ctx, of.ConversationID, of.Turn, []field{
+		{"session_id", &of.SessionID},
 		{"reply", &reply.Reply},
 		{"proposals", jsonText[[]escalation.Proposal]{&reply.Proposals}},
 		{"memories", jsonText[[]escalation.ProposedMemory]{&reply.Memories}},
-		{"report", jsonText[*escalation.Report]{ptr(&report)}},
+		{"report", jsonText[*escalation.Report]{&kept}},
 	})
 }
-
-// ptr returns a pointer to a pointer, for a column that can be NULL.
-func ptr[T any](value *T) **T { return &value }
 
 // keptQuery selects the report of the session $4 that has replied in the turn $3.
 const keptQuery = "SELECT report FROM talk_turns" + ofTurn + " AND session_id = $4 AND report IS NOT NULL"
 
 // KeptReport returns the report of a session that has already replied in a turn; nil if the session has not.
-func (s *Store) KeptReport(ctx context.Context, conversationID string, turn int, sessionID string) (*escalation.Report, error) {
+func (s *Store) KeptReport(ctx context.Context, of escalation.TalkSession) (*escalation.Report, error) {
 	fields := func(report **escalation.Report) []field {
 		return []field{{"report", jsonText[*escalation.Report]{report}}}
 	}
-	found, err := collect(ctx, s.db, fields, keptQuery, conversationID, s.namespace.ID, turn, sessionID)
+	found, err := collect(ctx, s.db, fields, keptQuery, of.ConversationID, s.namespace.ID, of.Turn, of.SessionID)
 	if err != nil {
-		return nil, fmt.Errorf("look for the reply of turn %d of %q: %w", turn, conversationID, err)
+		return nil, fmt.Errorf("look for the reply of turn %d of %q: %w", of.Turn, of.ConversationID, err)
 	}
 	if len(found) == 0 {
 		return nil, nil //nolint:nilnil // no reply is an answer
@@ -213,7 +209,10 @@ func (s *Store) KeptReport(ctx context.Context, conversationID string, turn int,
 // EndTurn records the end of a turn. A turn that ends without an answer loses a reply that its session has kept late.
 func (s *Store) EndTurn(ctx context.Context, conversationID string, turn int, end escalation.TalkEnd) error {
 	fields := []field{
-		{"state", &end.State}, {"note", &end.Note}, {"failure", &end.Failure}, {"cost_usd", &end.CostUSD},
+		{"state", &end.State},
+		{"note", &end.Note},
+		{"failure", &end.Failure},
+		{"cost_usd", &end.CostUSD},
 		{"ended_at", millis{&end.EndedAt}},
 	}
 	if end.State != escalation.TalkAnswered {
@@ -228,8 +227,8 @@ func (s *Store) EndTurn(ctx context.Context, conversationID string, turn int, en
 // updateTurn changes a turn. If the turn is unknown, the error is ErrNotFound.
 func (s *Store) updateTurn(ctx context.Context, conversationID string, turn int, fields []field) error {
 	next := len(fields) + 1
-	query := fmt.Sprintf("UPDATE talk_turns SET %s WHERE conversation_id = $%d AND namespace_id = $%d AND turn = $%d", //nolint:gosec // our own column names
-		assignments(fields), next, next+1, next+2)
+	const update = "UPDATE talk_turns SET %s WHERE conversation_id = $%d AND namespace_id = $%d AND turn = $%d"
+	query := fmt.Sprintf(update, assignments(fields), next, next+1, next+2)
 	args := append(values(fields), conversationID, s.namespace.ID, turn)
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, query, args...)

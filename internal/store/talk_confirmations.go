@@ -43,8 +43,9 @@ func (s *Store) ConfirmProposal(ctx context.Context, conversationID string, turn
 }
 
 const (
-	confirmedQuery = "UPDATE talk_confirmations SET result = $1 WHERE conversation_id = $2 AND namespace_id = $3 AND turn = $4 AND proposal = $5"
-	withdrawQuery  = "DELETE FROM talk_confirmations" + ofTurn + " AND proposal = $4"
+	confirmedQuery = `
+UPDATE talk_confirmations SET result = $1 WHERE conversation_id = $2 AND namespace_id = $3 AND turn = $4 AND proposal = $5`
+	withdrawQuery = "DELETE FROM talk_confirmations" + ofTurn + " AND proposal = $4"
 )
 
 // SettleConfirmation records what became of a confirmed proposal. If the result is empty, because nothing was done, it

@@ -17,7 +17,8 @@ SELECT opened.chain_id, opened.message, opened.occurred_at FROM events AS opened
 WHERE opened.kind = 'gate_opened' AND opened.occurred_at >= $2 AND ($1 = '' OR opened.namespace_id = $1)
     AND NOT EXISTS (
         SELECT 1 FROM events AS later WHERE later.chain_id = opened.chain_id AND later.id > opened.id
-            AND later.namespace_id = opened.namespace_id AND later.kind IN ('gate_opened', 'gate_closed', 'session_started', 'session_reused', 'chain_ended')
+            AND later.namespace_id = opened.namespace_id
+            AND later.kind IN ('gate_opened', 'gate_closed', 'session_started', 'session_reused', 'chain_ended')
     )
 ORDER BY opened.occurred_at DESC LIMIT $3`
 
@@ -30,7 +31,8 @@ func gateFields(g *escalation.WaitingGate) []field {
 
 var (
 	workingSessionsQuery = selectSessions + " WHERE status = $1 AND purpose <> $2 ORDER BY id DESC LIMIT $3"
-	recentSessionsQuery  = selectSessions + " WHERE started_at >= $1 AND ended_at IS NOT NULL AND purpose <> $2 ORDER BY started_at DESC LIMIT $3"
+	recentSessionsQuery  = selectSessions + `
+WHERE started_at >= $1 AND ended_at IS NOT NULL AND purpose <> $2 ORDER BY started_at DESC LIMIT $3`
 )
 
 // maxRecentSessions limits the sessions among which the last session of each recent chain is looked for.

@@ -21,7 +21,8 @@ func (s *Store) OldTalkSessions(ctx context.Context, before time.Time) ([]string
 }
 
 const oldTalkSessionsQuery = `
-SELECT session_id FROM sessions WHERE namespace_id = $1 AND started_at < $2 AND ended_at < $2 AND purpose = $3 ORDER BY started_at LIMIT 100`
+SELECT session_id FROM sessions
+WHERE namespace_id = $1 AND started_at < $2 AND ended_at < $2 AND purpose = $3 ORDER BY started_at LIMIT 100`
 
 // talkRemovals lists the statements that remove one session of a conversation, $1. Its events and its turn are removed by time.
 var talkRemovals = []string{

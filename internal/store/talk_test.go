@@ -18,6 +18,10 @@ func talkMessage(id string) escalation.TalkMessage {
 	return escalation.TalkMessage{MessageID: id, Text: "how is jellyfin?\x00 " + id, Actor: "ada"}
 }
 
+func ofTalk(turn int, sessionID string) escalation.TalkSession {
+	return escalation.TalkSession{ConversationID: adasTalk, Turn: turn, SessionID: sessionID}
+}
+
 func addMessage(t *testing.T, s *store.Store, id string) int {
 	t.Helper()
 	turn, err := s.AddMessage(bounded(t), adasTalk, talkMessage(id), 0, noon)
@@ -43,8 +47,8 @@ func testTalkTurn(t *testing.T, database backend) {
 	_, err = s.AddMessage(bounded(t), adasTalk, escalation.TalkMessage{MessageID: "m-4"}, 0, noon)
 	require.ErrorIs(t, err, store.ErrInvalid)
 
-	require.NoError(t, s.BeginTurn(bounded(t), adasTalk, 1, "s-1", "<context>"))
-	kept, err := s.KeptReport(bounded(t), adasTalk, 1, "s-1")
+	require.NoError(t, s.BeginTurn(bounded(t), ofTalk(1, "s-1"), "<context>"))
+	kept, err := s.KeptReport(bounded(t), ofTalk(1, "s-1"))
 	require.NoError(t, err)
 	require.Nil(t, kept)
 	reply := escalation.TalkReply{
@@ -52,11 +56,11 @@ func testTalkTurn(t *testing.T, database backend) {
 		Memories: []escalation.ProposedMemory{{Kind: "correction", Text: "t"}},
 	}
 	report := escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.25, Turns: 2}
-	require.NoError(t, s.KeepReply(bounded(t), adasTalk, 1, "s-1", reply, report))
-	kept, err = s.KeptReport(bounded(t), adasTalk, 1, "s-1")
+	require.NoError(t, s.KeepReply(bounded(t), ofTalk(1, "s-1"), reply, report))
+	kept, err = s.KeptReport(bounded(t), ofTalk(1, "s-1"))
 	require.NoError(t, err)
 	require.Equal(t, &report, kept)
-	kept, err = s.KeptReport(bounded(t), adasTalk, 1, "s-2")
+	kept, err = s.KeptReport(bounded(t), ofTalk(1, "s-2"))
 	require.NoError(t, err)
 	require.Nil(t, kept, "the reply of another session does not count")
 	require.NoError(t, s.EndTurn(bounded(t), adasTalk, 1, escalation.TalkEnd{
@@ -77,7 +81,7 @@ func testTalkTurn(t *testing.T, database backend) {
 
 	_, err = s.TalkTurn(bounded(t), adasTalk, 3)
 	require.ErrorIs(t, err, store.ErrNotFound)
-	require.ErrorIs(t, s.BeginTurn(bounded(t), adasTalk, 3, "s", ""), store.ErrNotFound)
+	require.ErrorIs(t, s.BeginTurn(bounded(t), ofTalk(3, "s"), ""), store.ErrNotFound)
 	other := s.In(store.Namespace{ID: "ns-2"})
 	_, err = other.TalkTurn(bounded(t), adasTalk, 1)
 	require.ErrorIs(t, err, store.ErrNotFound, "another namespace has a conversation of its own")
@@ -88,7 +92,7 @@ func testTalkTurn(t *testing.T, database backend) {
 func testTalkUnanswered(t *testing.T, database backend) {
 	s := database(t)()
 	addMessage(t, s, "m-1")
-	require.NoError(t, s.KeepReply(bounded(t), adasTalk, 1, "s-1", escalation.TalkReply{Reply: "late"}, escalation.Report{}))
+	require.NoError(t, s.KeepReply(bounded(t), ofTalk(1, "s-1"), escalation.TalkReply{Reply: "late"}, escalation.Report{}))
 	require.NoError(t, s.EndTurn(bounded(t), adasTalk, 1, escalation.TalkEnd{
 		State: escalation.TalkStopped, Failure: "Stopped.", EndedAt: noon,
 	}))
@@ -108,7 +112,7 @@ func testOpenTalk(t *testing.T, database backend) {
 		addMessage(t, s, id)
 	}
 	session := mustOpen(t, s, talkSession("s-1", 0))
-	require.NoError(t, s.BeginTurn(bounded(t), adasTalk, 1, "s-1", ""))
+	require.NoError(t, s.BeginTurn(bounded(t), ofTalk(1, "s-1"), ""))
 	require.NoError(t, s.EndTurn(bounded(t), adasTalk, 1, escalation.TalkEnd{State: escalation.TalkAnswered, EndedAt: noon}))
 	opened, err = s.OpenTalk(bounded(t), adasTalk)
 	require.NoError(t, err)

@@ -11,7 +11,10 @@ import (
 	"github.com/claudeops/claudeops/internal/telemetry"
 )
 
-var _ activities.TalkRecorder = records{}
+var (
+	_ activities.TalkRecorder = records{}
+	_ activities.TalkKeeper   = records{}
+)
 
 var storeTalk = call{operation: telemetry.StoreTalk}
 
@@ -28,30 +31,26 @@ func (r records) AddMessage(
 	return called(ctx, r, storeTalk, func() (int, error) { return r.Store.AddMessage(ctx, conversationID, message, after, at) })
 }
 
-// TalkTurn implements activities.TalkRecorder.
+// TalkTurn implements both interfaces.
 func (r records) TalkTurn(ctx context.Context, conversationID string, turn int) (escalation.TalkTurn, error) {
 	return called(ctx, r, storeTalk, func() (escalation.TalkTurn, error) { return r.Store.TalkTurn(ctx, conversationID, turn) })
 }
 
-// BeginTurn implements activities.TalkRecorder.
-func (r records) BeginTurn(ctx context.Context, conversationID string, turn int, sessionID, context string) error {
-	context = r.mask.Text(context)
-	return done(ctx, r, storeTalk, func() error { return r.Store.BeginTurn(ctx, conversationID, turn, sessionID, context) })
+// BeginTurn implements activities.TalkKeeper.
+func (r records) BeginTurn(ctx context.Context, of escalation.TalkSession, text string) error {
+	text = r.mask.Text(text)
+	return done(ctx, r, storeTalk, func() error { return r.Store.BeginTurn(ctx, of, text) })
 }
 
-// KeepReply implements activities.TalkRecorder.
-func (r records) KeepReply(
-	ctx context.Context, conversationID string, turn int, sessionID string, reply escalation.TalkReply, report escalation.Report,
-) error {
+// KeepReply implements activities.TalkKeeper.
+func (r records) KeepReply(ctx context.Context, of escalation.TalkSession, reply escalation.TalkReply, report escalation.Report) error {
 	reply, report = maskedReply(r.mask, reply), maskedReport(r.mask, report)
-	return done(ctx, r, storeTalk, func() error { return r.Store.KeepReply(ctx, conversationID, turn, sessionID, reply, report) })
+	return done(ctx, r, storeTalk, func() error { return r.Store.KeepReply(ctx, of, reply, report) })
 }
 
-// KeptReport implements activities.TalkRecorder.
-func (r records) KeptReport(ctx context.Context, conversationID string, turn int, sessionID string) (*escalation.Report, error) {
-	return called(ctx, r, storeTalk, func() (*escalation.Report, error) {
-		return r.Store.KeptReport(ctx, conversationID, turn, sessionID)
-	})
+// KeptReport implements activities.TalkKeeper.
+func (r records) KeptReport(ctx context.Context, of escalation.TalkSession) (*escalation.Report, error) {
+	return called(ctx, r, storeTalk, func() (*escalation.Report, error) { return r.Store.KeptReport(ctx, of) })
 }
 
 // EndTurn implements activities.TalkRecorder.
@@ -60,7 +59,7 @@ func (r records) EndTurn(ctx context.Context, conversationID string, turn int, e
 	return done(ctx, r, storeTalk, func() error { return r.Store.EndTurn(ctx, conversationID, turn, end) })
 }
 
-// TalkFacts implements activities.TalkRecorder.
+// TalkFacts implements activities.TalkKeeper.
 func (r records) TalkFacts(ctx context.Context, conversationID string, at time.Time, cold bool) (escalation.TalkFacts, error) {
 	return called(ctx, r, storeTalk, func() (escalation.TalkFacts, error) { return r.Store.TalkFacts(ctx, conversationID, at, cold) })
 }

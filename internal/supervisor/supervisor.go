@@ -171,7 +171,8 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 			Agent: watchedAgent{opened.agents, env.Telemetry, env.Logger}, Prompts: texts, Briefs: briefs(policy),
 			Catalog: cfg.Services.Catalog, ReadFile: config.ReadInstructions, Host: env.Host, Version: env.Version,
 			Talk: activities.Talker{
-				Persona: cfg.Talk.Persona, Project: cfg.Claude.WorkDir, Zone: time.Local, IsUnknown: isUnknown, //nolint:gosmopolitan // people ask for the time of their host
+				Persona: cfg.Talk.Persona, Project: cfg.Claude.WorkDir, IsUnknown: isUnknown,
+				Zone: time.Local, //nolint:gosmopolitan // people mean the time of their host
 			},
 		},
 	}, nil

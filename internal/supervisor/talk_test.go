@@ -198,11 +198,11 @@ func TestConversationOfTwoClients(t *testing.T) {
 	const each = 15
 	turns := make([][]int, 2)
 	var sending sync.WaitGroup
-	for client := range turns {
+	for number := range turns {
 		sending.Go(func() {
 			for i := range each {
-				id := fmt.Sprintf("client-%d-%d", client, i)
-				turns[client] = append(turns[client], c.send(id, "message "+id))
+				id := fmt.Sprintf("client-%d-%d", number, i)
+				turns[number] = append(turns[number], c.send(id, "message "+id))
 			}
 		})
 	}
