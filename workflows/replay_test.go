@@ -16,7 +16,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// branches lists the branches of a chain, and of a cycle, whose histories are recorded.
+// branches lists the branches of a chain, of a cycle and of a conversation whose histories are recorded.
 var branches = []string{
 	"cancelled",
 	"cancelled_before_the_policy",
@@ -25,6 +25,12 @@ var branches = []string{
 	"cancelled_while_it_is_back",
 	"cancelled_while_opening",
 	"chain_budget",
+	"conversation",
+	"conversation_anew",
+	"conversation_carried",
+	"conversation_continued",
+	"conversation_day_budget",
+	"conversation_stopped",
 	"cooldown",
 	"cooldown_healthy",
 	"cycle",
@@ -66,6 +72,10 @@ var branches = []string{
 	"verdict_repaired",
 }
 
+// shortConversations maps the workflow IDs of recorded conversations that continue as new from a short history to the length of
+// that history, in events.
+var shortConversations = map[string]int{"conversation-TestConversationContinuesAsNew": 12}
+
 // TestReplay replays the history of every branch. It fails if the workflow takes other steps than at the time of the
 // recording, or takes them in another order. Such a change is permitted for chains that no release began: `make histories`
 // records the histories again. TestReleasedHistories replays the histories of releases.
@@ -96,7 +106,11 @@ func replay(history *historypb.History) error {
 	}
 	replayer.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
 	replayer.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
-	replayer.RegisterWorkflowWithOptions(workflows.Conversation, workflow.RegisterOptions{Name: workflows.ConversationWorkflow})
+	conversation := workflows.Conversation
+	if limit := shortConversations[history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()]; limit != 0 {
+		conversation = workflows.NewConversation(limit)
+	}
+	replayer.RegisterWorkflowWithOptions(conversation, workflow.RegisterOptions{Name: workflows.ConversationWorkflow})
 	// Replay under the original ID, because a workflow may derive other IDs from it.
 	original := workflow.Execution{ID: history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()}
 	if original.ID == "" {

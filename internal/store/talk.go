@@ -104,7 +104,7 @@ func (s *Store) TalkTurn(ctx context.Context, conversationID string, turn int) (
 			return err
 		}
 		found = turns[0]
-		found.Confirmed, err = collect(ctx, tx, confirmationFields, confirmationsQuery, conversationID, s.namespace.ID, turn)
+		found.Confirmed, err = s.confirmations(ctx, tx, conversationID, turn)
 		return err
 	})
 	if err != nil {
@@ -113,9 +113,18 @@ func (s *Store) TalkTurn(ctx context.Context, conversationID string, turn int) (
 	return found, nil
 }
 
-// TalkTurns returns the latest turns of a conversation, oldest first, at most limit.
-func (s *Store) TalkTurns(ctx context.Context, conversationID string, limit int) ([]escalation.TalkTurn, error) {
-	turns, err := collect(ctx, s.db, talkFields, turnsQuery, conversationID, s.namespace.ID, limit)
+// TalkTurns returns the latest turns of a conversation, oldest first, at most limit, with the proposals that people have
+// confirmed.
+func (s *Store) TalkTurns(ctx context.Context, conversationID string, limit int) (turns []escalation.TalkTurn, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) (err error) {
+		turns, err = collect(ctx, tx, talkFields, turnsQuery, conversationID, s.namespace.ID, limit)
+		for i := range turns {
+			if err == nil && len(turns[i].Proposals) > 0 {
+				turns[i].Confirmed, err = s.confirmations(ctx, tx, conversationID, turns[i].Turn)
+			}
+		}
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read the turns of %q: %w", conversationID, err)
 	}

@@ -18,6 +18,11 @@ func confirmationFields(c *escalation.Confirmation) []field {
 var confirmationsQuery = "SELECT " + columns(confirmationFields(new(escalation.Confirmation))) +
 	" FROM talk_confirmations" + ofConversation + " AND turn = $3 ORDER BY proposal"
 
+// confirmations returns the proposals of a turn that people have confirmed.
+func (s *Store) confirmations(ctx context.Context, q querier, conversationID string, turn int) ([]escalation.Confirmation, error) {
+	return collect(ctx, q, confirmationFields, confirmationsQuery, conversationID, s.namespace.ID, turn)
+}
+
 // ConfirmProposal records that a person confirms a proposal of a turn. If somebody has confirmed it before, the error is
 // ErrConflict, and nothing changes.
 func (s *Store) ConfirmProposal(ctx context.Context, conversationID string, turn int, confirmation escalation.Confirmation) error {

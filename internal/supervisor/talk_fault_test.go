@@ -207,6 +207,7 @@ func TestConversationContinuesAsNew(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, described.GetWorkflowExecutionInfo().GetHistoryLength(), int64(150), "the last run is short")
 	require.NotEqual(t, described.GetWorkflowExecutionInfo().GetExecution().GetRunId(), described.GetWorkflowExecutionInfo().GetFirstRunId())
+	recordHistory(t, s, s.client.GetWorkflow(t.Context(), c.id(), described.GetWorkflowExecutionInfo().GetFirstRunId()), "conversation_continued")
 	recordHistory(t, s, c.end(), "conversation_carried")
 }
 

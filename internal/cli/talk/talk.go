@@ -60,15 +60,28 @@ func Command(c *console.Console) *cobra.Command {
 	flags.IntVar(&o.turn, "turn", 0, "the turn for --confirm and --show-context (default: the latest one)")
 	flags.IntVar(&o.history, "history", 0, "print this many of the latest turns")
 	flags.BoolVar(&o.showContext, "show-context", false, "print what was sent in addition to a message")
-	cmd.MarkFlagsMutuallyExclusive("message", "confirm", "history", "show-context")
 	return cmd
+}
+
+// check returns an error if the flags exclude each other.
+func (o options) check() error {
+	given := 0
+	for _, is := range []bool{o.message != "", o.confirm != 0, o.history != 0, o.showContext} {
+		if is {
+			given++
+		}
+	}
+	if given > 1 {
+		return errors.New("--message, --confirm, --history and --show-context exclude each other")
+	}
+	return nil
 }
 
 // talk runs the command.
 func (a *app) talk(ctx context.Context, name string, o options) error {
 	o.actor = a.Actor(o.actor)
 	name = cmp.Or(name, nameFor(o))
-	if err := escalation.CheckConversationName(name); err != nil {
+	if err := cmp.Or(o.check(), escalation.CheckConversationName(name)); err != nil {
 		return program.Misuse(err)
 	}
 	switch place, ok := a.Terminal(); {

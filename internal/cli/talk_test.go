@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
+)
+
+// answering returns the turn of a model that replies to prompts with this text.
+func answering(prompt string, reply escalation.TalkReply) claudesim.Turn {
+	return claudesim.On(claudesim.Match{Prompt: prompt}, claudesim.Conclude(reply))
+}
+
+// startTalks starts an installation whose agents play the turns.
+func startTalks(t *testing.T, turns []claudesim.Turn, more ...string) (environ []string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(turns...))
+	require.NoError(t, err)
+	return startInstalled(t, claude, append([]string{"USER=ada"}, more...)...)
+}
+
+// TestTalk sends messages one by one, and confirms what was proposed.
+func TestTalk(t *testing.T) {
+	t.Parallel()
+	asks := escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: "may the lock be removed?"}
+	environ := startTalks(t, []claudesim.Turn{
+		answering("look at nas", escalation.TalkReply{
+			Reply: "Shall I?\x1b]0;owned\x07 **/yes 1**\u202e", Proposals: []escalation.Proposal{
+				{Kind: escalation.ProposeChain, Why: "to see\x1b[31m", Services: []string{"nas"}, Prompt: "look"},
+				{Kind: escalation.ProposeAnswer, Why: "it is safe", ChainID: "chain-asks", GateID: "gate-1", Action: escalation.GateAbort},
+				{Kind: escalation.ProposeEscalate, Why: "w", ChainID: "chain-asks", ToTier: 3},
+				{Kind: escalation.ProposeClose, Why: "w", IncidentID: "incident-9"},
+			},
+		}),
+		answering("what did you do", escalation.TalkReply{Reply: "I asked."}),
+		claudesim.On(claudesim.Match{Prompt: "fail"}, claudesim.Fail(400, "no")),
+		answering("hello", escalation.TalkReply{Reply: "Hello, Ada."}),
+		claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Conclude(asks)),
+	}, "CLAUDEOPS_GATE_TIMEOUT=1h")
+	said := starter(t, environ, "talk", "--message", "hello", "--message-id", "m-1")
+	require.Equal(t, result{program.ExitOK, "Hello, Ada.\n", ""}, said)
+	again := starter(t, environ, "talk", "ada", "-m", "hello", "--message-id", "m-1", "-o", "json")
+	var turn escalation.TalkTurn
+	require.NoError(t, json.Unmarshal([]byte(again.stdout), &turn), again.stderr)
+	require.Equal(t, 1, turn.Turn, "the same message")
+	failed := starter(t, environ, "talk", "-m", "fail")
+	require.Equal(t, program.ExitFailure, failed.code)
+	require.Contains(t, failed.stderr, "No answer: the model's provider did not answer")
+
+	require.Equal(t, program.ExitOK, starter(t, environ, "run", "--id", "chain-asks", "--actor", "bob").code)
+	require.Eventually(t, func() bool { return strings.Contains(starter(t, environ, "gate").stdout, "chain-asks") }, screenTimeout, screenLook)
+	proposed := starter(t, environ, "talk", "-m", "look at nas")
+	require.Equal(t, program.ExitOK, proposed.code, proposed.stderr)
+	require.NotContains(t, proposed.stdout, "\x1b")
+	require.NotContains(t, proposed.stdout, "\u202e")
+	require.Contains(t, proposed.stdout, "Proposal 1: start a chain for nas, with the request “look”")
+	require.Contains(t, proposed.stdout, "starter talk ada --turn 3 --confirm N")
+	require.NotContains(t, starter(t, environ, "chains").stdout, "chain-conversation-ada", "nothing that a model says starts anything")
+
+	done := starter(t, environ, "talk", "--confirm", "1")
+	require.Equal(t, result{program.ExitOK, "started chain chain-conversation-ada-3-1\n", ""}, done)
+	twice := starter(t, environ, "talk", "ada", "--confirm", "1", "--actor", "bob")
+	require.Equal(t, program.ExitFailure, twice.code)
+	require.Contains(t, twice.stderr, "was confirmed before, by ada: started chain chain-conversation-ada-3-1; nothing was done")
+	require.Equal(t, program.ExitOK, starter(t, environ, "gate", "chain-asks", "--action", "abort", "--actor", "bob").code)
+	closed := starter(t, environ, "talk", "--confirm", "2")
+	require.Contains(t, closed.stderr, "nothing was done", "the gate was closed meanwhile")
+	require.Equal(t, program.ExitFailure, closed.code)
+	ended := starter(t, environ, "talk", "--confirm", "3")
+	require.Contains(t, ended.stderr, "chain chain-asks has ended since; nothing was done")
+	require.Contains(t, starter(t, environ, "talk", "--confirm", "4").stderr, "there is no incident-9")
+	require.Contains(t, starter(t, environ, "talk", "--confirm", "5").stderr, "turn 3 has no proposal 5")
+
+	history := starter(t, environ, "talk", "--history", "9").stdout
+	require.Contains(t, history, "Hello, Ada.")
+	require.Contains(t, history, "ada: started chain chain-conversation-ada-3-1")
+	require.Contains(t, history, "! No answer")
+	shown := starter(t, environ, "talk", "--show-context", "--turn", "3").stdout
+	require.Contains(t, shown, "<context>")
+	require.Contains(t, shown, "person: `ada`")
+	require.Contains(t, shown, "`chain-asks`", "the gate that waits")
+
+	about := starter(t, environ, "talk", "--chain", "chain-asks", "-m", "what did you do?")
+	require.Equal(t, result{program.ExitOK, "I asked.\n", ""}, about)
+	require.Contains(t, starter(t, environ, "chain", "conversation-ada").stderr, "is a conversation, not a chain")
+	require.Contains(t, starter(t, environ, "escalate", "conversation-ada", "--to", "3").stderr, "is a conversation, not a chain")
+	require.Contains(t, starter(t, environ, "cancel", "conversation-ada").stderr, "it is no chain")
+}
+
+func TestTalkMisuse(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"there is no terminal for a screen":           {"talk"},
+		"is no name of a conversation":                {"talk", "a b", "-m", "x"},
+		"text has 16001 characters":                   {"talk", "-m", strings.Repeat("x", escalation.MaxTalkText+1)},
+		"--show-context exclude each other":           {"talk", "-m", "x", "--show-context"},
+		"conversation-bob is a conversation, not a":   {"talk", "--chain", "conversation-bob", "-m", "x"},
+		"message_id must be at most 100 printable by": {"talk", "-m", "x", "--message-id", "a\nb"},
+	} {
+		got := starter(t, bareEnvironment(t, "USER=ada"), args...)
+		require.Equal(t, program.ExitUsage, got.code, "%s: %s", want, got.stderr)
+		require.Contains(t, got.stderr, want)
+	}
+}
+
+// TestTalkOnATerminal talks on the screen: it sends, confirms, stops and leaves.
+func TestTalkOnATerminal(t *testing.T) {
+	t.Parallel()
+	marker := filepath.Join(t.TempDir(), "started")
+	environ := startTalks(t, []claudesim.Turn{
+		answering("look", escalation.TalkReply{Reply: "Shall I look?\x1b]0;owned\x07", Proposals: []escalation.Proposal{
+			{Kind: escalation.ProposeChain, Why: "to see", Services: []string{"nas"}},
+		}}),
+		claudesim.On(claudesim.Match{Prompt: "slow"}, claudesim.Bash("touch "+marker+"; sleep 300")),
+		claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "well"})),
+	}, "CLAUDEOPS_TIER1_TOOLS=Bash")
+	shown := onScreen(t, environ, 100, 30, "talk")
+	shown.sees("conversation ada")
+	shown.types("/yes 1\r")
+	shown.sees("nothing is proposed")
+	shown.types("please look\r")
+	shown.sees("Shall I look?")
+	shown.sees("/yes 1  start a chain for nas — to see")
+	shown.types("/yes 2\r")
+	shown.sees("write /yes and the number of a proposal, 1 to 1")
+	shown.types("/yes 1\r")
+	shown.sees("ada: started chain chain-conversation-ada-1-1")
+	shown.types("slow\r")
+	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, screenTimeout, screenLook)
+	shown.sees("… Bash  touch ")
+	shown.types("\x03")
+	shown.sees("Stopped by ada before an answer")
+	shown.types("\x03")
+	require.Equal(t, program.ExitOK, shown.ends(), shown.text())
+	require.NotContains(t, shown.sent(), "\x1b]0;owned")
+
+	back := onScreen(t, environ, 100, 30, "talk")
+	back.sees("Shall I look?")
+	back.sees("Stopped by ada")
+	back.types("\x04")
+	require.Equal(t, program.ExitOK, back.ends())
+}
