@@ -219,6 +219,10 @@ streams: clis ## Record the streams of the real CLIs for the driver's replay tes
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestRecord$$' ./internal/claude -record
 	$(GO) test -count=1 -run '^TestRecordedStreams$$' ./internal/claude -update
 
+.PHONY: pictures
+pictures: clis ## Draw docs/pictures anew from real runs: the demo, and a repair by the real CLI
+	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestDrawPictures$$' ./internal/cli -pictures
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ_TIME
 	sh tools/fuzz.sh $(FUZZ_TIME)

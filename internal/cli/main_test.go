@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	_ "github.com/claudeops/claudeops/internal/agentshell" // the test binary is also the shell of its agents, as starter is
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
@@ -13,8 +14,9 @@ import (
 const asStarter = "CLAUDEOPS_TEST_STARTER"
 
 // TestMain runs the tests. If asStarter is set, it runs starter instead. The test binary is also the stand-in for
-// claude.
+// claude, and the service that breaks.
 func TestMain(m *testing.M) {
+	simtest.RunService()
 	if os.Getenv(asStarter) != "" {
 		_ = os.Unsetenv(asStarter)
 		os.Exit(int(program.Main(Execute, program.Process{

@@ -31,8 +31,7 @@ const (
 	screenSettle = time.Second
 )
 
-// screen runs the program on a pseudo-terminal. An emulator holds the screen as a person would see it. The program's
-// clock shows chaintest.Noon.
+// screen runs the program on a pseudo-terminal. An emulator holds the screen as a person would see it.
 type screen struct {
 	t    *testing.T
 	keys *os.File // text written here is typed
@@ -46,6 +45,12 @@ type screen struct {
 // onScreen runs the program with args on a terminal of columns and rows.
 func onScreen(t *testing.T, environ []string, columns, rows uint16, args ...string) *screen {
 	t.Helper()
+	return onScreenAt(t, chaintest.Clock, environ, columns, rows, args...)
+}
+
+// onScreenAt is like onScreen, with another clock for the program.
+func onScreenAt(t *testing.T, clock console.Clock, environ []string, columns, rows uint16, args ...string) *screen {
+	t.Helper()
 	keys, tty, err := pty.Open()
 	require.NoError(t, err)
 	require.NoError(t, pty.Setsize(tty, &pty.Winsize{Cols: columns, Rows: rows}))
@@ -56,7 +61,7 @@ func onScreen(t *testing.T, environ []string, columns, rows uint16, args ...stri
 	go func() {
 		s.done <- execute(t.Context(), &console.Console{
 			Process: program.Process{Args: args, Environ: slices.Concat(environ, []string{"TERM=xterm-256color"}), Stdin: tty, Stdout: tty, Stderr: tty},
-			Clock:   chaintest.Clock, Patience: screenTimeout,
+			Clock:   clock, Patience: screenTimeout,
 		})
 		_ = tty.Close()
 	}()
