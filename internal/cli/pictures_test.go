@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/screenshot"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
+	"github.com/claudeops/claudeops/internal/servicetest"
 )
 
 var drawPictures = flag.Bool("pictures", false, "draw the pictures of the documentation anew, from real runs")
@@ -68,6 +69,7 @@ func TestPictures(t *testing.T) {
 
 // TestDrawPictures draws the pictures of the documentation anew, if -pictures is set.
 func TestDrawPictures(t *testing.T) {
+	t.Parallel()
 	if !*drawPictures {
 		t.Skip("draws only with -pictures; run make pictures")
 	}
@@ -114,7 +116,6 @@ func (p photo) draw(t *testing.T, name string, caption screenshot.Caption) {
 	t.Log("\n" + strings.TrimRight(p.text(), "\n"))
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	require.NoError(t, os.MkdirAll(filepath.Dir(picturePath(t, name)), 0o755))
 	require.NoError(t, os.WriteFile(picturePath(t, name), screenshot.SVG(p.emulator, caption), 0o644))
 }
 
@@ -124,7 +125,7 @@ func drawIncident(t *testing.T) {
 	versions := simtest.NewestVersions(t)
 	cli := simtest.RealCLI(t, versions[len(versions)-1])
 	work := t.TempDir()
-	broken := simtest.StartService(t, work)
+	broken := servicetest.Start(t, work)
 	require.Equal(t, http.StatusBadGateway, broken.Status(t))
 	api := simtest.StartAPI(t, incidentScript(broken.URL))
 	environ := startInstalled(t, cli, "CLAUDEOPS_WORK_DIR="+work, "CLAUDEOPS_SANDBOX=auto", "CLAUDEOPS_MAX_TIER=2", "CLAUDEOPS_GATE_TIMEOUT=72h",
@@ -185,7 +186,7 @@ func awaitChain(t *testing.T, environ []string, chainID, text string) {
 }
 
 // restartPolicy returns a policy file that lets agents of Tier 2 restart the service, in addition to the built-in policy.
-func restartPolicy(t *testing.T, broken simtest.Service) string {
+func restartPolicy(t *testing.T, broken servicetest.Service) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("version: 1\nextends: default\ndirectories: ["+broken.Bin+"]\n"+

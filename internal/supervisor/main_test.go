@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/servicetest"
 )
 
 // TestMain lets the test binary also run as the service that breaks, as the roles of the fault tests, and as the
@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, becomeUnit(path))
 		os.Exit(1)
 	}
-	simtest.RunService()
+	servicetest.Run()
 	if name := os.Getenv(roleVariable); name != "" {
 		playRole(name)
 	}

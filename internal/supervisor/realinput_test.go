@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/process"
+	"github.com/claudeops/claudeops/internal/servicetest"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -33,7 +34,7 @@ func testRealInput(t *testing.T, version claudesim.Version, cli string) {
 	_, err := exec.LookPath("curl")
 	require.NoError(t, err, "the test needs curl: install it")
 	workDir := t.TempDir()
-	broken := simtest.StartService(t, workDir)
+	broken := servicetest.Start(t, workDir)
 	require.Equal(t, http.StatusBadGateway, broken.Status(t))
 
 	api := simtest.StartAPI(t, repairScript(broken.URL))

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/deploy"
-	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/servicetest"
 )
 
 // restartable returns settings that let agents of Tier 2 restart the service, in addition to the permissions of the
 // built-in policy.
-func restartable(t *testing.T, broken simtest.Service, cli string) []string {
+func restartable(t *testing.T, broken servicetest.Service, cli string) []string {
 	t.Helper()
 	policy := string(deploy.Policy)
 	for old, changed := range map[string]string{

@@ -10,6 +10,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"image/color"
+	"math"
 	"strings"
 
 	uv "github.com/charmbracelet/ultraviolet"
@@ -73,13 +74,14 @@ func SVG(screen Screen, caption Caption) []byte {
 	if caption.Command != "" {
 		shift++
 	}
-	width := 2*margin + float64(screen.Width())*cellWidth
+	width := 2*margin + int(math.Ceil(float64(screen.Width())*cellWidth))
 	height := 2*margin + (rows+shift)*cellHeight
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" width="%.0f" height="%d" role="img" aria-labelledby="t d">`+"\n",
-		width, height, width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d"`, width, height)
+	b.WriteString(` role="img" aria-labelledby="t d">` + "\n")
 	fmt.Fprintf(&b, "<title id=\"t\">%s</title>\n<desc id=\"d\">%s</desc>\n", escape(caption.Title), escape(caption.Description))
-	fmt.Fprintf(&b, `<rect x=".5" y=".5" width="%.0f" height="%d" rx="8" fill="%s" stroke="%s"/>`+"\n", width-1, height-1, background, border)
+	fmt.Fprintf(&b, `<rect x=".5" y=".5" width="%d" height="%d" rx="8" fill="%s" stroke="%s"/>`+"\n",
+		width-1, height-1, background, border)
 	fmt.Fprintf(&b, `<g font-family="%s" font-size="%d" fill="%s">`+"\n", fonts, fontSize, foreground)
 	if caption.Command != "" {
 		write(&b, piece{text: "$", columns: 1, look: ` fill="` + prompt + `"`}, 0)

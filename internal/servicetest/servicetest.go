@@ -1,8 +1,8 @@
-package simtest
+// Package servicetest is a service for tests that is really down until a program restarts it.
+package servicetest
 
 import (
 	"fmt"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,11 +21,18 @@ import (
 )
 
 const (
-	// serviceVariable makes the test binary run as a service. Its value is the directory in which the service works.
-	serviceVariable = "CLAUDEOPS_TEST_SERVICE"
-	// serviceTimeout limits the wait for the start of a service.
-	serviceTimeout = 5 * time.Minute
+	// variable makes the test binary run as a service. Its value is the directory in which the service works.
+	variable = "CLAUDEOPS_TEST_SERVICE"
+	// timeout limits the wait for the start of a service.
+	timeout = 5 * time.Minute
 )
+
+// restartScript restarts the service with this process number, and waits until it is up.
+const restartScript = `#!/bin/sh
+kill -HUP %d
+for _ in 1 2 3 4 5 6 7 8 9 10; do [ -e up ] && echo restarted && exit 0; sleep 1; done
+exit 1
+`
 
 // Service is a separate process that answers 502 until the program restart-service has run.
 type Service struct {
@@ -34,29 +41,28 @@ type Service struct {
 	Bin string
 }
 
-// StartService starts a service, which works in dir. The TestMain of the calling package must call RunService.
-func StartService(t testing.TB, dir string) Service {
+// Start starts a service, which works in dir. The TestMain of the calling package must call Run.
+func Start(t testing.TB, dir string) Service {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	command := exec.CommandContext(t.Context(), self)
-	command.Env = append(os.Environ(), serviceVariable+"="+dir)
+	command.Env = append(os.Environ(), variable+"="+dir)
 	command.Stderr = os.Stderr
 	require.NoError(t, command.Start())
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
 	})
-	script := fmt.Sprintf("#!/bin/sh\nkill -HUP %d\nfor _ in 1 2 3 4 5 6 7 8 9 10; do [ -e up ] && echo restarted && exit 0; sleep 1; done\nexit 1\n",
-		command.Process.Pid)
 	bin := t.TempDir()
-	require.NoError(t, process.WriteProgram(filepath.Join(bin, "restart-service"), []byte(script)))
+	restart := fmt.Appendf(nil, restartScript, command.Process.Pid)
+	require.NoError(t, process.WriteProgram(filepath.Join(bin, "restart-service"), restart))
 
 	var address []byte
 	require.Eventually(t, func() bool {
 		address, err = os.ReadFile(filepath.Join(dir, "address"))
 		return err == nil && len(address) > 0
-	}, serviceTimeout, 10*time.Millisecond, "the service did not start")
+	}, timeout, 10*time.Millisecond, "the service did not start")
 	return Service{URL: "http://" + strings.TrimSpace(string(address)), Bin: bin}
 }
 
@@ -71,10 +77,10 @@ func (s Service) Status(t testing.TB) int {
 	return response.StatusCode
 }
 
-// RunService runs this process as the service if StartService has started it. In all other processes it returns at
-// once. SIGHUP makes the service healthy.
-func RunService() {
-	dir := os.Getenv(serviceVariable)
+// Run runs this process as the service if Start has started it. In all other processes it returns at once. SIGHUP makes
+// the service healthy.
+func Run() {
+	dir := os.Getenv(variable)
 	if dir == "" {
 		return
 	}
@@ -89,12 +95,12 @@ func RunService() {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	if err := os.WriteFile(filepath.Join(dir, "address"), []byte(front.Listener.Addr().String()), 0o600); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	<-hangup
 	up.Store(true)
 	if err := os.WriteFile(filepath.Join(dir, "up"), nil, 0o600); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	select {}
 }
