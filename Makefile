@@ -61,6 +61,10 @@ help: ## List the targets
 build: ## Build bin/worker and bin/starter, or one of them: COMMANDS=./worker
 	$(GO) build $(BUILD) -o $(BIN)/ $(COMMANDS)
 
+.PHONY: demo
+demo: ## Watch a simulated incident climb all three tiers; DEMO=--keep leaves everything up
+	@$(GO) run ./starter demo $(DEMO)
+
 # DESTDIR is for packages. The parts for systemd are left out where it is missing. It builds nothing, because root may lack Go.
 .PHONY: install
 install: ## Install what make build built: programs, completions, and for systemd the users and the units (as root)
