@@ -1,13 +1,13 @@
 package chainview
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
 const (
@@ -65,21 +65,7 @@ func callLine(clock console.Clock, call *escalation.CallDecision) string {
 		tool = "starts"
 	}
 	return fmt.Sprintf("%s  %s  %s  %s%s",
-		decided, at, console.Printable(tool, 40), console.Printable(subjectOf(call.Input), maxSubject), why)
-}
-
-// subjectOf returns the most informative field of a call's input. If the input has no known field, subjectOf returns
-// the whole input.
-func subjectOf(input string) string {
-	var fields map[string]any
-	if json.Unmarshal([]byte(input), &fields) == nil {
-		for _, key := range []string{"command", "file_path", "pattern", "url", "path", "summary", "description"} {
-			if text, ok := fields[key].(string); ok && text != "" {
-				return text
-			}
-		}
-	}
-	return input
+		decided, at, console.Printable(tool, 40), console.Printable(operations.CallSubject(call.Input), maxSubject), why)
 }
 
 // ofSession returns the calls of one session.
