@@ -40,10 +40,15 @@ type Options struct {
 
 // Operations are the operations of a front end, by their subject.
 type Operations struct {
+	Overview  Overview
 	Chains    Chains
+	Sessions  Sessions
 	Gates     Gates
 	Incidents Incidents
+	Services  Services
 	Schedules Schedules
+	Costs     Costs
+	Policy    Policy
 
 	backend *backend
 }
@@ -52,7 +57,8 @@ type Operations struct {
 func New(options Options) *Operations {
 	b := &backend{Options: options, mask: redact.New(options.Environ)}
 	return &Operations{
-		Chains: Chains{b}, Gates: Gates{b}, Incidents: Incidents{b}, Schedules: Schedules{b}, backend: b,
+		Overview: Overview{b}, Chains: Chains{b}, Sessions: Sessions{b}, Gates: Gates{b}, Incidents: Incidents{b},
+		Services: Services{b}, Schedules: Schedules{b}, Costs: Costs{b}, Policy: Policy{b}, backend: b,
 	}
 }
 

@@ -32,6 +32,11 @@ type ChainFilter struct {
 	Since, Until time.Time
 	// Gate selects the chains that wait at a gate.
 	Gate bool
+	// Waits selects the running chains that wait: at a gate, for a cooldown, a budget, a service, a worker or the next attempt.
+	// Retries selects the running chains whose session is at its second attempt or a later one, or waits for a worker.
+	// Temporal's list knows neither. So the chains that the other fields select are asked, at most maxFiltered running ones of
+	// a page, and a page can have fewer chains than Limit although another page follows.
+	Waits, Retries bool
 	// MinCostUSD selects the chains that cost at least this much, in US dollars.
 	MinCostUSD float64
 	// Limit is the number of chains on a page. It must be at least 1.
