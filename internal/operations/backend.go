@@ -49,6 +49,7 @@ type Operations struct {
 	Schedules Schedules
 	Costs     Costs
 	Policy    Policy
+	Feed      Feed
 
 	backend *backend
 }
@@ -58,7 +59,7 @@ func New(options Options) *Operations {
 	b := &backend{Options: options, mask: redact.New(options.Environ)}
 	return &Operations{
 		Overview: Overview{b}, Chains: Chains{b}, Sessions: Sessions{b}, Gates: Gates{b}, Incidents: Incidents{b},
-		Services: Services{b}, Schedules: Schedules{b}, Costs: Costs{b}, Policy: Policy{b}, backend: b,
+		Services: Services{b}, Schedules: Schedules{b}, Costs: Costs{b}, Policy: Policy{b}, Feed: Feed{b}, backend: b,
 	}
 }
 

@@ -54,6 +54,10 @@ var plannedQueries = map[string]string{
 	"whether a chain is old":   isOldQuery,
 	"sessions of a chain":      sessionIDsQuery,
 	"whether a duty is taken":  takenQuery,
+	"new events":               newEventsQuery,
+	"new calls":                newCallsQuery,
+	"new sessions":             newSessionsQuery,
+	"marks of incidents":       marksQuery,
 }
 
 // TestQueriesUseIndexes checks SQLite's plans of the queries. No query may read a whole table or build a temporary index.

@@ -57,6 +57,8 @@ func testBackend(t *testing.T, database backend) {
 		"spending of a reset chain":                 testSpendingOfAResetChain,
 		"a review decides as an opening":            testReview,
 		"many chains, one budget":                   testConcurrentAdmission,
+		"what is new":                               testNews,
+		"news of concurrent writers":                testNewsOfWriters,
 		"the ledger by time":                        testLedger,
 		"the ledger of a session reported twice":    testLedgerOfReports,
 		"a call is charged or refused":              testCharge,
