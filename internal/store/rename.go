@@ -82,7 +82,7 @@ func (r *renaming) locks(ctx context.Context) error {
 
 // renameEntryQuery also gives the entry a free position, because its session may have entries with the new name.
 const renameEntryQuery = `
-UPDATE ledger SET service = $1, position = position + (
+UPDATE ledger SET service = $1, service_key = $6, position = position + (
     SELECT COALESCE(MAX(position), 0) FROM ledger AS other WHERE other.session_id = $2 AND other.service = $1 AND other.kind = $3
 ) WHERE session_id = $2 AND service = $4 AND kind = $3 AND position = $5`
 
@@ -92,7 +92,8 @@ func (r *renaming) ledger(ctx context.Context) error {
 		row := &rows[i]
 		name := r.canonical(row.Service)
 		if err == nil && name != row.Service {
-			err = r.update(ctx, renameEntryQuery, name, row.SessionID, string(row.Kind), row.Service, row.position)
+			err = r.update(ctx, renameEntryQuery, name, row.SessionID, string(row.Kind), row.Service, row.position,
+				escalation.ServiceKey(name))
 		}
 	}
 	return err

@@ -199,5 +199,5 @@ func keepReport(ctx context.Context, tx *sql.Tx, current escalation.Session, nex
 	if slices.ContainsFunc(earlier, func(r replacedReport) bool { return reflect.DeepEqual(r.report, next) }) {
 		return true, nil
 	}
-	return false, keepReplaced(ctx, tx, replacedReport{current.SessionID, current.EndedAt, current.Report})
+	return false, keepReplaced(ctx, tx, replacedReport{current.SessionID, current.StartedAt, current.EndedAt, current.Report})
 }

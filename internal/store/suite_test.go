@@ -126,6 +126,12 @@ func testBackend(t *testing.T, database backend) {
 		"a renamed service":                         testRename,
 		"the end of a recovered chain":              testRecoverCooldown,
 		"a recovered look, and a newer incident":    testRecoverHealed,
+		"what sessions of a time have cost":         testCosts,
+		"services of a long list":                   testManyServices,
+		"what was done to services":                 testServiceActions,
+		"all that is recorded of a session":         testSessionDetail,
+		"the calls of a session":                    testSessionCalls,
+		"the incidents resolved last":               testLatestResolved,
 		"the numbers of lost records":               testSkipNumbers,
 	} {
 		t.Run(name, func(t *testing.T) {

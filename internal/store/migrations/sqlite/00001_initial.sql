@@ -49,24 +49,30 @@ CREATE TABLE sessions (
     worker_version        TEXT    NOT NULL,
     verdict               TEXT,                         -- a JSON object
     services              TEXT    NOT NULL,             -- a JSON list, copied from the verdict
+    conclusion            TEXT    NOT NULL,             -- the verdict's status, copied from it; empty: there is no verdict
     error                 TEXT    NOT NULL,
     UNIQUE (chain_id, namespace_id, sequence)
 ) STRICT;
 
 CREATE INDEX sessions_parent_session_id ON sessions (parent_session_id);
-CREATE INDEX sessions_started_at ON sessions (started_at);
+CREATE INDEX sessions_started_at ON sessions (
+    started_at, ended_at, tier, model, trigger, conclusion, services, cost_usd, cost_estimated, attempts, budget_usd
+);
 CREATE INDEX sessions_model ON sessions (model, id);
 CREATE INDEX sessions_status ON sessions (status, id);
 
 CREATE TABLE replaced_reports (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     session_id TEXT    NOT NULL REFERENCES sessions (session_id),
+    started_at INTEGER NOT NULL,                        -- copied from the session
     ended_at   INTEGER NOT NULL,
     cost_usd   REAL    NOT NULL,                        -- copied from the report
+    cost_estimated INTEGER NOT NULL CHECK (cost_estimated IN (0, 1)), -- copied from the report
     report     TEXT    NOT NULL                         -- a JSON object
 ) STRICT;
 
 CREATE INDEX replaced_reports_session_id ON replaced_reports (session_id);
+CREATE INDEX replaced_reports_started_at ON replaced_reports (started_at);
 
 CREATE TABLE events (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -85,6 +91,7 @@ CREATE INDEX events_chain_id ON events (chain_id, id);
 -- What was done to services, by which cooldowns are reckoned.
 CREATE TABLE ledger (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    service_key TEXT   NOT NULL,                        -- the name in the form in which names are compared
     service    TEXT    NOT NULL,
     kind       TEXT    NOT NULL,
     position   INTEGER NOT NULL CHECK (position > 0),   -- among the session's actions of that kind on that service
@@ -97,6 +104,7 @@ CREATE TABLE ledger (
 ) STRICT;
 
 CREATE INDEX ledger_at ON ledger (at);
+CREATE INDEX ledger_service_key ON ledger (service_key, at);
 
 -- Who works on which service now.
 CREATE TABLE service_locks (
