@@ -92,7 +92,7 @@ var groups = []*cobra.Group{
 // groupOf gives the ID of each command's group. Cobra lists a command without a group as an additional command.
 var groupOf = map[string]string{
 	"run": "daily", "watch": "daily", "chains": "daily", "chain": "daily", "gate": "daily", "escalate": "daily", "cancel": "daily",
-	"incidents": "daily", "schedule": "daily",
+	"incidents": "daily", "schedule": "daily", "costs": "daily",
 	"demo": "setup", "up": "setup", "doctor": "setup", "config": "setup", "policy": "setup", "notify": "setup", "env": "setup",
 	"workers": "operate", "replay": "operate", "db": "operate", "codec": "operate",
 }

@@ -13,19 +13,6 @@ var errPending = errors.New("not there yet")
 // Now returns what happens now. It always returns a result: each part has its own problem.
 func (o Overview) Now(context.Context) Now { return Now{} }
 
-// List returns all services.
-func (s Services) List(context.Context) (ServiceList, error) { return ServiceList{}, errPending }
-
-// Get returns the service with this name or alias.
-func (s Services) Get(_ context.Context, _ string) (ServiceDetail, error) {
-	return ServiceDetail{}, errPending
-}
-
-// Report returns what the sessions that the filter selects have cost.
-func (c Costs) Report(context.Context, CostFilter) (CostReport, error) {
-	return CostReport{}, errPending
-}
-
 // Get returns the session with this number. The error is KindNotFound if there is none.
 func (s Sessions) Get(_ context.Context, _ int64) (SessionDetail, error) {
 	return SessionDetail{}, errPending
