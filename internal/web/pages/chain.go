@@ -39,10 +39,37 @@ type sessionRow struct {
 	Depth int
 	Cost  string
 	Took  string
-	// From and To are the numbers of the sessions from and to which the work was passed.
-	From            int64
-	To              []int64
+	// Links name the sessions from and to which the work was passed.
+	Links           []link
 	Denied, Allowed int
+}
+
+// link names another session, and says how it belongs to this one.
+type link struct {
+	Verb   string
+	Number int64
+}
+
+// Unboxed reports whether the session ran without the kernel's sandbox, although it should have had one.
+func (r sessionRow) Unboxed() bool { return strings.Contains(r.Sandbox, "none: ") }
+
+// linksOf returns the links of a session of the chain.
+func linksOf(chain escalation.Chain, session *escalation.Session) []link {
+	var links []link
+	for i := range chain.Sessions {
+		other := &chain.Sessions[i]
+		switch {
+		case other.ID == session.ParentID && other.Tier < session.Tier:
+			links = append(links, link{"escalated from", other.ID})
+		case other.ID == session.ParentID:
+			links = append(links, link{"continues", other.ID})
+		case other.ParentID == session.ID && other.Tier > session.Tier:
+			links = append(links, link{"escalated to", other.ID})
+		case other.ParentID == session.ID:
+			links = append(links, link{"continued by", other.ID})
+		}
+	}
+	return links
 }
 
 // showChain shows a chain.
@@ -61,6 +88,11 @@ func (p *Pages) writeChain(w http.ResponseWriter, r *http.Request, id string, dr
 	page.Sessions, page.Took = p.rows(now)
 	if gate := now.Chain.OpenGate(); gate != nil && page.Running() {
 		page.Gate = &gateForm{ChainID: id, Gate: *gate, Services: now.Chain.Services, Draft: draft, Back: r.URL.Path}
+		for _, incident := range now.Chain.Incidents {
+			if incident.Handler == "" {
+				page.Gate.Faults = append(page.Gate.Faults, fault{incident.ID, incident.Summary})
+			}
+		}
 		if r.Method == http.MethodPost {
 			page.Gate.Back = "/chains/" + r.PathValue("id")
 		}
@@ -89,7 +121,7 @@ func (p *Pages) rows(now operations.Snapshot) (rows []sessionRow, took string) {
 	var total time.Duration
 	for i := range now.Chain.Sessions {
 		session := &now.Chain.Sessions[i]
-		row := sessionRow{Session: *session, From: session.ParentID, Cost: operations.SessionCost(session)}
+		row := sessionRow{Session: *session, Links: linksOf(now.Chain, session), Cost: operations.SessionCost(session)}
 		if session.ParentID != 0 {
 			row.Depth = min(depths[session.ParentID]+1, 4)
 		}
@@ -99,11 +131,6 @@ func (p *Pages) rows(now operations.Snapshot) (rows []sessionRow, took string) {
 			row.Cost, lasted = plaintext.Dollars(now.SpentUSD()), max(p.Clock().Sub(session.StartedAt), 0)
 		}
 		row.Took, total = plaintext.Duration(lasted), total+lasted
-		for _, next := range now.Chain.Sessions {
-			if next.ParentID == session.ID {
-				row.To = append(row.To, next.ID)
-			}
-		}
 		for _, call := range now.Calls {
 			switch {
 			case call.SessionID != session.SessionID:

@@ -31,6 +31,14 @@ type chainQuery struct {
 	State, Outcome, Service, Trigger, Incident, Tier, Since, Until, Cost string
 }
 
+// Filtered reports whether the filter selects only some chains.
+func (l chainList) Filtered() bool { return l.Query != chainQuery{} }
+
+// Only reports whether the filter selects a state or an outcome, and nothing else.
+func (l chainList) Only(name string) bool {
+	return l.Query == chainQuery{State: name} || l.Query == chainQuery{Outcome: name}
+}
+
 // showChains lists chains. The URL holds the filter.
 func (p *Pages) showChains(w http.ResponseWriter, r *http.Request) error {
 	form := r.URL.Query()

@@ -31,8 +31,8 @@ func (p *Pages) functions() template.FuncMap {
 		"key":     key,
 		"bytes":   byteCount,
 		"number":  grouped,
+		"length":  length,
 		"cost":    func(s escalation.Session) string { return operations.SessionCost(&s) },
-		"context": func(s escalation.Session) string { return operations.SessionContext(&s) },
 		"subject": operations.CallSubject,
 		"meaning": operations.AnswerMeaning,
 
@@ -90,6 +90,8 @@ func pathOf(prefix string) func(name any) string {
 type moment struct {
 	// Machine is the time in the form of HTML. Full is the date and the time of day with the zone.
 	Machine, Full string
+	// Clock is the time of day, with the date if that is not today's.
+	Clock string
 	// Text says how long ago the time was, or how far ahead it is. The script keeps it up to date in the same words.
 	Text string
 }
@@ -100,9 +102,15 @@ func (p *Pages) moment(t time.Time) *moment {
 		return nil
 	}
 	now := p.Clock()
+	t = t.In(now.Location())
+	clock := t.Format(time.TimeOnly)
+	if t.Format(time.DateOnly) != now.Format(time.DateOnly) {
+		clock = t.Format("Jan 2 15:04")
+	}
 	return &moment{
+		Clock:   clock,
 		Machine: t.UTC().Format(time.RFC3339),
-		Full:    t.In(now.Location()).Format("2006-01-02 15:04:05 MST"),
+		Full:    t.Format("2006-01-02 15:04:05 MST"),
 		Text:    relative(t.Sub(now)),
 	}
 }
@@ -143,6 +151,19 @@ func byteCount(n int) string {
 		return fmt.Sprintf("%d kB", n>>10)
 	}
 	return plaintext.Count(n, "byte")
+}
+
+// length returns a duration without units that are zero, such as 1h.
+func length(d escalation.Duration) string {
+	text := d.Std().String()
+	for _, zero := range []string{"0s", "0m"} {
+		shorter := strings.TrimSuffix(text, zero)
+		if shorter == "" || shorter[len(shorter)-1] >= '0' && shorter[len(shorter)-1] <= '9' {
+			break
+		}
+		text = shorter
+	}
+	return text
 }
 
 // grouped returns a number with a blank before each group of three digits.

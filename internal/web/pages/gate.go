@@ -16,11 +16,16 @@ type gateForm struct {
 	ChainID  string
 	Gate     escalation.Gate
 	Services []string
+	// Faults are the incidents on which the chain works.
+	Faults []fault
 	// Draft is the answer that was refused; nil if there is none.
 	Draft *draft
 	// Back is the path of the page that follows the answer.
 	Back string
 }
+
+// fault is an incident in few words.
+type fault struct{ ID, Summary string }
 
 // draft is an answer that was refused, and why.
 type draft struct {

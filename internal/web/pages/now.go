@@ -28,11 +28,24 @@ func (p *Pages) showNow(w http.ResponseWriter, r *http.Request) error {
 			page.Unanswered = append(page.Unanswered, row)
 			continue
 		}
-		page.Forms = append(page.Forms, gateForm{ChainID: row.ChainID, Gate: *row.Gate, Services: row.Services, Back: "/"})
+		page.Forms = append(page.Forms, gateForm{
+			ChainID: row.ChainID, Gate: *row.Gate, Services: row.Services, Faults: faultsOf(row.ChainID, page.Incidents.Incidents), Back: "/",
+		})
 	}
 	return p.show(w, r, view{
 		template: "now", title: "Now", section: "/", parts: []string{"attention", "work", "money"}, data: page,
 	})
+}
+
+// faultsOf returns the incidents of which the chain takes care.
+func faultsOf(chainID string, incidents []operations.Incident) []fault {
+	var faults []fault
+	for _, incident := range incidents {
+		if incident.Handler == chainID {
+			faults = append(faults, fault{incident.ID, incident.Summary})
+		}
+	}
+	return faults
 }
 
 // Waiting returns the chains that wait for something else than a person's answer.

@@ -227,9 +227,11 @@ func sampleFaults() []operations.Incident {
 	}
 	resolved := fault("incident-5", escalation.SeverityWarning, escalation.IncidentResolved, "postgres", "disk_full", "The disk of postgres was 97 % full.")
 	resolved.ResolvedAt, resolved.Resolution, resolved.ResolvedBy, resolved.Handler = chaintest.Noon.Add(-24*time.Hour), escalation.IncidentRepaired, "chain-20260301-090000-0bc451", ""
+	second := fault("incident-8", escalation.SeverityWarning, escalation.IncidentWaiting, "caddy", "certificate", "The certificate of caddy ends in 2 days, and its renewal fails.")
+	second.Handler = "chain-20260301-100000-c0ffee"
 	return []operations.Incident{
 		fault("incident-7", escalation.SeverityCritical, escalation.IncidentWaiting, "jellyfin", "down", "jellyfin answers 502: its process ends 40 s after each start, because the disk of its cache is full."),
-		fault("incident-8", escalation.SeverityWarning, escalation.IncidentRepairing, "caddy", "certificate", "The certificate of caddy ends in 2 days, and its renewal fails."),
+		second,
 		resolved,
 	}
 }
@@ -244,7 +246,7 @@ func sampleSnapshot() operations.Snapshot {
 	chain.Sessions[0].EndedAt, chain.Sessions[0].ID, chain.Sessions[0].ChainID = chain.StartedAt.Add(45*time.Second), 41, sampleChain
 	chain.Sessions[1].ID, chain.Sessions[1].ParentID, chain.Sessions[1].ChainID = 42, 41, sampleChain
 	chain.Sessions[1].StartedAt, chain.Sessions[1].EndedAt, chain.Sessions[1].Attempts = chain.StartedAt.Add(25*time.Minute), chaintest.Noon.Add(-126*time.Minute), 2
-	chain.Incidents = []escalation.ChainIncident{{ID: "incident-7", Services: []string{"jellyfin"}}}
+	chain.Incidents = []escalation.ChainIncident{{ID: "incident-7", Services: []string{"jellyfin"}, Summary: sampleFaults()[0].Summary}}
 	chain.Reason, chain.Rule = gate.Reason, escalation.RuleNoVerdict
 	event := func(minute int, kind escalation.EventKind, severity escalation.Severity, message string) escalation.Event {
 		return escalation.Event{Key: message, Kind: kind, Severity: severity, Message: message, At: chain.StartedAt.Add(time.Duration(minute) * time.Minute)}
@@ -313,8 +315,8 @@ func sampleSession() operations.SessionDetail {
 		},
 		Actions: []escalation.Action{{Kind: escalation.ActionRestart, Service: "jellyfin", Detail: "docker restart jellyfin", Succeeded: true}},
 	}
-	denied := chaintest.Bash(session.SessionID, 27, "rm -rf /var/cache/jellyfin", "no tier deletes folders")
-	allowed := chaintest.Bash(session.SessionID, 26, "docker restart jellyfin", "")
+	denied := chaintest.Bash(session.SessionID, -150, "rm -rf /var/cache/jellyfin", "no tier deletes folders")
+	allowed := chaintest.Bash(session.SessionID, -151, "docker restart jellyfin", "")
 	denied.Rule, allowed.Rule = "never: rm -r", "docker restart"
 	at := func(minute int) time.Time { return session.StartedAt.Add(time.Duration(minute) * time.Minute) }
 	return operations.SessionDetail{

@@ -21,7 +21,7 @@
   // The clock of this machine can differ from the server's, which has rendered the page.
   const ahead = Date.parse(document.body.dataset.now) - Date.now();
   function showTimes() {
-    for (const time of document.querySelectorAll("time")) {
+    for (const time of document.querySelectorAll("time.ago")) {
       const text = relative((Date.parse(time.dateTime) - Date.now() - ahead) / 1000);
       if (time.textContent !== text) time.textContent = text;
     }
