@@ -151,6 +151,7 @@ func (p *Policy) add(own *Policy) {
 	p.own = own
 	p.Environment = slices.Concat(p.Environment, own.Environment)
 	p.Directories = slices.Concat(p.Directories, own.Directories)
+	p.Projects = slices.Concat(p.Projects, own.Projects)
 	p.Branches = slices.Concat(p.Branches, own.Branches)
 	p.Private = slices.Concat(p.Private, own.Private)
 	p.Secrets = slices.Concat(p.Secrets, own.Secrets)
@@ -199,6 +200,7 @@ func (p *Policy) Own() []string {
 		}
 	}
 	say("grants", unique(granted))
+	say("uses the Compose projects in", own.Projects)
 	say("grants the tools", slices.Sorted(maps.Keys(own.MCP)))
 	say("lets scripts set", own.Environment)
 	say("takes programs from", own.Directories)
