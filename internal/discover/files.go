@@ -147,3 +147,6 @@ func (l *look) sshHosts(context.Context) error {
 	}
 	return nil
 }
+
+// IsHostName reports whether a text is the name of a host that needs no quotes anywhere.
+func IsHostName(text string) bool { return hostName.MatchString(text) && usable(text) }

@@ -26,8 +26,9 @@ type Grants struct {
 const mark = "# init: "
 
 // policyHead begins a new policy.
-const policyHead = `# What agents may do beside the built-in policy (docs/policy.md). starter policy explain --tier 2 lists all of it in words.
-# starter init changes only the entries with a comment that begins with "init:". Everything else here is yours.
+const policyHead = `# What agents may do beside the built-in policy (docs/policy.md).
+# starter policy explain --tier 2 lists all of it in words. starter init changes
+# only entries whose comment begins with "init:". Everything else is yours.
 version: 1
 extends: default
 `
@@ -69,8 +70,9 @@ func (g Grants) entries() (all []entry) {
 	for _, dir := range slices.Sorted(slices.Values(g.Projects)) {
 		all = append(all, entry{
 			"projects",
-			"docker compose, after cd and with -f. Tier 1 sees containers and logs; Tier 2 starts and restarts services.\n" +
-				"Risk: logs can hold secrets. Compose reads the files there, among them .env; agents themselves do not.",
+			"docker compose, after cd and with -f. Tier 1 sees containers and\n" +
+				"their logs, Tier 2 starts and restarts services.\n" +
+				"Risk: logs can hold secrets. Compose reads .env there, agents do not.",
 			"- " + yamlText(dir),
 		})
 	}
@@ -81,16 +83,20 @@ func (g Grants) entries() (all []entry) {
 		}
 		all = append(all, entry{
 			"programs",
-			"each tier runs on these hosts what it may run here. Put a key and a config for agents into home/.ssh of the\n" +
-				"directory CLAUDEOPS_CLAUDE_CONFIG_DIR. Risk: no sandbox holds there. Give the key an account with few rights.",
+			"each tier runs on these hosts what it may run here. Agents have a\n" +
+				"home of their own: put a key and a config for them into home/.ssh of\n" +
+				"the directory CLAUDEOPS_CLAUDE_CONFIG_DIR.\n" +
+				"Risk: no sandbox holds there. Let the key open an account of few rights.",
 			`ssh: {tier: 1, flags: "-T -n -q -o=/BatchMode=yes/", args: '/` + strings.Join(hosts, "|") + `/ THERE_SCRIPT', style: posix}`,
 		})
 	}
 	if g.Sudo {
 		all = append(all, entry{
 			"programs",
-			"Tier 2 runs as root, with sudo -n, what it may run without. Tier 1 does not.\n" +
-				"Risk: it costs Tier 2 the kernel's sandbox, which would keep sudo from working. Only the guard holds it then.",
+			"Tier 2 runs with sudo -n, as root, what it may run without. Tier 1\n" +
+				"does not.\n" +
+				"Risk: it costs Tier 2 the kernel's sandbox, in which sudo cannot work.\n" +
+				"Only the guard holds it then.",
 			sudoItem,
 		})
 	}

@@ -89,8 +89,8 @@ func Plan(files Files, answers Answers) ([]Change, error) {
 }
 
 // envHead begins a new file of settings.
-const envHead = `# Settings of Claude Ops, for all terminals and programs of this user. The environment wins over this file.
-# starter config lists all settings with their meaning. Written by starter init: run it again to change what it asks for.
+const envHead = `# Settings of Claude Ops (starter config lists all). The environment wins.
+# Written by starter init: run it again to change what it asks for.
 `
 
 func planEnv(path string, settings []envfile.Setting) (Change, error) {
@@ -116,24 +116,25 @@ func (a Answers) settings() []envfile.Setting {
 	if a.APIKey != "" {
 		settings = append(settings, envfile.Setting{
 			Name: "ANTHROPIC_API_KEY", Value: a.APIKey,
-			Comment: "The key of the model's API. The worker keeps it: each session of an agent gets a key of its own in its place.",
+			Comment: "The key of the model's API. Only the worker has it: each session of an\nagent gets a key of its own in its place.",
 		})
 	}
 	if a.Login {
 		settings = append(settings, envfile.Setting{
 			Name: "CLAUDEOPS_CLAUDE_CONFIG_DIR", Value: "login",
-			Comment: "Agents use the claude login of this user, and their commands can read it. Set ANTHROPIC_API_KEY instead to keep\n" +
-				"the credential with the worker. With a login, agents of root run as root.",
+			Comment: "Agents use the claude login of this user, and their commands can read it.\n" +
+				"Set ANTHROPIC_API_KEY instead to keep the credential with the worker.\n" +
+				"With a login, agents of root run as root.",
 		})
 	}
 	settings = append(settings,
 		envfile.Setting{Name: "CLAUDEOPS_ENVIRONMENT", Value: a.Environment, Comment: "What runs here. It is part of every prompt, so write no credentials."},
 		envfile.Setting{Name: "CLAUDEOPS_MAX_TIER", Value: strconv.Itoa(int(a.MaxTier)), Comment: "Highest tier that may run: 1 looks, 2 makes safe repairs, 3 makes all repairs."},
-		envfile.Setting{Name: "CLAUDEOPS_DAY_BUDGET_USD", Value: dollars(a.DayBudgetUSD), Comment: "Most that all agents together spend in a day (UTC), in US dollars; 0: no cap."},
-		envfile.Setting{Name: "CLAUDEOPS_CHAIN_BUDGET_USD", Value: dollars(a.ChainBudgetUSD), Comment: "Most that one chain spends, from the first look to the last repair; 0: no cap."},
+		envfile.Setting{Name: "CLAUDEOPS_DAY_BUDGET_USD", Value: dollars(a.DayBudgetUSD), Comment: "Most that all agents spend in a day (UTC), in US dollars; 0: no cap."},
+		envfile.Setting{Name: "CLAUDEOPS_CHAIN_BUDGET_USD", Value: dollars(a.ChainBudgetUSD), Comment: "Most that one chain spends, from look to repair; 0: no cap."},
 		envfile.Setting{
 			Name: "CLAUDEOPS_NOTIFY_URLS", Value: a.NotifyURLs,
-			Comment: "Where people are told, such as ntfy://ntfy.sh/your-topic (docs/notifications.md). Try it: starter notify test",
+			Comment: "Where people are told, such as ntfy://ntfy.sh/your-topic\n(docs/notifications.md). Try it: starter notify test",
 		},
 	)
 	return settings

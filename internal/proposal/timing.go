@@ -73,27 +73,34 @@ func (t Timing) PerDay() float64 {
 // Flags returns the flags of `starter schedule create` and `update` for the timing.
 func (t Timing) Flags() []string {
 	if t.From == t.To {
-		return []string{"--every", short(t.Every)}
+		return []string{"--every", Short(t.Every)}
 	}
 	minutes := "0"
 	if t.Every < time.Hour {
 		minutes = fmt.Sprintf("*/%d", int(t.Every/time.Minute))
 	}
-	hours := t.hours()
-	slices.Sort(hours)
-	texts := make([]string, len(hours))
-	for i, hour := range hours {
-		texts[i] = strconv.Itoa(hour)
-	}
-	flags := []string{"--cron", minutes + " " + strings.Join(texts, ",") + " * * *"}
+	flags := []string{"--cron", minutes + " " + ranges(t.hours()) + " * * *"}
 	if t.Zone != "" {
 		flags = append(flags, "--timezone", t.Zone)
 	}
 	return flags
 }
 
-// short formats a duration without units that are zero, such as 1h or 30m.
-func short(d time.Duration) string {
+// ranges returns hours as a field of a cron expression.
+func ranges(hours []int) string {
+	slices.Sort(hours)
+	if first, last := hours[0], hours[len(hours)-1]; len(hours) > 2 && last-first == len(hours)-1 {
+		return fmt.Sprintf("%d-%d", first, last)
+	}
+	texts := make([]string, len(hours))
+	for i, hour := range hours {
+		texts[i] = strconv.Itoa(hour)
+	}
+	return strings.Join(texts, ",")
+}
+
+// Short formats a duration without units that are zero, such as 1h or 30m.
+func Short(d time.Duration) string {
 	text := d.String()
 	if rest, is := strings.CutSuffix(text, "m0s"); is {
 		text = rest + "m"
@@ -106,7 +113,7 @@ func short(d time.Duration) string {
 
 // String describes the timing in words.
 func (t Timing) String() string {
-	text := "every " + short(t.Every)
+	text := "every " + Short(t.Every)
 	if t.From != t.To {
 		text += fmt.Sprintf(" from %02d:00 to %02d:00", t.From, t.To)
 	}

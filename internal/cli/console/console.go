@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/discover"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
@@ -29,6 +30,8 @@ type Console struct {
 	// Patience limits how long the command waits for a worker's answer to a query.
 	Patience time.Duration
 	Output   Format
+	// Machine returns the machine at which `init` looks; nil for the one on which the program runs.
+	Machine func(environ []string) discover.Host
 
 	// masks holds the result of the method called masking; nil before the first call of this method.
 	masks *masking
