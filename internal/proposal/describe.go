@@ -23,7 +23,6 @@ var word = regexp.MustCompile(`^[A-Za-z0-9/_.][A-Za-z0-9/_.@:+-]*$`)
 func Describe(machine discover.Machine) string {
 	var parts []string
 	say := func(what string, names []string) {
-		names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return !word.MatchString(strings.Fields(name + " ")[0]) })
 		if len(names) > 0 {
 			parts = append(parts, what+": "+list(names)+".")
 		}
@@ -39,11 +38,12 @@ func Describe(machine discover.Machine) string {
 	var alone []string
 	in := map[string][]string{}
 	for _, container := range machine.Containers {
-		if container.Project == "" {
+		switch {
+		case container.Project == "":
 			alone = append(alone, container.Name)
-			continue
+		case word.MatchString(container.Service):
+			in[container.Project] = append(in[container.Project], container.Service)
 		}
-		in[container.Project] = append(in[container.Project], container.Service)
 	}
 	for _, project := range machine.Projects {
 		if word.MatchString(project.Name) && word.MatchString(project.Dir) && project.Running {
@@ -54,8 +54,8 @@ func Describe(machine discover.Machine) string {
 			say(fmt.Sprintf("Compose project %s in %s", project.Name, project.Dir), services)
 		}
 	}
-	say("Other containers", alone)
-	say("Own systemd services", machine.OwnUnits)
+	say("Other containers", words(alone))
+	say("Own systemd services", words(machine.OwnUnits))
 	var ports []string
 	for _, port := range machine.Ports {
 		name := strconv.Itoa(port.Number)
@@ -67,9 +67,14 @@ func Describe(machine discover.Machine) string {
 		}
 	}
 	say("Ports open to others", ports)
-	say("Contexts of kubectl", machine.Contexts)
-	say("Repositories with Compose files", machine.Repositories)
+	say("Contexts of kubectl", words(machine.Contexts))
+	say("Repositories with Compose files", words(machine.Repositories))
 	return plaintext.Cut(strings.Join(parts, " "), maxDescription)
+}
+
+// words returns the names that are single words.
+func words(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !word.MatchString(name) })
 }
 
 // list joins names for a sentence.

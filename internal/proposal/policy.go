@@ -138,7 +138,7 @@ func checkPolicy(path, text string, want Grants) error {
 	got, own := ReadGrants(text)
 	slices.Sort(want.Projects)
 	slices.Sort(got.Projects)
-	complete := err == nil && policy.Own() != nil && slices.Equal(got.Projects, want.Projects) && got.Sudo == want.Sudo &&
+	complete := err == nil && extends(text) && slices.Equal(got.Projects, want.Projects) && got.Sudo == want.Sudo &&
 		len(got.SSHHosts) == len(want.SSHHosts) && len(policy.Projects) == len(got.Projects)+len(own)
 	if complete {
 		return nil
@@ -148,6 +148,14 @@ func checkPolicy(path, text string, want Grants) error {
 		lines = append(lines, one.section+":", one.text("  "))
 	}
 	return fmt.Errorf("%s cannot be changed by this program: add the grants yourself, or select none:\n%s", path, strings.Join(lines, "\n"))
+}
+
+// extends reports whether a policy extends the built-in one. A full copy is the operator's own, and has no entries of ours.
+func extends(text string) bool {
+	var policy struct {
+		Extends string `yaml:"extends"`
+	}
+	return yaml.Unmarshal([]byte(text), &policy) == nil && policy.Extends != ""
 }
 
 // lineRange is a range of lines, the last one excluded.
@@ -184,6 +192,9 @@ func without(text string, entries map[string]lineRange, wanted map[string]bool) 
 	for _, one := range out {
 		lines = slices.Delete(lines, one.from, one.to)
 	}
+	if len(out) == 0 {
+		return text
+	}
 	return withoutEmpty(strings.Join(lines, "\n"))
 }
 
@@ -191,7 +202,12 @@ func without(text string, entries map[string]lineRange, wanted map[string]bool) 
 var emptySection = regexp.MustCompile(`(?m)^(projects|programs):[ \t]*\n(\n*)(\S|\z)`)
 
 // withoutEmpty removes the heads of sections that have lost their last entry.
-func withoutEmpty(text string) string { return emptySection.ReplaceAllString(text, "$3") }
+func withoutEmpty(text string) string {
+	for emptySection.MatchString(text) {
+		text = emptySection.ReplaceAllString(text, "$3")
+	}
+	return text
+}
 
 func (e entry) text(indent string) string {
 	return indent + mark + strings.ReplaceAll(e.comment, "\n", "\n"+indent+"# ") + "\n" + indent + e.item

@@ -92,6 +92,13 @@ var listItem = regexp.MustCompile(`(?m)^( *)- +name:`)
 
 func planServices(path string, add []Service) (Change, error) {
 	change, err := read(path, 0o600)
+	if err == nil && change.exists {
+		catalog, problem := config.ParseServices([]byte(change.Old), filepath.Dir(path))
+		if problem != nil {
+			return change, fmt.Errorf("%s: %w", path, problem)
+		}
+		add = Unknown(add, catalog)
+	}
 	if err != nil || len(add) == 0 {
 		return change, err
 	}

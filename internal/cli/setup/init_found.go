@@ -55,7 +55,7 @@ func writeFound(w io.Writer, m discover.Machine, cli discover.CLI) {
 		say("✗", "failed", strings.Join(m.FailedUnits, ", "))
 	}
 	open := slices.DeleteFunc(slices.Clone(m.Ports), func(p discover.Port) bool { return p.Local })
-	list("ports", "port open to others", names(open, func(p discover.Port) string {
+	list("ports", "open port", names(open, func(p discover.Port) string {
 		return strings.TrimSpace(strconv.Itoa(p.Number) + " " + p.Program)
 	}))
 	list("kubectl", "context", m.Contexts)

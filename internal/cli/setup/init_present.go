@@ -121,7 +121,7 @@ func (s *setting) firstAnswers() (answers, error) {
 			Login:          s.now.cfg.Claude.Login || s.cli.Credentials == "" && s.cli.Login != "",
 			Grants:         s.now.grants,
 		},
-		timing: proposal.Timing{Every: time.Hour, Zone: localZone(s.now.environ)},
+		timing:     proposal.Timing{Every: time.Hour, Zone: localZone(s.now.environ)},
 		keepTiming: !s.now.first && !s.given("every") && !s.given("hours"),
 	}
 	if s.now.cfg.SaysMaxTier() {

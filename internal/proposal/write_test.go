@@ -1,0 +1,110 @@
+package proposal_test
+
+import (
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/proposal"
+)
+
+// TestWriteFails writes where the second file cannot be written. The first has its new content, and the second its old one.
+func TestWriteFails(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	files := proposal.Files{
+		Env: filepath.Join(dir, "claudeops.env"), Services: filepath.Join(dir, "services.yaml"), Policy: filepath.Join(dir, "file", "policy.yaml"),
+	}
+	changes, err := proposal.Plan(files, answers(proposal.Grants{}))
+	require.ErrorContains(t, err, "read what is there")
+	require.Empty(t, changes)
+
+	files.Policy = filepath.Join(dir, "policies", "policy.yaml")
+	changes = plan(t, files, answers(proposal.Grants{Sudo: true}))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "policies"), nil, 0o600)) // in the way since
+	err = proposal.Write(changes)
+	var failed *proposal.WriteError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, files.Policy, failed.Path)
+	require.Equal(t, []string{files.Services}, failed.Written)
+	require.ErrorContains(t, err, "policy.yaml is as it was, because it cannot be written: ")
+	require.ErrorContains(t, err, "; written before that: "+files.Services)
+	require.NoFileExists(t, files.Env)
+}
+
+// helper is the variable that makes the test binary a process of its own, which the tests limit and kill.
+const helper = "PROPOSAL_TEST_HELPER"
+
+// TestHelper is no test: it writes files in a process of its own.
+func TestHelper(t *testing.T) {
+	dir := os.Getenv(helper)
+	if dir == "" {
+		t.Skip("is run by other tests")
+	}
+	files := filesIn(filepath.Join(dir, "settings"))
+	if strings.HasSuffix(dir, "full") {
+		signal.Ignore(syscall.SIGXFSZ)
+		limit := syscall.Rlimit{Cur: 200, Max: 200} // as if the disk were full after 200 bytes
+		require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
+		err := proposal.Write(plan(t, files, answers(proposal.Grants{Sudo: true})))
+		_ = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 200, Max: 200})
+		require.ErrorContains(t, err, "file too large; no file was changed")
+		return
+	}
+	for i := 0; ; i++ { // until it is killed
+		a := answers(proposal.Grants{Sudo: i%2 == 0})
+		a.Environment, a.Services = strings.Repeat([]string{"a", "b"}[i%2], 50_000), nil
+		if err := proposal.Write(plan(t, files, a)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func startHelper(t *testing.T, dir string) *exec.Cmd {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelper$")
+	cmd.Env = append(os.Environ(), helper+"="+dir)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// TestWriteOnAFullDisk writes where only the beginning of a file fits. Nothing of it is left.
+func TestWriteOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "full")
+	printed, err := startHelper(t, dir).Output()
+	require.NoError(t, err, string(printed))
+	entries, err := os.ReadDir(filepath.Join(dir, "settings"))
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+// TestWriteKilled kills the process while it writes. Each file is whole.
+func TestWriteKilled(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	files := filesIn(filepath.Join(dir, "settings"))
+	for range 10 {
+		cmd := startHelper(t, dir)
+		require.NoError(t, cmd.Start())
+		require.Eventually(t, func() bool {
+			_, err := os.Stat(files.Env)
+			return err == nil
+		}, time.Minute, time.Millisecond)
+		require.NoError(t, cmd.Process.Kill())
+		require.Error(t, cmd.Wait())
+		env := contentOf(t, files.Env)
+		require.True(t, strings.Count(env, "a") > 50_000 != (strings.Count(env, "b") > 50_000), "a mixture")
+		require.True(t, strings.HasSuffix(env, "\n"))
+		require.True(t, strings.HasSuffix(contentOf(t, files.Policy), "\n"))
+	}
+}
