@@ -113,6 +113,7 @@ var groups = []*cobra.Group{
 var groupOf = map[string]string{
 	"run": "daily", "watch": "daily", "chains": "daily", "chain": "daily", "gate": "daily", "escalate": "daily", "cancel": "daily",
 	"incidents": "daily", "schedule": "daily",
-	"init": "setup", "demo": "setup", "up": "setup", "doctor": "setup", "config": "setup", "policy": "setup", "notify": "setup", "env": "setup",
+	"init": "setup", "demo": "setup", "up": "setup", "doctor": "setup", "config": "setup", "policy": "setup", "notify": "setup",
+	"env":     "setup",
 	"workers": "operate", "replay": "operate", "db": "operate", "codec": "operate",
 }

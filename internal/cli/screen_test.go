@@ -17,6 +17,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cli/chaintest"
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/discover"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
@@ -46,6 +47,14 @@ type screen struct {
 // onScreen runs the program with args on a terminal of columns and rows.
 func onScreen(t *testing.T, environ []string, columns, rows uint16, args ...string) *screen {
 	t.Helper()
+	return onScreenOf(t, nil, environ, columns, rows, args...)
+}
+
+// onScreenOf is like onScreen, with another machine for `init` to look at.
+func onScreenOf(
+	t *testing.T, machine func([]string) discover.Host, environ []string, columns, rows uint16, args ...string,
+) *screen {
+	t.Helper()
 	keys, tty, err := pty.Open()
 	require.NoError(t, err)
 	require.NoError(t, pty.Setsize(tty, &pty.Winsize{Cols: columns, Rows: rows}))
@@ -56,7 +65,7 @@ func onScreen(t *testing.T, environ []string, columns, rows uint16, args ...stri
 	go func() {
 		s.done <- execute(t.Context(), &console.Console{
 			Process: program.Process{Args: args, Environ: slices.Concat(environ, []string{"TERM=xterm-256color"}), Stdin: tty, Stdout: tty, Stderr: tty},
-			Clock:   chaintest.Clock, Patience: screenTimeout,
+			Clock:   chaintest.Clock, Patience: screenTimeout, Machine: machine,
 		})
 		_ = tty.Close()
 	}()

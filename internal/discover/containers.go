@@ -66,10 +66,10 @@ func (l *look) add(projects ...Project) {
 
 // listedContainer is a line of `docker ps`. Podman lists names as a list and labels as an object.
 type listedContainer struct {
-	Names  any
-	Image  string
-	State  string
-	Labels any
+	Names  any    `json:"Names"`
+	Image  string `json:"Image"`
+	State  string `json:"State"`
+	Labels any    `json:"Labels"`
 }
 
 // containersIn parses the output of `docker ps`, a JSON object a line. It ignores lines that are none.
@@ -131,8 +131,8 @@ func label(labels any, name string) string {
 // projectsIn parses the output of `docker compose ls`.
 func projectsIn(listed string) (projects []Project) {
 	var all []struct {
-		Name        string
-		ConfigFiles string
+		Name        string `json:"Name"`
+		ConfigFiles string `json:"ConfigFiles"`
 	}
 	if json.Unmarshal([]byte(listed), &all) != nil {
 		return nil

@@ -105,7 +105,7 @@ func TestLook(t *testing.T) {
 	}
 	user := map[string]string{
 		"docker ps": media, "docker compose ls": mediaProjects,
-		"systemctl list-units --failed": "nginx.service loaded failed failed A web server\n",
+		"systemctl list-units --failed": "nginx.service loaded failed dead A web server\n",
 		"sudo -n -l":                    "User ada may run the following commands on host:\n    (ALL : ALL) NOPASSWD: ALL\n",
 	}
 	for name, host := range map[string]discover.Host{

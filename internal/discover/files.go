@@ -60,7 +60,8 @@ func (w *walk) enter(ctx context.Context, dir, repository string, depth int) err
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if w.left--; w.left < 0 {
+	w.left--
+	if w.left < 0 {
 		return errors.New("there are too many directories to look at all")
 	}
 	entries, err := fs.ReadDir(w.files, dir)

@@ -72,7 +72,7 @@ func (h Host) run(ctx context.Context, name string, args ...string) (string, err
 	case exit.StoppedBy != nil:
 		return "", exit.StoppedBy
 	case exit.Code != 0:
-		return "", fmt.Errorf("%s: %s", name, oneLine(string(stderr.kept.Bytes())+" ("+exit.String()+")"))
+		return "", fmt.Errorf("%s: %s", name, oneLine(stderr.kept.String()+" ("+exit.String()+")"))
 	}
 	return stdout.kept.String(), nil
 }

@@ -75,7 +75,7 @@ func withValue(line string, s Setting, quoted string) string {
 	end := line[len(body):]
 	before, value, _ := strings.Cut(body, "=")
 	start := before + "=" + value[:len(value)-len(strings.TrimLeft(value, " \t"))]
-	if parts := quotedValue.FindStringSubmatch(strings.TrimSpace(value)); parts != nil && parts[2] != "" {
+	if parts := quotedValue.FindStringSubmatch(strings.TrimSpace(value)); len(parts) == 3 && parts[2] != "" {
 		commented := start + quoted + parts[2]
 		if read, err := parse("", commented); err == nil && len(read.Variables) == 1 && read.Variables[0].Value == s.Value {
 			return commented + end

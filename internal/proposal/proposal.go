@@ -112,31 +112,27 @@ func planEnv(path string, settings []envfile.Setting) (Change, error) {
 // settings returns the settings that do not depend on the other files, with the comments for new lines.
 func (a Answers) settings() []envfile.Setting {
 	dollars := func(usd float64) string { return strconv.FormatFloat(usd, 'f', -1, 64) }
-	settings := []envfile.Setting{}
+	var settings []envfile.Setting
+	set := func(name, value, comment string) {
+		settings = append(settings, envfile.Setting{Name: name, Value: value, Comment: comment})
+	}
 	if a.APIKey != "" {
-		settings = append(settings, envfile.Setting{
-			Name: "ANTHROPIC_API_KEY", Value: a.APIKey,
-			Comment: "The key of the model's API. Only the worker has it: each session of an\nagent gets a key of its own in its place.",
-		})
+		set("ANTHROPIC_API_KEY", a.APIKey,
+			"The key of the model's API. Only the worker has it: each session of an\nagent gets a key of its own in its place.")
 	}
 	if a.Login {
-		settings = append(settings, envfile.Setting{
-			Name: "CLAUDEOPS_CLAUDE_CONFIG_DIR", Value: "login",
-			Comment: "Agents use the claude login of this user, and their commands can read it.\n" +
-				"Set ANTHROPIC_API_KEY instead to keep the credential with the worker.\n" +
-				"With a login, agents of root run as root.",
-		})
+		set("CLAUDEOPS_CLAUDE_CONFIG_DIR", "login",
+			"Agents use the claude login of this user, and their commands can read it.\n"+
+				"Set ANTHROPIC_API_KEY instead to keep the credential with the worker.\n"+
+				"With a login, agents of root run as root.")
 	}
-	settings = append(settings,
-		envfile.Setting{Name: "CLAUDEOPS_ENVIRONMENT", Value: a.Environment, Comment: "What runs here. It is part of every prompt, so write no credentials."},
-		envfile.Setting{Name: "CLAUDEOPS_MAX_TIER", Value: strconv.Itoa(int(a.MaxTier)), Comment: "Highest tier that may run: 1 looks, 2 makes safe repairs, 3 makes all repairs."},
-		envfile.Setting{Name: "CLAUDEOPS_DAY_BUDGET_USD", Value: dollars(a.DayBudgetUSD), Comment: "Most that all agents spend in a day (UTC), in US dollars; 0: no cap."},
-		envfile.Setting{Name: "CLAUDEOPS_CHAIN_BUDGET_USD", Value: dollars(a.ChainBudgetUSD), Comment: "Most that one chain spends, from look to repair; 0: no cap."},
-		envfile.Setting{
-			Name: "CLAUDEOPS_NOTIFY_URLS", Value: a.NotifyURLs,
-			Comment: "Where people are told, such as ntfy://ntfy.sh/your-topic\n(docs/notifications.md). Try it: starter notify test",
-		},
-	)
+	set("CLAUDEOPS_ENVIRONMENT", a.Environment, "What runs here. It is part of every prompt, so write no credentials.")
+	set("CLAUDEOPS_MAX_TIER", strconv.Itoa(int(a.MaxTier)),
+		"Highest tier that may run: 1 looks, 2 makes safe repairs, 3 makes all repairs.")
+	set("CLAUDEOPS_DAY_BUDGET_USD", dollars(a.DayBudgetUSD), "Most that all agents spend in a day (UTC), in US dollars; 0: no cap.")
+	set("CLAUDEOPS_CHAIN_BUDGET_USD", dollars(a.ChainBudgetUSD), "Most that one chain spends, from look to repair; 0: no cap.")
+	set("CLAUDEOPS_NOTIFY_URLS", a.NotifyURLs,
+		"Where people are told, such as ntfy://ntfy.sh/your-topic\n(docs/notifications.md). Try it: starter notify test")
 	return settings
 }
 

@@ -172,8 +172,8 @@ never:
 - {program: docker, command: restart, args: [postgres], why: ask}
 `
 	)
-	require.NoError(t, os.WriteFile(files.Env, []byte(env), 0o640))
-	require.NoError(t, os.Chmod(files.Env, 0o640))
+	require.NoError(t, os.WriteFile(files.Env, []byte(env), 0o600))
+	require.NoError(t, os.Chmod(files.Env, 0o400))
 	require.NoError(t, os.WriteFile(files.Services, []byte(services), 0o600))
 	require.NoError(t, os.WriteFile(files.Policy, []byte(policy), 0o600))
 	link := filepath.Join(t.TempDir(), "policy.yaml")
@@ -195,7 +195,7 @@ never:
 	requireLines(t, strings.Replace(env, "=3 ", "=2 ", 1), contentOf(t, files.Env))
 	info, err := os.Stat(files.Env)
 	require.NoError(t, err)
-	require.EqualValues(t, 0o640, info.Mode().Perm(), "the mode is the operator's")
+	require.EqualValues(t, 0o400, info.Mode().Perm(), "the mode is the operator's")
 	info, err = os.Lstat(link)
 	require.NoError(t, err)
 	require.NotZero(t, info.Mode()&os.ModeSymlink, "the link stays")

@@ -52,7 +52,8 @@ func (a *app) initCommand() *cobra.Command {
 		Short: "Set up this machine: find what runs here, ask, write the settings, and look once",
 		Long: "Init looks at this machine, asks how far agents may go, what they may spend and when they look, and writes the file of\n" +
 			"settings, the services file and the policy beside it. It shows each change first. Then it checks the installation, creates\n" +
-			"the schedule `" + scheduleID + "` and looks once, as a dry run, which costs a few cents. Run it again to change its answers.\n\n" +
+			"the schedule `" + scheduleID + "` and looks once, as a dry run, which costs a few cents. Run it again to change its\n" +
+			"answers.\n\n" +
 			"With --yes it asks nothing: flags, what is set already, and careful defaults are the answers.",
 		Example: "  starter init\n  starter init --yes --max-tier 1 --day-budget 5 --notify ntfy://ntfy.sh/your-topic",
 		Args:    console.NoArguments,
@@ -91,7 +92,8 @@ type setting struct {
 	look proposal.Look
 }
 
-var errNobodyToAsk = errors.New("there is no terminal to ask on: say --yes, with flags for what the defaults do not suit; nothing was written")
+var errNobodyToAsk = errors.New(
+	"there is no terminal to ask on: say --yes, with flags for what the defaults do not suit; nothing was written")
 
 func (a *app) init(ctx context.Context, o initOptions, given func(flag string) bool) error {
 	s := &setting{app: a, options: o, given: given}
@@ -117,7 +119,7 @@ func (a *app) init(ctx context.Context, o initOptions, given func(flag string) b
 		}
 	}
 	if answers.timing.Every > 0 && !answers.keepTiming {
-		s.Say("\nLooks %s. %s", answers.timing, proposal.Month(answers.timing, s.look, answers.DayBudgetUSD))
+		s.tell("\nLooks %s. %s", answers.timing, proposal.Month(answers.timing, s.look, answers.DayBudgetUSD))
 	}
 	changed, err := s.write(ctx, answers)
 	if err != nil {
@@ -151,9 +153,16 @@ func (s *setting) findOut(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errors.New("left before the end: nothing was written")
 	}
-	writeFound(s.Stdout, s.machine, s.cli)
+	s.sayFound()
 	s.sayPlace()
 	return nil
+}
+
+// tell prints a sentence, in lines that fit on the terminal.
+func (s *setting) tell(format string, args ...any) {
+	for _, line := range console.Labelled("", fmt.Sprintf(format, args...), s.Width()) {
+		s.Say("%s", line)
+	}
 }
 
 // sayPlace tells root where the settings go, because root's programs and the unit of systemd read different files.
@@ -161,10 +170,10 @@ func (s *setting) sayPlace() {
 	switch {
 	case !s.machine.Root:
 	case s.forUnit():
-		s.Say("\nYou are root, and %s is installed: the settings go to %s, which it reads.", s.machine.Unit, s.now.files.Env)
+		s.tell("\nYou are root, and %s is installed: the settings go to %s, which it reads.", s.machine.Unit, s.now.files.Env)
 	default:
-		s.Say("\nYou are root: the settings go to %s, for what root starts in a terminal. To run Claude Ops as a\n"+
-			"service, install its unit first (docs/systemd.md).", s.now.files.Env)
+		s.tell("\nYou are root: the settings go to %s, for what root starts in a terminal. To run Claude Ops as a service, "+
+			"install its unit first (docs/systemd.md).", s.now.files.Env)
 	}
 }
 

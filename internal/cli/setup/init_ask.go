@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// choices limits the lines of a list to choose from.
-	choices = 10
+	// choices limits the lines of a list to choose from, and titleLines are those above it.
+	choices, titleLines = 8, 5
 	// descriptionLines is the height of the field for the description.
 	descriptionLines = 5
 	// monthLines is the height of the text about the cost of a month, with the title.
@@ -120,7 +120,8 @@ func (f *form) machineGroups() []*huh.Group {
 	}
 	options := make([]huh.Option[string], len(found))
 	for i, service := range found {
-		options[i] = huh.NewOption(service.Name+"  ("+service.Origin+")", service.Name)
+		origin, _, _ := strings.Cut(service.Origin, " of the project") // short, for a narrow terminal
+		options[i] = huh.NewOption(service.Name+"  ("+origin+")", service.Name)
 	}
 	choose := multiSelect(&f.services, options).Title("Which of these are services to look after?").
 		Description("They go into the services file, for you to complete. x selects.")
@@ -145,7 +146,8 @@ func (f *form) limitGroups() []*huh.Group {
 		options = append([]huh.Option[time.Duration]{huh.NewOption("as it is; every 1h if there is no schedule yet", asItIs)}, options...)
 	}
 	return []*huh.Group{
-		huh.NewGroup(console.TierQuestion(&got.MaxTier).Description("The policy says what each tier may do. A person is asked about the rest.")),
+		huh.NewGroup(console.TierQuestion(&got.MaxTier).
+			Description("The policy says what each tier may do. A person is asked about the rest.")),
 		huh.NewGroup(
 			huh.NewInput().Value(&f.day).Title("Most dollars in a day, for all agents").Description("0 is no limit.").Validate(budget),
 			huh.NewInput().Value(&f.chain).Title("Most dollars for one chain, from look to repair").Validate(budget),
@@ -168,10 +170,11 @@ func (f *form) limitGroups() []*huh.Group {
 // month says what a month of looks costs with the answers so far.
 func (f *form) month() string {
 	timing := f.answers.timing
-	switch timing.Every = f.every; f.every {
-	case 0:
+	timing.Every = f.every
+	if f.every == 0 {
 		return "Then only people start looks, with: starter run"
-	case asItIs:
+	}
+	if f.every == asItIs {
 		return "The schedule `" + scheduleID + "` keeps its times. See them with: starter schedule list"
 	}
 	timing.From, timing.To, _ = proposal.ParseHours(f.hours)
@@ -215,16 +218,18 @@ func (f *form) grantGroups() (groups []*huh.Group) {
 }
 
 func multiSelect(chosen *[]string, options []huh.Option[string]) *huh.MultiSelect[string] {
-	return huh.NewMultiSelect[string]().Options(options...).Value(chosen).Height(min(len(options), choices) + 3).Filterable(len(options) > choices)
+	return huh.NewMultiSelect[string]().Options(options...).Value(chosen).
+		Height(min(len(options), choices) + titleLines).Filterable(len(options) > choices)
 }
 
 // apply puts what was typed into the answers.
 func (f *form) apply() error {
 	got := f.answers
-	var err, more error
-	got.DayBudgetUSD, err = strconv.ParseFloat(strings.TrimSpace(f.day), 64)
-	got.ChainBudgetUSD, more = strconv.ParseFloat(strings.TrimSpace(f.chain), 64)
-	if err = errors.Join(err, more); err != nil {
+	var err error
+	if got.DayBudgetUSD, err = strconv.ParseFloat(strings.TrimSpace(f.day), 64); err != nil {
+		return err
+	}
+	if got.ChainBudgetUSD, err = strconv.ParseFloat(strings.TrimSpace(f.chain), 64); err != nil {
 		return err
 	}
 	if got.keepTiming = f.every == asItIs; !got.keepTiming {

@@ -60,7 +60,7 @@ func (s *setting) finish(ctx context.Context, got answers, changed bool) error {
 		return e.work(ctx, true)
 	case e.look && e.mayServe():
 		e.serves = true
-		e.Say("\nNo Temporal runs here yet. Running it and a worker in this process, as `starter up`\ndoes, until this is done …")
+		e.tell("\nNo Temporal runs here yet. Running it and a worker in this process, as `starter up` does, until this is done …")
 		return e.steps.Serve(ctx, e.environ, func() error { return e.work(ctx, true) })
 	}
 	return e.work(ctx, false)
@@ -89,16 +89,18 @@ func (e *ending) work(ctx context.Context, temporal bool) error {
 // sayOverridden names the settings that do not count, because the environment sets them, too.
 func (e *ending) sayOverridden() {
 	var names []string
-	for _, name := range []string{"ENVIRONMENT", "MAX_TIER", "DAY_BUDGET_USD", "CHAIN_BUDGET_USD", "NOTIFY_URLS", "SERVICES_FILE", "POLICY_FILE"} {
+	for _, name := range []string{
+		"ENVIRONMENT", "MAX_TIER", "DAY_BUDGET_USD", "CHAIN_BUDGET_USD", "NOTIFY_URLS", "SERVICES_FILE", "POLICY_FILE",
+	} {
 		if console.Variable(e.now.outer, config.Prefix+name) != "" {
 			names = append(names, config.Prefix+name)
 		}
 	}
 	if len(names) > 0 {
-		e.Say("\nThe environment of this terminal wins over the file, and sets: %s", strings.Join(names, ", "))
+		e.tell("\nThe environment of this terminal wins over the file, and sets: %s", strings.Join(names, ", "))
 	}
 	if key := "ANTHROPIC_API_KEY"; console.Variable(e.now.outer, key) != "" && e.answers.APIKey == "" {
-		e.Say("\n%s is set in this terminal. Programs that start elsewhere, such as `starter up`, need it, too.", key)
+		e.tell("\n%s is set in this terminal. Programs that start elsewhere, such as `starter up`, need it, too.", key)
 	}
 }
 
@@ -119,11 +121,12 @@ func (e *ending) wantsLook(ctx context.Context) (bool, error) {
 	case e.options.noDryRun:
 		return false, nil
 	case e.cli.Path == "":
-		e.Say("\nNo look now: the claude CLI is missing. Install it (https://docs.claude.com/en/docs/claude-code), and run `starter init` again.")
+		e.tell("\nNo look now: the claude CLI is missing. Install it (https://docs.claude.com/en/docs/claude-code), and run " +
+			"`starter init` again.")
 		return false, nil
 	case !credentials:
-		e.Say("\nNo look now: agents find no credentials. Set ANTHROPIC_API_KEY in %s, or log in with claude, and run `starter init` again.",
-			e.now.files.Env)
+		e.tell("\nNo look now: agents find no credentials. Set ANTHROPIC_API_KEY in %s, or log in with claude, and run "+
+			"`starter init` again.", e.now.files.Env)
 		return false, nil
 	case !e.asks:
 		return true, nil
@@ -225,28 +228,28 @@ func (e *ending) scheduleExists(ctx context.Context) (bool, error) {
 
 // sayNext says which commands come next.
 func (e *ending) sayNext(temporal bool) {
-	var next [][2]string
+	e.Say("\nNext:")
+	next := func(command, what string) { e.Say("  %s\n      %s", command, what) }
+	prefix := ""
 	switch {
 	case e.forUnit():
-		next = append(next, [2]string{"systemctl enable --now " + e.machine.Unit, "run it always"})
+		prefix = strings.Join(unitVariables(e.machine.Unit), " ") + " "
+		next("systemctl enable --now "+e.machine.Unit, "run it always")
 	case e.serves || !temporal:
-		next = append(next, [2]string{"starter up", "in a terminal of its own: Temporal and a worker"})
+		next("starter up", "in a terminal of its own: Temporal and a worker")
 	case e.changed:
-		next = append(next, [2]string{"starter up", "end the one that runs and start it again: it reads the settings when it starts"})
+		next("starter up", "end the one that runs and start it again: it reads the settings when it starts")
 	}
 	if !temporal {
-		next = append(next, [2]string{"starter run --wait --dry-run", "look once"})
-		if e.answers.timing.Every > 0 {
-			args := slices.Concat([]string{"schedule", "create", scheduleID}, e.scheduleFlags(), []string{"--dry-run"})
-			next = append(next, [2]string{commandLine(args), "look by the clock"})
-		}
+		next(prefix+"starter run --wait --dry-run", "look once")
 	}
-	if e.answers.timing.Every > 0 && e.answers.MaxTier > 1 {
-		next = append(next, [2]string{"starter schedule update " + scheduleID + " --dry-run=false", "let it repair, when you trust the verdicts"})
+	scheduled := e.answers.timing.Every > 0
+	if !temporal && scheduled {
+		args := slices.Concat([]string{"schedule", "create", scheduleID}, e.scheduleFlags(), []string{"--dry-run"})
+		next(prefix+commandLine(args), "look by the clock")
 	}
-	next = append(next, [2]string{"starter init", "change the answers"})
-	e.Say("\nNext:")
-	for _, one := range next {
-		e.Say("  %s\n      %s", one[0], one[1])
+	if scheduled && e.answers.MaxTier > 1 {
+		next(prefix+"starter schedule update "+scheduleID+" --dry-run=false", "let it repair, when you trust the verdicts")
 	}
+	next("starter init", "change the answers")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -22,10 +21,14 @@ import (
 // foundNames limits the names in a line about what was found.
 const foundNames = 6
 
-// writeFound says what was found, a line for each kind.
-func writeFound(w io.Writer, m discover.Machine, cli discover.CLI) {
+// sayFound says what was found, a line for each kind.
+func (s *setting) sayFound() {
+	m, cli := s.machine, s.cli
 	say := func(sign, what, text string) {
-		_, _ = fmt.Fprintf(w, "%s %-12s %s\n", sign, what, console.Printable(text, 300))
+		label := fmt.Sprintf("%s %-12s ", sign, what)
+		for _, line := range console.Labelled(label, console.Printable(text, 300), s.Width()) {
+			s.Say("%s", line)
+		}
 	}
 	if cli.Path == "" {
 		say("✗", "claude", cli.Problem)

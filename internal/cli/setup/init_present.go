@@ -82,7 +82,7 @@ func readPresent(environ []string, machine discover.Machine) (present, error) {
 // unitVariables returns the environment that a unit of deploy/systemd sets.
 func unitVariables(unit string) []string {
 	file := unitSettings + "/" + strings.TrimPrefix(unit, "claudeops-") + ".env"
-	return []string{envfile.Variable + "=" + file, config.Prefix + "STATE_DIR=/var/lib/claudeops/state", config.Prefix + "AGENT_USER=claudeops-agent"}
+	return []string{envfile.Variable + "=" + file, config.Prefix + "STATE_DIR=/var/lib/claudeops/state"}
 }
 
 // withoutFile returns environ without the variables that come from the file of settings. Main has added them.
@@ -137,7 +137,8 @@ func (s *setting) firstAnswers() (answers, error) {
 		got.Services = s.newServices()
 		got.Grants.Projects = s.projects()
 	}
-	return got, s.applyFlags(&got)
+	err := s.applyFlags(&got)
+	return got, err
 }
 
 // applyFlags changes the answers that flags give.
@@ -162,6 +163,9 @@ func (s *setting) applyFlags(got *answers) error {
 	}
 	if err := got.timing.Check(); err != nil && got.timing.Every != 0 {
 		return fmt.Errorf("--every is %s; it must %w", o.every, err)
+	}
+	if err := checkTargets(got.NotifyURLs); err != nil && s.given("notify") {
+		return fmt.Errorf("--notify is no place that can be notified: %w", err)
 	}
 	for _, host := range got.Grants.SSHHosts {
 		if !discover.IsHostName(host) {

@@ -48,27 +48,37 @@ func (e *ending) explain(sessions []escalation.Session) []string {
 	for _, session := range sessions {
 		cost += session.CostUSD
 	}
-	lines := []string{}
-	switch verdict := last.Verdict; {
-	case verdict == nil:
-		lines = append(lines, "Tier 1 gave no verdict: "+last.Error, "Nothing would have been repaired. `starter doctor` checks what it needs.")
-	case verdict.Status == escalation.VerdictHealthy:
-		lines = append(lines, "Tier 1 found nothing wrong: "+verdict.Summary, "No other tier would have started.")
-	case verdict.Status == escalation.VerdictEscalate:
-		lines = append(lines, "Tier 1 found something to repair: "+verdict.Summary, e.wouldFollow(*verdict))
-	case verdict.Status == escalation.VerdictNeedsHuman:
-		lines = append(lines, "Tier 1 found something that only a person can repair: "+verdict.Summary, "The chain would have asked you, at a gate.")
-	default:
-		lines = append(lines, "Tier 1 ended with the verdict "+string(verdict.Status)+": "+verdict.Summary)
-	}
+	lines := e.finding(last)
 	return append(lines, "The look cost "+console.Dollars(cost)+".")
+}
+
+// finding explains how a look ended.
+func (e *ending) finding(look escalation.Session) []string {
+	if look.Verdict == nil {
+		return []string{
+			"Tier 1 gave no verdict: " + look.Error,
+			"Nothing would have been repaired. `starter doctor` checks what it needs.",
+		}
+	}
+	summary := look.Verdict.Summary
+	switch look.Verdict.Status {
+	case escalation.VerdictHealthy:
+		return []string{"Tier 1 found nothing wrong: " + summary, "No other tier would have started."}
+	case escalation.VerdictEscalate:
+		return []string{"Tier 1 found something to repair: " + summary, e.wouldFollow(*look.Verdict)}
+	case escalation.VerdictNeedsHuman:
+		return []string{"Tier 1 found something for a person: " + summary, "The chain would have asked you, at a gate."}
+	case escalation.VerdictResolved, escalation.VerdictFailed:
+	}
+	return []string{"Tier 1 ended with the verdict " + string(look.Verdict.Status) + ": " + summary}
 }
 
 // wouldFollow says what would have followed a verdict that asks for a higher tier.
 func (e *ending) wouldFollow(verdict escalation.Verdict) string {
 	tier := max(verdict.RecommendedTier, escalation.TierSafeRepair)
 	if tier > e.cfg.Chain.MaxTier {
-		return fmt.Sprintf("It asks for Tier %d. Up to Tier %d may run, so the chain would have asked you, at a gate.", tier, e.cfg.Chain.MaxTier)
+		return fmt.Sprintf("It asks for Tier %d. Up to Tier %d may run, so the chain would have asked you, at a gate.",
+			tier, e.cfg.Chain.MaxTier)
 	}
 	if tier == escalation.TierFullRepair {
 		return "Tier 3 would have repaired it, with any program that the policy does not deny."
@@ -77,7 +87,8 @@ func (e *ending) wouldFollow(verdict escalation.Verdict) string {
 	if len(verdict.Services) > 0 {
 		services = strings.Join(verdict.Services, ", ")
 	}
-	text := fmt.Sprintf("Tier 2 would have been allowed to restart %s, for at most %s", services, console.Dollars(e.cfg.Tiers.Tier2.BudgetUSD))
+	text := fmt.Sprintf("Tier 2 would have been allowed to restart %s, for at most %s",
+		services, console.Dollars(e.cfg.Tiers.Tier2.BudgetUSD))
 	if limit := e.cfg.Limits.Restarts; limit.Max > 0 {
 		text += fmt.Sprintf(", and each service at most %d times in %s", limit.Max, proposal.Short(limit.Window.Std()))
 	}
