@@ -295,6 +295,7 @@ func TestInitForTheUnit(t *testing.T) {
 	environ, settings := initEnvironment(t)
 	s := onScreenOf(t, host.machine, home(environ, "/root"), 100, 30, "init")
 	s.sees("You are root, and claudeops-up is installed: the settings go to /etc/claudeops/up.env, which it")
+	s.sees(initPages[0].sees) // before the question, Ctrl-C would be a signal
 	s.types("\x03")
 	require.Equal(t, program.ExitFailure, s.ends())
 	require.NoDirExists(t, settings)
