@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -34,27 +35,36 @@ type Setting struct {
 }
 
 // Set returns the content of a file of settings in which a variable has a value. If a line sets the variable, only the value on that
-// line changes. Otherwise Set adds a line at the end, below its comment.
+// line changes, and nothing if it is the same text or the same number. Otherwise Set adds a line at the end, below its comment.
 func Set(content string, s Setting) (string, error) {
-	quoted, err := Quote(s.Value)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", s.Name, err)
-	}
 	file, err := parse("", content)
 	if err != nil {
 		return "", err
 	}
 	at := slices.IndexFunc(file.Variables, func(entry Entry) bool { return entry.Name == s.Name })
+	if at >= 0 && same(file.Variables[at].Value, s.Value) {
+		return content, nil
+	}
+	quoted, err := Quote(s.Value)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", s.Name, err)
+	}
 	if at < 0 {
 		return ended(content) + "\n# " + strings.ReplaceAll(s.Comment, "\n", "\n# ") + "\n" + s.Name + "=" + quoted + "\n", nil
 	}
-	entry := file.Variables[at]
-	if entry.Value == s.Value {
-		return content, nil
-	}
-	lines := slices.Collect(strings.Lines(content))
-	lines[entry.Line-1] = withValue(lines[entry.Line-1], s, quoted)
+	lines, number := slices.Collect(strings.Lines(content)), file.Variables[at].Line-1
+	lines[number] = withValue(lines[number], s, quoted)
 	return strings.Join(lines, ""), nil
+}
+
+// same reports whether two values are the same text or the same number, such as 5 and 5.00.
+func same(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, err := strconv.ParseFloat(strings.TrimSpace(a), 64)
+	y, problem := strconv.ParseFloat(strings.TrimSpace(b), 64)
+	return err == nil && problem == nil && x == y
 }
 
 // ended returns content with a line break at its end.

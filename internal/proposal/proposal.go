@@ -98,6 +98,7 @@ func planEnv(path string, settings []envfile.Setting) (Change, error) {
 	if err != nil {
 		return change, err
 	}
+	change.private = true
 	if change.New == "" {
 		change.New = envHead
 	}

@@ -22,7 +22,9 @@ type Change struct {
 	Old, New string
 
 	exists bool
-	mode   fs.FileMode // of a new file
+	// private reports that the file may hold secrets, so that others must not read it.
+	private bool
+	mode    fs.FileMode // of a new file
 }
 
 // There reports whether the file is there after the change.
@@ -73,11 +75,17 @@ func Write(changes []Change) error {
 	return nil
 }
 
+// errChanged is the error for a file that somebody else has changed since the person has seen the difference.
+var errChanged = errors.New("it has changed since it was shown: begin again")
+
 // write replaces the file. An existing file keeps its mode and its owner.
 func (c Change) write() error {
 	path := c.Path
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target // replace the file, not the link to it
+	}
+	if now, err := os.ReadFile(path); err == nil && string(now) != c.Old { //nolint:gosec // the operator's own file
+		return errChanged
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -106,7 +114,11 @@ func (c Change) keepAccess(path string, file *os.File) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(own(file, info), file.Chmod(info.Mode().Perm()))
+	mode := info.Mode().Perm()
+	if c.private {
+		mode &^= 0o007
+	}
+	return errors.Join(own(file, info), file.Chmod(mode))
 }
 
 // syncDir makes the new name of a file survive a crash.

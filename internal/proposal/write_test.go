@@ -40,6 +40,22 @@ func TestWriteFails(t *testing.T) {
 	require.NoFileExists(t, files.Env)
 }
 
+// TestWriteAfterAnotherHand writes a file that somebody has changed meanwhile.
+func TestWriteAfterAnotherHand(t *testing.T) {
+	t.Parallel()
+	files := filesIn(t.TempDir())
+	changes := plan(t, files, answers(proposal.Grants{}))
+	require.NoError(t, os.WriteFile(files.Env, []byte("MINE=1\n"), 0o600))
+	require.ErrorContains(t, proposal.Write(changes), "claudeops.env is as it was, because it cannot be written: it has changed since it was shown")
+	require.Equal(t, "MINE=1\n", contentOf(t, files.Env))
+
+	require.NoError(t, os.Chmod(files.Env, 0o604)) //nolint:gosec // others can read it
+	require.NoError(t, proposal.Write(plan(t, files, answers(proposal.Grants{}))))
+	info, err := os.Stat(files.Env)
+	require.NoError(t, err)
+	require.EqualValues(t, 0o600, info.Mode().Perm(), "it has a secret now")
+}
+
 // helper is the variable that makes the test binary a process of its own, which the tests limit and kill.
 const helper = "PROPOSAL_TEST_HELPER"
 

@@ -84,7 +84,11 @@ func (f *form) modelGroups() []*huh.Group {
 	default:
 		if cli.Login != "" {
 			f.access = accessLogin
-			options = append(options, huh.NewOption("Use the claude login of this user ("+cli.Login+")", accessLogin))
+			warning := ""
+			if f.setting.machine.Root {
+				f.access, warning = accessKey, ": agents then run as root"
+			}
+			options = append(options, huh.NewOption("Use the claude login of this user"+warning, accessLogin))
 		}
 		options = append(options,
 			huh.NewOption("Enter a key of the API; the file of settings keeps it", accessKey),

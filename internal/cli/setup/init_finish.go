@@ -27,6 +27,9 @@ const (
 	temporalPatience = 5 * time.Second
 )
 
+// errLeftLate is the error if the person leaves after the files are written.
+var errLeftLate = errors.New("left before the look; the files are written")
+
 // ending is what init does after the files are written.
 type ending struct {
 	*setting
@@ -55,6 +58,9 @@ func (s *setting) finish(ctx context.Context, got answers, changed bool) error {
 	if e.look, err = e.wantsLook(ctx); err != nil {
 		return err
 	}
+	if ctx.Err() != nil {
+		return errLeftLate
+	}
 	switch {
 	case e.temporalAnswers(ctx):
 		return e.work(ctx, true)
@@ -71,7 +77,11 @@ func (e *ending) work(ctx context.Context, temporal bool) error {
 	e.Say("\nThe installation, as `starter doctor` sees it:")
 	inner := *e.Console
 	inner.Environ = e.environ
-	writeFindings(e.Stdout, (&app{&inner, e.steps}).examine(ctx))
+	findings := (&app{&inner, e.steps}).examine(ctx)
+	if ctx.Err() != nil {
+		return errLeftLate
+	}
+	writeFindings(e.Stdout, findings)
 	var err error
 	if temporal && e.answers.timing.Every > 0 {
 		err = e.schedule(ctx)
@@ -138,7 +148,7 @@ func (e *ending) wantsLook(ctx context.Context) (bool, error) {
 		Affirmative("Look").Negative("Not now")
 	err := e.Ask(ctx, e.place, huh.NewGroup(question))
 	if errors.Is(err, huh.ErrUserAborted) {
-		return false, errors.New("left before the look; the files are written")
+		return false, errLeftLate
 	}
 	return wanted, err
 }

@@ -113,7 +113,11 @@ func checkTargets(text string) error {
 	}
 	cfg, err := config.Load([]string{"HOME=/", config.Prefix + "NOTIFY_URLS=" + text})
 	if invalid, is := errors.AsType[*config.Error](err); is && len(invalid.Problems) > 0 {
-		return console.PrintableError(errors.New(invalid.Problems[0].Sentence))
+		problem := invalid.Problems[0].Sentence
+		if _, short, found := strings.Cut(problem, "name services by URLs: "); found {
+			problem = short
+		}
+		return console.PrintableError(errors.New(problem))
 	}
 	if err != nil {
 		return console.PrintableError(err)

@@ -118,7 +118,7 @@ func (s *setting) firstAnswers() (answers, error) {
 			DayBudgetUSD:   proposedDayBudget,
 			ChainBudgetUSD: proposedChainBudget,
 			NotifyURLs:     console.Variable(s.now.environ, config.Prefix+"NOTIFY_URLS"),
-			Login:          s.now.cfg.Claude.Login || s.cli.Credentials == "" && s.cli.Login != "",
+			Login:          s.now.cfg.Claude.Login || s.usesLogin(),
 			Grants:         s.now.grants,
 		},
 		timing:     proposal.Timing{Every: time.Hour, Zone: localZone(s.now.environ)},
@@ -139,6 +139,12 @@ func (s *setting) firstAnswers() (answers, error) {
 	}
 	err := s.applyFlags(&got)
 	return got, err
+}
+
+// usesLogin reports whether agents should use the login of this user without being asked: if there is nothing else. With a login of
+// root, agents would run as root.
+func (s *setting) usesLogin() bool {
+	return s.cli.Credentials == "" && s.cli.Login != "" && !s.machine.Root
 }
 
 // applyFlags changes the answers that flags give.
