@@ -1,6 +1,7 @@
 package proposal_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -59,27 +60,33 @@ func TestWriteAfterAnotherHand(t *testing.T) {
 // helper is the variable that makes the test binary a process of its own, which the tests limit and kill.
 const helper = "PROPOSAL_TEST_HELPER"
 
-// TestHelper is no test: it writes files in a process of its own.
-func TestHelper(t *testing.T) {
-	dir := os.Getenv(helper)
-	if dir == "" {
-		t.Skip("is run by other tests")
+// TestMain runs the tests or, in a process of the helper, writes files.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(helper); dir != "" {
+		fmt.Println(writeForEver(dir))
+		os.Exit(0)
 	}
+	os.Exit(m.Run())
+}
+
+// writeForEver writes files in turn until it fails. In a directory called full, only 200 bytes of a file can be written.
+func writeForEver(dir string) error {
 	files := filesIn(filepath.Join(dir, "settings"))
-	if strings.HasSuffix(dir, "full") {
+	if filepath.Base(dir) == "full" {
 		signal.Ignore(syscall.SIGXFSZ)
-		limit := syscall.Rlimit{Cur: 200, Max: 200} // as if the disk were full after 200 bytes
-		require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit))
-		err := proposal.Write(plan(t, files, answers(proposal.Grants{Sudo: true})))
-		_ = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 200, Max: 200})
-		require.ErrorContains(t, err, "file too large; no file was changed")
-		return
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 200, Max: 200}); err != nil {
+			return err
+		}
 	}
-	for i := 0; ; i++ { // until it is killed
+	for i := 0; ; i++ {
 		a := answers(proposal.Grants{Sudo: i%2 == 0})
 		a.Environment, a.Services = strings.Repeat([]string{"a", "b"}[i%2], 50_000), nil
-		if err := proposal.Write(plan(t, files, a)); err != nil {
-			t.Fatal(err)
+		changes, err := proposal.Plan(files, a)
+		if err == nil {
+			err = proposal.Write(changes)
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -87,7 +94,7 @@ func TestHelper(t *testing.T) {
 func startHelper(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o700))
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelper$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), helper+"="+dir)
 	cmd.Stderr = os.Stderr
 	return cmd
@@ -98,7 +105,8 @@ func TestWriteOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "full")
 	printed, err := startHelper(t, dir).Output()
-	require.NoError(t, err, string(printed))
+	require.NoError(t, err)
+	require.Contains(t, string(printed), "file too large; no file was changed")
 	entries, err := os.ReadDir(filepath.Join(dir, "settings"))
 	require.NoError(t, err)
 	require.Empty(t, entries)
