@@ -33,7 +33,7 @@ type tierGrants struct {
 func grantsOf(policy *guard.Policy, tier escalation.Tier, hidden []string) tierGrants {
 	limits := policy.Tiers[int(tier)]
 	grants := tierGrants{Sudo: policy.Runs(int(tier), "sudo"), Signals: limits.Anything || limits.Signals}
-	for _, path := range slices.Concat(limits.Read, limits.Write) {
+	for _, path := range slices.Concat(limits.Read, limits.Write, policy.Projects) {
 		if slices.ContainsFunc(hidden, holds(path)) {
 			grants.Readable = append(grants.Readable, resolved(path)...)
 		}

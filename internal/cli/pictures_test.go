@@ -98,7 +98,7 @@ type photo struct {
 // photograph runs the program as a person would, with the real clock.
 func photograph(t *testing.T, environ []string, columns, rows uint16, args ...string) photo {
 	t.Helper()
-	return photo{onScreenAt(t, time.Now, environ, columns, rows, args...), args}
+	return photo{onScreenAt(t, time.Now, nil, environ, columns, rows, args...), args}
 }
 
 func (p photo) ended(t *testing.T) {

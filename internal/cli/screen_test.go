@@ -17,6 +17,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/chaintest"
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/discover"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
@@ -45,11 +46,21 @@ type screen struct {
 // onScreen runs the program with args on a terminal of columns and rows.
 func onScreen(t *testing.T, environ []string, columns, rows uint16, args ...string) *screen {
 	t.Helper()
-	return onScreenAt(t, chaintest.Clock, environ, columns, rows, args...)
+	return onScreenAt(t, chaintest.Clock, nil, environ, columns, rows, args...)
 }
 
-// onScreenAt is like onScreen, with another clock for the program.
-func onScreenAt(t *testing.T, clock console.Clock, environ []string, columns, rows uint16, args ...string) *screen {
+// onScreenOf is like onScreen, with another machine for `init` to look at.
+func onScreenOf(
+	t *testing.T, machine func([]string) discover.Host, environ []string, columns, rows uint16, args ...string,
+) *screen {
+	t.Helper()
+	return onScreenAt(t, chaintest.Clock, machine, environ, columns, rows, args...)
+}
+
+// onScreenAt is like onScreen, with another clock and another machine for the program.
+func onScreenAt(
+	t *testing.T, clock console.Clock, machine func([]string) discover.Host, environ []string, columns, rows uint16, args ...string,
+) *screen {
 	t.Helper()
 	keys, tty, err := pty.Open()
 	require.NoError(t, err)
@@ -61,7 +72,7 @@ func onScreenAt(t *testing.T, clock console.Clock, environ []string, columns, ro
 	go func() {
 		s.done <- execute(t.Context(), &console.Console{
 			Process: program.Process{Args: args, Environ: slices.Concat(environ, []string{"TERM=xterm-256color"}), Stdin: tty, Stdout: tty, Stderr: tty},
-			Clock:   clock, Patience: screenTimeout,
+			Clock:   clock, Patience: screenTimeout, Machine: machine,
 		})
 		_ = tty.Close()
 	}()

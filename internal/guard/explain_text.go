@@ -22,6 +22,7 @@ func (e Explanation) Lists() []List {
 		{"Files that it writes", e.Write},
 		{"Methods of HTTP", e.Methods},
 		{"Hosts that it asks, but for the supervisor's own ports and the metadata services of clouds", e.Hosts},
+		{"Directories of Compose projects outside of the working directory", e.Projects},
 		{"Tools of MCP servers", e.MCP},
 		{"Variables that it sets for a command", e.Environment},
 		{"Files that it does not read, as they may hold secrets", e.Secrets},
@@ -57,6 +58,8 @@ func (g Grant) Lines() []string {
 	switch g.In {
 	case "work":
 		lines = append(lines, "only in the working directory")
+	case "project":
+		lines = append(lines, "only in the working directory and in Compose projects")
 	case "repository":
 		lines = append(lines, "only in repositories whose configuration runs nothing")
 	}

@@ -44,6 +44,7 @@ func testBackend(t *testing.T, database backend) {
 		"forward and backward as a plain walk does": testLines,
 		"the sessions that are not closed":          testRunning,
 		"the window reported last":                  testContextWindow,
+		"healthy looks":                             testHealthyLooks,
 		"events keep their order and come once":     testEvents,
 		"events are all recorded or none":           testEventsAtomic,
 		"what was delivered":                        testDeliveries,

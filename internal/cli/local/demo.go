@@ -94,7 +94,7 @@ func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (esc
 		return escalation.Chain{}, err
 	}
 	a.Say("Starting Temporal, its Web UI and a worker in this process …")
-	logger := a.demoLogger(ctx)
+	logger := a.quietLogger(ctx, slog.LevelWarn)
 	one, err := StartAllInOne(ctx, cfg, embedded.Options{FrontendPort: o.port, UIPort: o.uiPort, Logger: logger},
 		supervisor.Environment{Environ: environ, Host: "demo", Version: program.Version(), Logger: logger})
 	if err != nil {
@@ -112,14 +112,14 @@ func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (esc
 	return result.Chain, errors.Join(err, one.Stop())
 }
 
-// demoLogger returns a logger for warnings and errors. After ctx ends, the logger writes nothing, because the
-// interrupted parts of the demo would log errors.
-func (a *app) demoLogger(ctx context.Context) *slog.Logger {
+// quietLogger returns a logger for messages from a level on. After ctx ends, the logger writes nothing, because the interrupted parts
+// would log errors.
+func (a *app) quietLogger(ctx context.Context, lowest slog.Level) *slog.Logger {
 	level := levelFunc(func() slog.Level {
 		if ctx.Err() != nil {
 			return math.MaxInt
 		}
-		return slog.LevelWarn
+		return lowest
 	})
 	return slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: redact.New(a.Environ).Attr}))
 }

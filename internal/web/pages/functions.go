@@ -56,8 +56,13 @@ type section struct{ Path, Name string }
 
 func sections() []section {
 	return []section{
-		{"/", "Now"}, {"/chains", "Chains"}, {"/incidents", "Incidents"}, {"/services", "Services"}, {"/schedules", "Schedules"},
-		{"/cost", "Cost"}, {"/policy", "Policy"},
+		{"/", "Now"},
+		{"/chains", "Chains"},
+		{"/incidents", "Incidents"},
+		{"/services", "Services"},
+		{"/schedules", "Schedules"},
+		{"/cost", "Cost"},
+		{"/policy", "Policy"},
 	}
 }
 

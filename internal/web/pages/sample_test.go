@@ -145,6 +145,7 @@ func (s sampleIncidents) Close(_ context.Context, id string, closing store.Incid
 func (s sampleServices) List(context.Context) (operations.ServiceList, error) {
 	return s.services, s.err
 }
+
 func (s sampleServices) Get(context.Context, string) (operations.ServiceDetail, error) {
 	return s.service, s.err
 }
@@ -152,15 +153,19 @@ func (s sampleServices) Get(context.Context, string) (operations.ServiceDetail, 
 func (s sampleSchedules) List(context.Context) ([]operations.Schedule, error) {
 	return s.schedules, s.err
 }
+
 func (s sampleSchedules) Get(context.Context, string) (operations.ScheduleDetail, error) {
 	return s.schedule, s.err
 }
+
 func (s sampleSchedules) Pause(_ context.Context, id, note string) error {
 	return s.did("pause %s: %s", id, note)
 }
+
 func (s sampleSchedules) Resume(_ context.Context, id, note string) error {
 	return s.did("resume %s: %s", id, note)
 }
+
 func (s sampleSchedules) Trigger(_ context.Context, id, overlap string) error {
 	return s.did("trigger %s%s", id, overlap)
 }
