@@ -23,6 +23,7 @@ var (
 	_ adapter = services{}
 	_ adapter = conclusion{}
 	_ adapter = serviceKey{}
+	_ adapter = derived(nil)
 )
 
 // nullableInt stores 0 as NULL, because a column with a foreign key must be NULL if it refers to no row.
@@ -143,3 +144,12 @@ func (serviceKey) Scan(any) error { return nil }
 
 // Value implements driver.Valuer.
 func (k serviceKey) Value() (driver.Value, error) { return escalation.ServiceKey(*k.of), nil }
+
+// derived stores a text that follows from other columns, so that SQL can search or compare it. Go code never reads this column.
+type derived func() string
+
+// Scan implements sql.Scanner. It ignores the column.
+func (derived) Scan(any) error { return nil }
+
+// Value implements driver.Valuer.
+func (d derived) Value() (driver.Value, error) { return d(), nil }

@@ -73,6 +73,14 @@ var plannedQueries = map[string]string{
 	"new calls":                newCallsQuery,
 	"new sessions":             newSessionsQuery,
 	"marks of incidents":       marksQuery,
+	"a memory":                 memoryQuery,
+	"the same memory":          sameMemoryQuery,
+	"sources of a memory":      sourcesQuery,
+	"uses of a memory":         memoryUsesQuery,
+	"what a chain has read":    usedByChainQuery,
+	"what a chain knows":       knownToChainQuery,
+	"memories for a prompt":    confirmedOfQuery(2),
+	"candidates":               candidatesQuery,
 }
 
 // TestQueriesUseIndexes checks SQLite's plans of the queries. No query may read a whole table or build a temporary index.
@@ -89,7 +97,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 			var step string
 			for rows.Next() {
 				require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
-				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications|ledger|service_locks|calls|incidents|incident_chains|duties)|AUTOMATIC", step)
+				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications|ledger|service_locks|calls|incidents|incident_chains|duties|memories|memory_sources|memory_uses)|AUTOMATIC", step)
 			}
 			require.NoError(t, rows.Err())
 			require.NotEmpty(t, step)

@@ -134,6 +134,16 @@ func testBackend(t *testing.T, database backend) {
 		"the calls of a session":                    testSessionCalls,
 		"the incidents resolved last":               testLatestResolved,
 		"the numbers of lost records":               testSkipNumbers,
+		"a candidate and who confirms it":           testMemoryOfPeople,
+		"a memory that two incidents show":          testMemoryOfIncidents,
+		"what poisoned logs propose":                testPoisonedMemory,
+		"a memory that is proposed twice":           testMemoryProposedTwice,
+		"memories for a prompt":                     testRecall,
+		"memories that a conversation has read":     testRecallResumed,
+		"memories are found by their words":         testMemorySearch,
+		"memories of a renamed service":             testMemoriesRenamed,
+		"candidates that nobody confirms":           testOldMemories,
+		"candidates are limited":                    testMaxCandidates,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

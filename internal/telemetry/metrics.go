@@ -288,6 +288,7 @@ const (
 	StoreFindSession  StoreOperation = "find_session"
 	StoreEvents       StoreOperation = "append_events"
 	StoreIncidents    StoreOperation = "incidents"
+	StoreMemories     StoreOperation = "memories"
 	StoreDecisions    StoreOperation = "append_decisions"
 	StoreCharge       StoreOperation = "charge"
 	StoreSweep        StoreOperation = "sweep"
@@ -295,8 +296,8 @@ const (
 )
 
 var storeOperations = []StoreOperation{
-	StoreOpenSession, StoreCloseSession, StoreReview, StoreRelease, StoreFindSession, StoreEvents, StoreIncidents, StoreDecisions,
-	StoreCharge, StoreSweep, StoreObserve,
+	StoreOpenSession, StoreCloseSession, StoreReview, StoreRelease, StoreFindSession, StoreEvents, StoreIncidents, StoreMemories,
+	StoreDecisions, StoreCharge, StoreSweep, StoreObserve,
 }
 
 // StoreFailed counts an operation on the database of records if err is not nil.
