@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/cli/console"
-	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/program"
@@ -31,15 +30,10 @@ func (a *app) explain(tier escalation.Tier) error {
 	if tier == 0 {
 		return program.Misuse(errNoTier)
 	}
-	cfg, err := config.Load(a.Environ)
+	explained, err := a.Operations.Policy.Explain(tier)
 	if err != nil {
 		return err
 	}
-	policy, err := cfg.Guard.LoadPolicy()
-	if err != nil {
-		return err
-	}
-	explained := policy.Explain(int(tier))
 	return a.Print(explained, func(w io.Writer) { writeExplanation(w, explained) })
 }
 
