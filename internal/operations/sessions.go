@@ -1,9 +1,15 @@
 package operations
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
 )
 
 // Sessions shows sessions. The records answer, and the archive of conversations.
@@ -55,70 +61,110 @@ type PastAttempt struct {
 	CostUSD float64 `json:"cost_usd,omitempty"`
 }
 
-// Conversation is what a session has added to its conversation, from the CLI's transcript.
-type Conversation struct {
-	// Problem says why there are no messages, or why some are missing; empty if all is there.
-	Problem string `json:"problem,omitempty"`
-	// Messages lists the session's own messages, oldest first.
-	Messages []Message `json:"messages"`
-	// Inherited counts the messages that the session has taken over from its parent. They are left out.
-	Inherited int `json:"inherited,omitempty"`
-	// Omitted counts the session's own messages that are left out of the middle, because there are too many.
-	Omitted int `json:"omitted,omitempty"`
-	// Unreadable counts the lines of the transcript that are not in the form of a message, or are too long.
-	Unreadable int `json:"unreadable,omitempty"`
-	// Models is what the session's own messages have used, by model. A session with one model has cost what it has cost; the
-	// cost of several models is not recorded.
-	Models []ModelUse `json:"models"`
+// maxSessionCalls limits the decisions on calls of a SessionDetail.
+const maxSessionCalls = 1_000
+
+// Get returns the session with this number, in any namespace. The error is KindNotFound if there is none. Only for a running
+// session it asks Temporal, and it does without the answer if there is none.
+func (s Sessions) Get(ctx context.Context, number int64) (SessionDetail, error) {
+	records, _, err := s.openRecords(ctx)
+	if err != nil {
+		return SessionDetail{}, err
+	}
+	found, err := records.SessionDetail(ctx, number)
+	if errors.Is(err, store.ErrNotFound) {
+		return SessionDetail{}, withKind(KindNotFound, fmt.Errorf("there is no session #%d", number))
+	}
+	if err != nil {
+		return SessionDetail{}, err
+	}
+	detail := SessionDetail{Session: found.Session, Events: found.Events, Attempts: attemptsOf(found), Children: []SessionRef{}}
+	if found.Parent != nil {
+		parent := refOf(*found.Parent)
+		detail.Parent = &parent
+	}
+	for _, child := range found.Children {
+		detail.Children = append(detail.Children, refOf(child))
+	}
+	if err := s.addCalls(ctx, records, &detail); err != nil {
+		return SessionDetail{}, err
+	}
+	if detail, err = masked(s.backend, detail); err != nil {
+		return SessionDetail{}, err
+	}
+	if found.Session.Status == escalation.SessionRunning {
+		detail.Attempt, detail.Doing = s.now(ctx, found.Session)
+	}
+	detail.Conversation = s.conversation(ctx, found.Session, found.Parent)
+	return detail, nil
 }
 
-// ModelUse is what the messages of a model have used.
-type ModelUse struct {
-	Model string `json:"model"`
-	// Messages counts the model's messages: one for each call of the API.
-	Messages int                   `json:"messages"`
-	Tokens   escalation.TokenUsage `json:"tokens"`
+// addCalls adds the decisions on the session's calls, and its actions on services.
+func (s Sessions) addCalls(ctx context.Context, records *store.Store, detail *SessionDetail) error {
+	calls, err := records.SessionCalls(ctx, detail.Session.SessionID, maxSessionCalls)
+	if err != nil {
+		return err
+	}
+	detail.Calls, detail.Denied, detail.Allowed = calls.Decisions, calls.Denied, calls.Allowed
+	actions, err := records.SessionActions(ctx, detail.Session.SessionID)
+	detail.Actions = []ServiceAction{} // an empty list is [] in JSON
+	for _, action := range actions {
+		detail.Actions = append(detail.Actions, s.action(action))
+	}
+	return err
 }
 
-// Message is one message of a conversation, or one part of it: the CLI writes a line for each block.
-type Message struct {
-	// Number is the number of the message among all messages of the conversation, from 1.
-	Number int         `json:"number"`
-	At     time.Time   `json:"at,omitzero"`
-	Role   MessageRole `json:"role"`
-	Model  string      `json:"model,omitempty"`
-	// Subagent reports whether the message belongs to an agent that the session's agent has started.
-	Subagent bool `json:"subagent,omitempty"`
-	// Text is what was said. OmittedBytes counts the bytes that were cut off its end.
-	Text         string          `json:"text,omitempty"`
-	OmittedBytes int             `json:"omitted_bytes,omitempty"`
-	Calls        []MessageCall   `json:"calls,omitempty"`
-	Results      []MessageResult `json:"results,omitempty"`
+// masked returns a value with the secrets in all its texts masked. The value must come back from JSON unchanged.
+func masked[T any](b *backend, value T) (clean T, err error) {
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(b.mask.JSON(text), &clean)
+	}
+	return clean, err
 }
 
-// MessageRole says who speaks.
-type MessageRole string
-
-// The roles.
-const (
-	RoleUser      MessageRole = "user"      // the supervisor's prompt, or the result of a call
-	RoleAssistant MessageRole = "assistant" // the agent
-	RoleSystem    MessageRole = "system"    // the CLI: for example, a summary has replaced what was before
-)
-
-// MessageCall is an agent's call of a tool.
-type MessageCall struct {
-	ID   string `json:"id"`
-	Name string `json:"name"`
-	// Input is the input of the call: the command of Bash, and JSON for other tools.
-	Input        string `json:"input"`
-	OmittedBytes int    `json:"omitted_bytes,omitempty"`
+func refOf(session escalation.Session) SessionRef {
+	return SessionRef{
+		Number: session.ID, ChainID: session.ChainID, Tier: session.Tier, Model: session.Model, Status: session.Status,
+		Continuity: session.Continuity, Reason: session.ContinuityReason, CostUSD: session.CostUSD,
+	}
 }
 
-// MessageResult is the result of a call.
-type MessageResult struct {
-	CallID       string `json:"call_id"`
-	Text         string `json:"text"`
-	IsError      bool   `json:"is_error,omitempty"`
-	OmittedBytes int    `json:"omitted_bytes,omitempty"`
+// attemptsOf lists what is known of the attempts at a session: the reports that were replaced, the events that say that it was
+// begun again, and its own end if that was no verdict.
+func attemptsOf(found store.SessionDetail) []PastAttempt {
+	attempts := []PastAttempt{} // an empty list is [] in JSON
+	for _, replaced := range found.Replaced {
+		why := fmt.Sprintf("the report %s was replaced after a reset of the chain", replaced.Report.Status)
+		if replaced.Report.Error != "" {
+			why += ": " + replaced.Report.Error
+		}
+		attempts = append(attempts, PastAttempt{At: replaced.EndedAt, Why: why, CostUSD: replaced.Report.CostUSD})
+	}
+	for _, event := range found.Events {
+		if event.Kind == escalation.EventSessionReused {
+			attempts = append(attempts, PastAttempt{At: event.At, Why: event.Message})
+		}
+	}
+	if session := found.Session; session.Error != "" {
+		attempts = append(attempts, PastAttempt{At: session.EndedAt, Why: fmt.Sprintf("%s: %s", session.Status, session.Error)})
+	}
+	slices.SortStableFunc(attempts, func(a, b PastAttempt) int { return a.At.Compare(b.At) })
+	return attempts
+}
+
+// now returns the current attempt at a running session, and what it does; nil and "" if Temporal cannot tell.
+func (b *backend) now(ctx context.Context, session escalation.Session) (*Attempt, string) {
+	ctx, cancel := context.WithTimeout(ctx, b.Patience)
+	defer cancel()
+	connection, _, err := b.connect(ctx)
+	if err != nil {
+		return nil, ""
+	}
+	attempt, progress := AttemptAt(ctx, connection, session.ChainID, escalation.Chain{Sessions: []escalation.Session{session}})
+	if attempt == nil {
+		return nil, ""
+	}
+	attempt.Failure = b.mask.Text(attempt.Failure)
+	return attempt, b.doing(attempt, progress)
 }
