@@ -2,7 +2,6 @@ package stream
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -20,6 +19,8 @@ const (
 	lifetime = 10 * time.Minute
 	// retryMS is the time in milliseconds after which a viewer comes back.
 	retryMS = "2000"
+	// retryRefusedS is the time in seconds after which a viewer who was refused may try again.
+	retryRefusedS = "30"
 	// maxChainID is the maximum length of a workflow ID.
 	maxChainID = 1_000
 )
@@ -33,15 +34,17 @@ func (h *Hub) Handler() http.Handler {
 		query := r.URL.Query()
 		chain := query.Get("chain")
 		if len(chain) > maxChainID || !utf8.ValidString(chain) {
-			refuse(w, http.StatusUnprocessableEntity, errors.New("chain is not the ID of a chain"))
+			access.WriteProblem(w, http.StatusUnprocessableEntity, errors.New("chain is not the ID of a chain"))
 			return
 		}
 		viewer, err := h.join(person.Name, chain, cmp.Or(r.Header.Get("Last-Event-ID"), query.Get("after")))
 		switch {
 		case errors.Is(err, ErrPersonFull):
-			refuse(w, http.StatusTooManyRequests, err)
+			w.Header().Set("Retry-After", retryRefusedS)
+			access.WriteProblem(w, http.StatusTooManyRequests, err)
 		case err != nil:
-			refuse(w, http.StatusServiceUnavailable, err)
+			w.Header().Set("Retry-After", retryRefusedS)
+			access.WriteProblem(w, http.StatusServiceUnavailable, err)
 		default:
 			defer h.leave(viewer)
 			serve(w, r, viewer)
@@ -49,22 +52,9 @@ func (h *Hub) Handler() http.Handler {
 	})
 }
 
-// refuse answers with a problem (RFC 9457).
-func refuse(w http.ResponseWriter, status int, err error) {
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Retry-After", "30")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"title": http.StatusText(status), "status": status, "detail": err.Error()})
-}
-
 // serve sends a viewer its messages until it leaves, is too slow, or has been there for the lifetime of a stream.
 func serve(w http.ResponseWriter, r *http.Request, v *viewer) {
-	header := w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Accel-Buffering", "no") // nginx would hold events back
-	out := writer{w, http.NewResponseController(w)}
+	out := begin(w)
 	if !out.send([]byte("retry: " + retryMS + "\n" + v.begin + "\n")) {
 		return
 	}
@@ -95,6 +85,15 @@ func serve(w http.ResponseWriter, r *http.Request, v *viewer) {
 			return
 		}
 	}
+}
+
+// begin returns a writer for the events of a response.
+func begin(w http.ResponseWriter) writer {
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	return writer{w, http.NewResponseController(w)}
 }
 
 // writer sends to one viewer.
