@@ -13,6 +13,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
 )
@@ -75,7 +76,7 @@ func Open(t testing.TB) *Tab {
 // Another opens a tab in the browser's window, with the cookies of tab. The new tab is visible, and tab becomes hidden.
 func (tab *Tab) Another() *Tab {
 	tab.t.Helper()
-	return open(tab.t, tab.context)
+	return open(tab.t, tab.context, chromedp.WithNewWindow(false))
 }
 
 func open(t testing.TB, parent context.Context, options ...chromedp.ContextOption) *Tab {
@@ -120,7 +121,8 @@ func (tab *Tab) Show(url string) {
 func (tab *Tab) Until(expression string) {
 	tab.t.Helper()
 	for began := time.Now(); ; time.Sleep(look) {
-		if Eval[bool](tab, "!!("+expression+")") {
+		// While a page gives way to the next one, the expression cannot be evaluated.
+		if Eval[bool](tab, "(() => { try { return !!("+expression+") } catch { return false } })()") {
 			return
 		}
 		if time.Since(began) > patience {
@@ -172,3 +174,12 @@ func (tab *Tab) Picture() []byte {
 
 // quote returns text as a JavaScript string.
 func quote(text string) string { return strconv.Quote(text) }
+
+// ToFront makes the tab the visible one of its window.
+func (tab *Tab) ToFront() {
+	tab.t.Helper()
+	tab.Do(func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, target, page.BringToFront, cdp.Empty{})
+		return chromedp.Void{}, err
+	})
+}

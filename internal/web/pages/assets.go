@@ -24,6 +24,9 @@ type asset struct {
 // assets are the embedded files, by name.
 type assets map[string]asset
 
+// scripts are joined into one file. If they were several, htmx could begin before its extension is there.
+var scripts = []string{"htmx.min.js", "hx-sse.min.js", "live.js"} //nolint:gochecknoglobals // a constant list
+
 // loadAssets reads the embedded files.
 func loadAssets() (assets, error) {
 	loaded := assets{}
@@ -32,11 +35,21 @@ func loadAssets() (assets, error) {
 			return err
 		}
 		content, err := assetFiles.ReadFile(file)
-		sum := sha256.Sum256(content)
-		loaded[path.Base(file)] = asset{content, mediaTypeOf(file), hex.EncodeToString(sum[:8])}
+		loaded[path.Base(file)] = newAsset(file, content)
 		return err
 	})
+	var joined []byte
+	for _, name := range scripts {
+		joined = append(append(joined, loaded[name].content...), '\n')
+		delete(loaded, name)
+	}
+	loaded["scripts.js"] = newAsset("scripts.js", joined)
 	return loaded, err
+}
+
+func newAsset(file string, content []byte) asset {
+	sum := sha256.Sum256(content)
+	return asset{content, mediaTypeOf(file), hex.EncodeToString(sum[:8])}
 }
 
 // mediaTypeOf returns the media type of a file. It does not depend on the types that the host knows.

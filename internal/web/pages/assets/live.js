@@ -70,5 +70,5 @@
       if (!connected) setTimeout(listen, retryAfter);
     });
   }
-  listen();
+  setTimeout(listen); // after htmx, which begins so, too
 })();
