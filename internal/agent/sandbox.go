@@ -117,7 +117,7 @@ func hiddenPaths(cfg config.Config, environ []string) []string {
 	if archive := cfg.State.TranscriptsDir(); archive != "" {
 		hidden = append(hidden, archive)
 	}
-	for _, file := range []string{cfg.State.EnvFile, cfg.Encryption.KeysFile} {
+	for _, file := range append(cfg.Web.SecretFiles(), cfg.State.EnvFile, cfg.Encryption.KeysFile) {
 		if file != "" {
 			hidden = append(hidden, file)
 		}

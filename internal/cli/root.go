@@ -117,6 +117,6 @@ var groupOf = map[string]string{
 	"run": "daily", "watch": "daily", "chains": "daily", "chain": "daily", "gate": "daily", "escalate": "daily", "cancel": "daily",
 	"incidents": "daily", "schedule": "daily", "costs": "daily",
 	"init": "setup", "demo": "setup", "up": "setup", "doctor": "setup", "config": "setup", "policy": "setup", "notify": "setup",
-	"env":     "setup",
+	"env": "setup", "web": "setup",
 	"workers": "operate", "replay": "operate", "db": "operate", "codec": "operate",
 }

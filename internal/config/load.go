@@ -112,6 +112,7 @@ func resolve(c *Config, foreign foreignVariables, p *problems) {
 	c.Services.load(p)
 	absolute(encryptionKeysFile, &c.Encryption.KeysFile)
 	c.Encryption.load(p)
+	resolveWeb(&c.Web, c.State.Dir, absolute)
 	absolute("PROMPT", &c.Prompts.Tier1)
 	absolute("TIER2_PROMPT", &c.Prompts.Tier2)
 	absolute("TIER3_PROMPT", &c.Prompts.Tier3)

@@ -78,7 +78,7 @@ func ReasonOf(gate escalation.Gate) string {
 
 // ClosingOf describes how a gate was closed.
 func ClosingOf(clock console.Clock, closing escalation.GateClosing) string {
-	who := console.Printable(closing.Actor, escalation.MaxActor)
+	who := console.Printable(closing.Who(), escalation.MaxActor+len(" (verified)"))
 	text := fmt.Sprintf("%s answered %s", who, closing.Action)
 	switch {
 	case closing.Cancelled:

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -86,11 +87,19 @@ func hashOf(secret string) string {
 }
 
 var (
+	// ErrTokenInvalid is wrapped by the error of a token that cannot be created.
+	ErrTokenInvalid = errors.New("it is no token")
 	// ErrTokenExists is the error if a token with the name exists already.
 	ErrTokenExists = errors.New("a token with this name exists already; choose another name, or revoke that token first")
 	// ErrNoToken is the error if no token has the name.
 	ErrNoToken = errors.New("no token has this name; `starter web token list` shows those that are")
 )
+
+// invalidTokenError wraps ErrTokenInvalid, and says what is wrong.
+type invalidTokenError struct{ problem error }
+
+func (e *invalidTokenError) Error() string   { return e.problem.Error() }
+func (e *invalidTokenError) Unwrap() []error { return []error{ErrTokenInvalid, e.problem} }
 
 // TokenFile is a file with the hashes of tokens. A change of the file counts without a restart.
 type TokenFile struct {
@@ -167,7 +176,7 @@ func (f *TokenFile) Create(token Token) (secret string, err error) {
 	secret = newSecret()
 	token.Hash = hashOf(secret)
 	if err := token.check(); err != nil {
-		return "", err
+		return "", &invalidTokenError{err}
 	}
 	return secret, f.change(func(tokens []Token) ([]Token, error) {
 		if slices.ContainsFunc(tokens, func(other Token) bool { return other.Name == token.Name }) {
@@ -194,7 +203,7 @@ func (f *TokenFile) change(edit func([]Token) ([]Token, error)) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("create the directory of the tokens: %w", err)
 	}
-	lock, err := filelock.Create(f.name + ".lock")
+	lock, err := f.lock()
 	if err != nil {
 		return fmt.Errorf("change the tokens: %w; try again", err)
 	}
@@ -214,6 +223,11 @@ func (f *TokenFile) change(edit func([]Token) ([]Token, error)) error {
 		return fmt.Errorf("write the tokens: %w", err)
 	}
 	return nil
+}
+
+// lock waits until no other process changes the tokens.
+func (f *TokenFile) lock() (*filelock.Lock, error) {
+	return filelock.Wait(context.Background(), filepath.Dir(f.name))
 }
 
 // replaceFile writes a file that only its owner can read. It replaces the whole file, or changes nothing.
