@@ -36,6 +36,9 @@ type AllInOne struct {
 type Pages struct {
 	Port       int
 	Operations *operations.Operations
+
+	// temporalUI returns the address of a chain in Temporal's Web UI.
+	temporalUI func(chainID, runID string) string
 }
 
 // StartAllInOne starts the server, the Web UI, the worker and, if pages is not nil, the pages. If one of these fails,
@@ -64,6 +67,9 @@ func StartAllInOne(
 	}
 	options.Token, options.Admit = one.lock.Token, func(c embedded.Connection) error { return admitPeople(c) }
 	if pages != nil {
+		pages.temporalUI = func(chainID, runID string) string {
+			return one.server.WorkflowURL(embedded.DefaultNamespace, chainID, runID)
+		}
 		if one.pages, err = openLocalPages(ctx, cfg, *pages, one.lock.Token, environment.Logger); err != nil {
 			return nil, err
 		}

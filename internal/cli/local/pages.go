@@ -13,11 +13,14 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/access"
+	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/stream"
 )
 
 // pageServer serves the pages and the API at a port.
@@ -26,6 +29,7 @@ type pageServer struct {
 	access   *access.Access
 	server   *web.Server
 	does     *operations.Operations
+	hub      *stream.Hub
 	secure   bool
 	logger   *slog.Logger
 
@@ -39,14 +43,17 @@ type pageOptions struct {
 	listen, hint string
 	owner        access.Owner
 	operations   *operations.Operations
-	logger       *slog.Logger
+	// temporalUI returns the address of a chain in Temporal's Web UI; nil if there is none.
+	temporalUI func(chainID, runID string) string
+	logger     *slog.Logger
 }
 
 // openLocalPages opens the pages of a `starter up`, whose token is secret.
 func openLocalPages(ctx context.Context, cfg config.Config, o Pages, secret string, logger *slog.Logger) (*pageServer, error) {
 	return openPages(ctx, cfg, pageOptions{
 		listen: net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port)), hint: "--web-port",
-		owner: access.Owner{Name: ownName(), Secret: secret}, operations: o.Operations, logger: logger,
+		owner: access.Owner{Name: ownName(), Secret: secret}, operations: o.Operations,
+		temporalUI: o.temporalUI, logger: logger,
 	})
 }
 
@@ -81,8 +88,12 @@ func openPages(ctx context.Context, cfg config.Config, o pageOptions) (_ *pageSe
 	if err != nil {
 		return nil, err
 	}
+	all, err := p.parts(o)
+	if err != nil {
+		return nil, err
+	}
 	options := web.Options{
-		Access: p.access, Parts: parts(o), Hosts: hostsOf(cfg.Web, o.listen), Origins: originsOf(cfg.Web),
+		Access: p.access, Parts: all, Hosts: hostsOf(cfg.Web, o.listen), Origins: originsOf(cfg.Web),
 		Admit: admitOthers, Logger: o.logger,
 	}
 	if p.secure {
@@ -96,8 +107,25 @@ func openPages(ctx context.Context, cfg config.Config, o pageOptions) (_ *pageSe
 	return p, err
 }
 
-// parts returns the parts of the server.
-func parts(pageOptions) []web.Part { return nil }
+// parts returns the parts of the server. The hub looks for changes while the server serves.
+func (p *pageServer) parts(o pageOptions) ([]web.Part, error) {
+	p.hub = stream.NewHub(func() stream.Source { return o.operations.Feed.Watch() }, o.logger)
+	shown, err := pages.New(o.operations, pages.Options{
+		Clock: time.Now, TemporalUI: o.temporalUI, Events: eventsPath, Position: p.hub.Position,
+	})
+	return []web.Part{shown, events{p.hub}}, err
+}
+
+// eventsPath is the path of the event stream.
+const eventsPath = "/api/v1/events"
+
+// events registers the event stream.
+type events struct{ hub *stream.Hub }
+
+// Register implements web.Part.
+func (e events) Register(router *access.Router) {
+	router.Handle(access.View, "GET "+eventsPath, e.hub.Handler())
+}
 
 func listenError(o pageOptions, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -131,6 +159,7 @@ func admitOthers(conn net.Conn) error {
 // serve serves requests until close.
 func (p *pageServer) serve(ctx context.Context) {
 	ctx, p.stop = context.WithCancel(ctx)
+	go p.hub.Run(ctx)
 	go func() {
 		err := p.server.Serve(ctx, p.listener)
 		if err != nil {

@@ -1,11 +1,14 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +59,8 @@ func (a *app) web(ctx context.Context) error {
 	}
 	logger := supervisor.NewLogger(a.Stderr, cfg.Log, redact.New(a.Environ))
 	pages, err := openPages(ctx, cfg, pageOptions{
-		listen: cfg.Web.Listen, hint: "CLAUDEOPS_WEB_LISTEN", operations: a.serverOperations(logger), logger: logger,
+		listen: cfg.Web.Listen, hint: "CLAUDEOPS_WEB_LISTEN", operations: a.serverOperations(logger),
+		temporalUI: temporalUIOf(cfg.Notify, a.Environ), logger: logger,
 	})
 	if err != nil {
 		return err
@@ -71,6 +75,21 @@ func (a *app) web(ctx context.Context) error {
 		err = pages.wait(ctx)
 	}
 	return errors.Join(err, pages.close())
+}
+
+// temporalUIOf returns a function that returns the address of a chain in Temporal's Web UI; nil if the settings name none.
+func temporalUIOf(settings config.Notify, environ []string) func(chainID, runID string) string {
+	if settings.UIURL == "" {
+		return nil
+	}
+	namespace := cmp.Or(console.Variable(environ, "TEMPORAL_NAMESPACE"), "default")
+	root := strings.TrimSuffix(settings.UIURL, "/") + "/namespaces/" + url.PathEscape(namespace) + "/workflows/"
+	return func(chainID, runID string) string {
+		if runID == "" {
+			return root + url.PathEscape(chainID)
+		}
+		return root + url.PathEscape(chainID) + "/" + url.PathEscape(runID)
+	}
 }
 
 // wait waits until ctx ends or the server fails.

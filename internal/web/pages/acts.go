@@ -19,7 +19,7 @@ func (p *Pages) escalateChain(w http.ResponseWriter, r *http.Request) error {
 	person, _ := access.PersonOf(r.Context())
 	signal := workflows.EscalateSignal{
 		ToTier: escalation.Tier(tier), Guidance: strings.TrimSpace(r.PostFormValue("guidance")), Force: r.PostFormValue("force") != "",
-		Reason: strings.TrimSpace(person.Name + ": " + r.PostFormValue("reason")),
+		Reason: strings.TrimSpace(r.PostFormValue("reason")), Actor: person.Name, Verified: true,
 	}
 	if err := p.chains.Escalate(r.Context(), id, signal); err != nil {
 		return err
