@@ -25,8 +25,8 @@ const (
 	bodyTimeout = 30 * time.Second
 	// maxHeader limits a request's header, in bytes. Cookies of other servers on the same host have room.
 	maxHeader = 32 << 10
-	// defaultBody limits a request's body, in bytes. The longest guidance has 10,000 characters.
-	defaultBody = 64 << 10
+	// defaultBody limits a request's body, in bytes. A request for a chain has at most 100,000 bytes.
+	defaultBody = 256 << 10
 	// stopTimeout limits how long a stopping server waits for running requests.
 	stopTimeout = 5 * time.Second
 )
@@ -50,7 +50,7 @@ type Options struct {
 	Origins []string
 	// Admit returns an error for a connection that must not be served, whatever it shows. Nil admits all.
 	Admit func(net.Conn) error
-	// MaxBody limits a request's body, in bytes; 0 means 64 KiB.
+	// MaxBody limits a request's body, in bytes; 0 means 256 KiB.
 	MaxBody int64
 	// Certificate is the certificate for https; nil serves http.
 	Certificate func() (*tls.Certificate, error)

@@ -384,9 +384,9 @@ func TestServe(t *testing.T) {
 		require.NoError(t, err)
 		return response.StatusCode, string(content)
 	}
-	status, _ := send(http.MethodPost, "/api/v1/chains", strings.Repeat("x", 64<<10))
+	status, _ := send(http.MethodPost, "/api/v1/chains", strings.Repeat("x", 256<<10))
 	require.Equal(t, http.StatusOK, status)
-	status, _ = send(http.MethodPost, "/api/v1/chains", strings.Repeat("x", 64<<10+1))
+	status, _ = send(http.MethodPost, "/api/v1/chains", strings.Repeat("x", 256<<10+1))
 	require.Equal(t, http.StatusRequestEntityTooLarge, status)
 	streamed := make(chan int, 1)
 	go func() {

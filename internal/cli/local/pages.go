@@ -17,8 +17,10 @@ import (
 
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/access"
+	"github.com/claudeops/claudeops/internal/web/api"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/stream"
 )
@@ -113,19 +115,11 @@ func (p *pageServer) parts(o pageOptions) ([]web.Part, error) {
 	shown, err := pages.New(o.operations, pages.Options{
 		Clock: time.Now, TemporalUI: o.temporalUI, Events: eventsPath, Position: p.hub.Position,
 	})
-	return []web.Part{shown, events{p.hub}}, err
+	return []web.Part{shown, api.New(o.operations, p.hub, program.Version())}, err
 }
 
-// eventsPath is the path of the event stream.
+// eventsPath is the path of the API's event stream.
 const eventsPath = "/api/v1/events"
-
-// events registers the event stream.
-type events struct{ hub *stream.Hub }
-
-// Register implements web.Part.
-func (e events) Register(router *access.Router) {
-	router.Handle(access.View, "GET "+eventsPath, e.hub.Handler())
-}
 
 func listenError(o pageOptions, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {

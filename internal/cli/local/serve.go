@@ -28,7 +28,7 @@ func Serve(ctx context.Context, c *console.Console, environ []string, do func() 
 		return fmt.Errorf("find this host's name: %w", err)
 	}
 	logger := (&app{c}).quietLogger(ctx, slog.LevelError) // what the server warns of is not for a person who sets it up
-	one, err := StartAllInOne(ctx, cfg, embedded.Options{DatabaseFile: filepath.Join(cfg.State.Dir, "temporal.db"), Logger: logger},
+	one, err := StartAllInOne(ctx, cfg, embedded.Options{DatabaseFile: filepath.Join(cfg.State.Dir, "temporal.db"), Logger: logger}, nil,
 		supervisor.Environment{Environ: environ, Host: host, Version: program.Version(), Logger: logger})
 	if err != nil {
 		return err

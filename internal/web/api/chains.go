@@ -81,7 +81,7 @@ func (s StartInput) chainInput(actor string) (workflows.ChainInput, error) {
 	if err == nil {
 		err = json.Unmarshal(data, &input)
 	}
-	input.Actor = actor
+	input.Actor, input.Verified = actor, true
 	return input, operations.Invalid(err)
 }
 
@@ -166,5 +166,6 @@ type escalateRequest struct {
 
 func (a *API) escalateChain(ctx context.Context, in *escalateRequest) (*result[asked], error) {
 	signal := workflows.EscalateSignal{ToTier: in.Body.ToTier, Reason: in.Body.Reason, Guidance: in.Body.Guidance, Force: in.Body.Force}
+	signal.Actor, signal.Verified = personOf(ctx), true
 	return resultOf(asked{string(in.ChainID), signal.ToTier}, a.operations.Chains.Escalate(ctx, string(in.ChainID), signal))
 }

@@ -60,6 +60,8 @@ func TestChainByAPI(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(following.until(t, stream.EndEvent)), &end))
 	require.Equal(t, escalation.OutcomeResolved, end.Chain.Outcome)
 	require.Equal(t, "ada", end.Chain.Gates[0].Answer.Actor)
+	require.True(t, end.Chain.Gates[0].Answer.Verified)
+	require.True(t, end.Chain.Verified)
 	require.Equal(t, "ada", end.Chain.Actor)
 	s.requireRead(t, started.ChainID)
 	for _, viewer := range []*listener{events, ofChain} {

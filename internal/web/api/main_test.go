@@ -20,11 +20,11 @@ import (
 	_ "github.com/claudeops/claudeops/internal/agentshell" // the test binary is also the shell of its agents, as starter is
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
-	"github.com/claudeops/claudeops/internal/cli/local"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/access"
@@ -69,11 +69,31 @@ func install(t testing.TB, scenario claudesim.Scenario, more ...string) []string
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
 	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	one, err := local.StartAllInOne(t.Context(), cfg, embedded.Options{NoUI: true, Logger: logger},
-		supervisor.Environment{Environ: environ, Host: "host-1", Logger: logger, SweepInterval: time.Second})
+	require.NoError(t, cfg.MakeDirs())
+	server, err := embedded.Start(t.Context(), embedded.Options{NoUI: true, Logger: logger})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, one.Stop()) })
-	return append(environ, "TEMPORAL_ADDRESS="+one.Address())
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	environ = append(environ, "TEMPORAL_ADDRESS="+server.Address())
+	work(t, cfg, supervisor.Environment{Environ: environ, Host: "host-1", Logger: logger, SweepInterval: time.Second})
+	return environ
+}
+
+// work runs a worker until the end of the test.
+func work(t testing.TB, cfg config.Config, environment supervisor.Environment) {
+	t.Helper()
+	worker, err := supervisor.New(t.Context(), cfg, environment)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, worker.Close()) })
+	options, err := supervisor.ConnectionOptions(environment.Environ, cfg, environment.Logger)
+	require.NoError(t, err)
+	connected, err := supervisor.Connect(t.Context(), supervisor.WithConverters(options, redact.New(environment.Environ), cfg.Encryption.Keys))
+	require.NoError(t, err)
+	t.Cleanup(connected.Close)
+	require.NoError(t, supervisor.SetUpNamespace(t.Context(), connected, embedded.DefaultNamespace))
+	working, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	worked := make(chan error, 1)
+	go func() { worked <- worker.Run(working, connected, embedded.DefaultNamespace) }()
+	t.Cleanup(func() { stop(); require.NoError(t, <-worked) })
 }
 
 // asking is a scenario in which each agent asks for a person, until it is told to remove the lock.
