@@ -187,7 +187,8 @@ func modelUses(messages map[string]modelMessage) []ModelUse {
 // messageOf converts a message of a transcript. Its texts are cut, but not masked.
 func messageOf(message claude.TranscriptMessage, number int) Message {
 	shown := Message{
-		Number: number, At: message.At, Role: MessageRole(message.Role), Model: line(message.Model, maxToolName), Subagent: message.Subagent,
+		Number: number, At: message.At, Role: MessageRole(message.Role), Model: line(message.Model, maxToolName),
+		Subagent: message.Subagent,
 	}
 	var texts []string
 	for i, block := range message.Blocks {

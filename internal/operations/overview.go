@@ -1,176 +1,221 @@
 package operations
 
 import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
 )
 
 // Overview says what happens now.
 type Overview struct{ *backend }
 
-// Now is what happens at one moment. Its parts are independent: if one of them cannot be told, its Problem says why, and the
-// others are still there.
-type Now struct {
-	At        time.Time    `json:"at"`
-	Gates     NowGates     `json:"gates"`
-	Work      NowWork      `json:"work"`
-	Waits     NowWaits     `json:"waits"`
-	Incidents NowIncidents `json:"incidents"`
-	Day       NowDay       `json:"day"`
-	Cycles    NowCycles    `json:"cycles"`
-}
-
-// Part is the part of an answer that has an own source.
-type Part struct {
-	// Problem says in a sentence why the part is incomplete, and what to do; empty if it is complete.
-	Problem string `json:"problem,omitempty"`
-}
-
-// NowGates are the open gates.
-type NowGates struct {
-	Part
-	GateList
-}
-
-// NowWork lists the chains at work: those that run a session, or are between two steps.
-type NowWork struct {
-	Part
-
-	Chains []WorkingChain `json:"chains"`
-	// Running counts all chains that run, also those that wait. If there are more than Asked, some are missing in Work and Waits.
-	Running int `json:"running"`
-	// Asked counts the chains that were asked.
-	Asked int `json:"asked"`
-}
-
-// WorkingChain is a chain at work.
-type WorkingChain struct {
-	ChainID   string             `json:"chain_id"`
-	Services  []string           `json:"services,omitempty"`
-	Trigger   escalation.Trigger `json:"trigger,omitempty"`
-	DryRun    bool               `json:"dry_run,omitempty"`
-	StartedAt time.Time          `json:"started_at"`
-	// CostUSD is the cost of the chain so far, in US dollars. It includes the running session, as an estimate.
-	CostUSD float64 `json:"cost_usd"`
-	// Session is the running session; nil if the chain is between two steps, or works through the chains of its issues.
-	Session *WorkingSession `json:"session,omitempty"`
-	// Issues counts the chains of issues that have not ended.
-	Issues int `json:"issues,omitempty"`
-	// Doing is one line about what the chain does now. It can contain words of agents.
-	Doing string `json:"doing"`
-	// Problem says why the row is incomplete; empty if it is complete.
-	Problem string `json:"problem,omitempty"`
-}
-
-// WorkingSession is a running session.
-type WorkingSession struct {
-	Number    int64           `json:"number,omitempty"`
-	SessionID string          `json:"session_id"`
-	Tier      escalation.Tier `json:"tier"`
-	Model     string          `json:"model"`
-	StartedAt time.Time       `json:"started_at"`
-	Turns     int             `json:"turns,omitempty"`
-	// CostUSD is the cost of the session so far over all its attempts, in US dollars. It is an estimate.
-	CostUSD float64 `json:"cost_usd"`
-	// BudgetUSD is reserved for the session, in US dollars; 0 sets no cap.
-	BudgetUSD float64 `json:"budget_usd,omitempty"`
-	// Host is the machine on which the agent runs; empty if unknown.
-	Host string `json:"host,omitempty"`
-	// Attempt is the number of the current attempt, from 1; 0 if unknown. Failure says why the previous one ended.
-	Attempt int    `json:"attempt,omitempty"`
-	Failure string `json:"failure,omitempty"`
-}
-
-// NowWaits lists the chains that wait, those that wait for a person first, then by the end of the wait.
-type NowWaits struct {
-	Part
-
-	Chains []WaitingChain `json:"chains"`
-}
-
-// WaitKind says because of what a chain waits.
-type WaitKind string
-
-// The kinds.
 const (
-	WaitGate     WaitKind = "gate"     // for a person's answer
-	WaitCooldown WaitKind = "cooldown" // until the cooldown of a service is over
-	WaitService  WaitKind = "service"  // until another chain has repaired a service
-	WaitBudget   WaitKind = "budget"   // until running sessions give back what they have reserved of the day's budget
-	WaitWorker   WaitKind = "worker"   // for a free worker, or for any worker
-	WaitRetry    WaitKind = "retry"    // for the next attempt, because the last one failed
-	WaitPaused   WaitKind = "paused"   // somebody has paused the attempt in Temporal
-	WaitPlace    WaitKind = "place"    // for the directory in which another session repairs
-	WaitOther    WaitKind = "other"    // for another rule: see Rule
+	// overviewTimeout limits the time of a whole overview.
+	overviewTimeout = 8 * time.Second
+	// maxOverview limits the running chains that an overview asks. Each takes two calls of Temporal.
+	maxOverview = 100
+	// maxNextCycles limits the cycles of an overview.
+	maxNextCycles = 10
 )
 
-// WaitingChain is a chain that waits, and because of what.
-type WaitingChain struct {
-	ChainID  string             `json:"chain_id"`
-	Services []string           `json:"services,omitempty"`
-	Trigger  escalation.Trigger `json:"trigger,omitempty"`
-	CostUSD  float64            `json:"cost_usd"`
-	Kind     WaitKind           `json:"kind"`
-	// Rule is the rule that makes the chain wait; empty for the kinds worker, retry, paused and place.
-	Rule escalation.Rule `json:"rule,omitempty"`
-	// Reason explains the wait in a sentence. It can contain words of agents.
-	Reason string `json:"reason"`
-	// Since is the beginning of the wait; zero if unknown.
-	Since time.Time `json:"since,omitzero"`
-	// Until is the end of a gate, of a cooldown or of the pause before the next attempt. For the kinds service and budget it is
-	// the time at which the chain asks again. It is zero if nobody knows.
-	Until time.Time `json:"until,omitzero"`
-	// Holders are the locks of other chains because of which the chain waits. Only the kind service has them.
-	Holders []ServiceHolder `json:"holders,omitempty"`
-	// ResetsAt is the time at which a new day's budget begins. Only the kind budget has it.
-	ResetsAt time.Time `json:"resets_at,omitzero"`
-	// Queue is the task queue on which no worker is free. Only the kind worker has it.
-	Queue string `json:"queue,omitempty"`
-	// Attempt is the number of the attempt that waits, from 1; 0 if none does. Failure says why the previous one ended.
-	Attempt int    `json:"attempt,omitempty"`
-	Failure string `json:"failure,omitempty"`
+// Now returns what happens now. It asks Temporal and the records at the same time, each for a limited time. It always returns
+// a result: what cannot be told is missing, and the Problem of its part says why.
+func (o Overview) Now(ctx context.Context) Now {
+	ctx, cancel := context.WithTimeout(ctx, overviewTimeout)
+	defer cancel()
+	now := Now{At: o.Clock()}
+	var live liveChains
+	var facts recordedFacts
+	var parts errgroup.Group
+	for _, part := range []func(){
+		func() { now.Gates = o.gates(ctx) },
+		func() { live = o.askChains(ctx) },
+		func() { facts = o.readFacts(ctx, now.At) },
+		func() { now.Cycles = o.cycles(ctx) },
+	} {
+		parts.Go(func() error {
+			part()
+			return nil
+		})
+	}
+	_ = parts.Wait() // the functions return no errors
+	now.Incidents, now.Day = facts.incidents, facts.day
+	now.Work, now.Waits = o.assemble(live, now.Gates, facts, now.At)
+	return now
 }
 
-// NowIncidents are the open incidents, the most urgent first.
-type NowIncidents struct {
+// problem returns a part with the error as its problem.
+func (b *backend) problem(err error) Part {
+	if err == nil {
+		return Part{}
+	}
+	return Part{line(b.mask.Text(err.Error()), maxError)}
+}
+
+func (o Overview) gates(ctx context.Context) NowGates {
+	list, err := Gates(o).List(ctx)
+	if list.Gates == nil {
+		list.Gates = []GateRow{} // an empty list is [] in JSON
+	}
+	return NowGates{o.problem(err), list}
+}
+
+func (o Overview) cycles(ctx context.Context) NowCycles {
+	schedules, err := Schedules(o).List(ctx)
+	cycles := NowCycles{Part: o.problem(err), Next: []NextCycle{}, Paused: []string{}} // an empty list is [] in JSON
+	for _, schedule := range schedules {
+		if schedule.Paused {
+			cycles.Paused = append(cycles.Paused, schedule.ID)
+		}
+		for _, at := range schedule.Next {
+			cycles.Next = append(cycles.Next, NextCycle{schedule.ID, schedule.When, at})
+		}
+	}
+	slices.SortStableFunc(cycles.Next, func(a, b NextCycle) int { return a.At.Compare(b.At) })
+	cycles.Next = cycles.Next[:min(len(cycles.Next), maxNextCycles)]
+	return cycles
+}
+
+// recordedFacts is what the records know of now.
+type recordedFacts struct {
 	Part
 
-	Incidents []Incident `json:"incidents"`
+	incidents NowIncidents
+	day       NowDay
+	// running lists the open sessions, and locks the locks on services.
+	running []escalation.Session
+	locks   []store.ServiceLock
 }
 
-// NowDay is the money of the day, by the arithmetic that admits sessions. The day is that of the budget, in UTC.
-type NowDay struct {
-	Part
-
-	From time.Time `json:"from"`
-	// ResetsAt is the time at which the next day's budget begins.
-	ResetsAt time.Time `json:"resets_at"`
-	// SpentUSD is the cost of the sessions that started on this day and have ended, in US dollars. A session of unknown cost
-	// counts with its reservation.
-	SpentUSD float64 `json:"spent_usd"`
-	// ReservedUSD is the sum of the budgets of the day's running sessions, in US dollars.
-	ReservedUSD float64 `json:"reserved_usd"`
-	// BudgetUSD is the day's budget by the settings of this program, in US dollars; 0 sets no cap. Workers may have other
-	// settings.
-	BudgetUSD float64 `json:"budget_usd"`
-	// LeftUSD is what new sessions can get, in US dollars; 0 without a budget.
-	LeftUSD float64 `json:"left_usd"`
+func (o Overview) readFacts(ctx context.Context, at time.Time) recordedFacts {
+	facts := recordedFacts{incidents: NowIncidents{Incidents: []Incident{}}, day: newDay(at)} // an empty list is [] in JSON
+	records, cfg, err := o.openRecords(ctx)
+	facts.day.BudgetUSD = cfg.Limits.DayBudgetUSD
+	if err != nil {
+		facts.Part = o.problem(err)
+		facts.incidents.Part, facts.day.Part = facts.Part, facts.Part
+		return facts
+	}
+	spent, err := records.DaySpending(ctx, at)
+	facts.day.Part = o.problem(err)
+	facts.day.add(spent)
+	incidents, err := Incidents(o).List(ctx, IncidentFilter{})
+	if err == nil {
+		facts.incidents.Incidents = incidents
+	}
+	facts.incidents.Part = o.problem(err)
+	if facts.running, err = records.Running(ctx); err == nil {
+		facts.locks, err = records.ServiceLocks(ctx)
+	}
+	facts.Part = o.problem(err)
+	return facts
 }
 
-// NowCycles are the next cycles of all schedules.
-type NowCycles struct {
-	Part
-
-	// Next lists the next cycles, soonest first.
-	Next []NextCycle `json:"next"`
-	// Paused lists the IDs of the schedules that start nothing until they are resumed.
-	Paused []string `json:"paused"`
+// newDay returns the day of a time, as budgets count it.
+func newDay(at time.Time) NowDay {
+	from := at.UTC().Truncate(day)
+	return NowDay{From: from, ResetsAt: from.Add(day)}
 }
 
-// NextCycle is a cycle that a schedule will start.
-type NextCycle struct {
-	ScheduleID string    `json:"schedule_id"`
-	When       string    `json:"when"`
-	At         time.Time `json:"at"`
+func (d *NowDay) add(spent store.DaySpending) {
+	d.SpentUSD, d.ReservedUSD = spent.SpentUSD, spent.ReservedUSD
+	if d.BudgetUSD > 0 {
+		d.LeftUSD = max(0, d.BudgetUSD-d.SpentUSD-d.ReservedUSD)
+	}
+}
+
+// assemble returns the chains at work, and the chains that wait.
+func (o Overview) assemble(live liveChains, gates NowGates, facts recordedFacts, at time.Time) (NowWork, NowWaits) {
+	work := NowWork{Part: live.Part, Chains: []WorkingChain{}, Running: live.running, Asked: len(live.chains)}
+	waits := NowWaits{Part: live.Part, Chains: []WaitingChain{}}
+	for _, gate := range gates.Gates {
+		waits.Chains = append(waits.Chains, gateWait(gate))
+	}
+	for i := range live.chains {
+		chain := &live.chains[i]
+		chain.recorded = runningOf(facts.running, chain.row.ID)
+		if wait := chain.wait(facts.locks, at); wait != nil {
+			waits.Chains = append(waits.Chains, *wait)
+		} else if working := chain.working(); working != nil {
+			work.Chains = append(work.Chains, *working)
+		}
+	}
+	if live.Problem != "" && live.running == 0 {
+		work.Problem += "; the rest is from the records, of all namespaces"
+		waits.Problem = work.Problem
+		work.Chains, waits.Chains = o.fromRecords(facts)
+	}
+	slices.SortStableFunc(work.Chains, func(a, b WorkingChain) int { return a.StartedAt.Compare(b.StartedAt) })
+	slices.SortStableFunc(waits.Chains, byWait)
+	return work, waits
+}
+
+// byWait compares two waits for sorting: those for a person come first, then those that end first. A wait without an end comes
+// last.
+func byWait(a, b WaitingChain) int {
+	rank := func(wait WaitingChain) int {
+		switch {
+		case wait.Kind == WaitGate:
+			return 0
+		case wait.Until.IsZero():
+			return 2
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Until.Compare(b.Until), strings.Compare(a.ChainID, b.ChainID))
+}
+
+// runningOf returns the open session of a chain; nil if the records have none.
+func runningOf(sessions []escalation.Session, chainID string) *escalation.Session {
+	for i := range sessions {
+		if sessions[i].ChainID == chainID {
+			return &sessions[i]
+		}
+	}
+	return nil
+}
+
+// fromRecords returns the chains at work and the chains that wait, as the records know them.
+func (o Overview) fromRecords(facts recordedFacts) (work []WorkingChain, waits []WaitingChain) {
+	work, waits = []WorkingChain{}, []WaitingChain{} // an empty list is [] in JSON
+	for i := range facts.running {
+		session := facts.running[i]
+		row := WorkingChain{
+			ChainID: session.ChainID, Services: session.Scope, Trigger: session.Trigger, DryRun: session.DryRun,
+			StartedAt: session.StartedAt, Session: sessionNow(session, nil, nil), Doing: fmt.Sprintf("%s runs", session.Tier),
+			Problem: "what it does, and what it has cost so far, is unknown while Temporal cannot be reached",
+		}
+		work = append(work, row)
+	}
+	seen := map[string]bool{}
+	for _, incident := range facts.incidents.Incidents {
+		for _, chain := range incident.Chains {
+			if chain.Status == escalation.ChainWaiting && !seen[chain.ChainID] {
+				seen[chain.ChainID] = true
+				waits = append(waits, recordedWait(chain, incident.Services, facts.locks))
+			}
+		}
+	}
+	return work, waits
+}
+
+// recordedWait describes a wait by what the chain has recorded with its incident.
+func recordedWait(chain escalation.IncidentChain, services []string, locks []store.ServiceLock) WaitingChain {
+	wait := WaitingChain{
+		ChainID: chain.ChainID, Services: services, CostUSD: chain.CostUSD, Kind: WaitGate, Rule: chain.Rule, Reason: chain.Reason,
+		Since: chain.At, Until: chain.Until,
+	}
+	if kind := kindOfRule(chain.Rule); kind != WaitOther {
+		wait.Kind = kind
+		wait.complete(locks, chain.At)
+	}
+	return wait
 }

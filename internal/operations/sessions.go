@@ -165,6 +165,5 @@ func (b *backend) now(ctx context.Context, session escalation.Session) (*Attempt
 	if attempt == nil {
 		return nil, ""
 	}
-	attempt.Failure = b.mask.Text(attempt.Failure)
-	return attempt, b.doing(attempt, progress)
+	return attempt, doing(attempt, progress)
 }

@@ -48,9 +48,11 @@ func (a *app) run(ctx context.Context, tier escalation.Tier, dir, script string)
 		return err
 	}
 	place := func(directory string, variables map[string]string, asked []string) (guard.Place, error) {
-		return supervisor.GuardPlace(checker.Config, a.Environ, supervisor.AgentPlace{Directory: directory, Variables: variables, Asked: asked})
+		at := supervisor.AgentPlace{Directory: directory, Variables: variables, Asked: asked}
+		return supervisor.GuardPlace(checker.Config, a.Environ, at)
 	}
-	code, err := agent.RunScript(ctx, agent.Options{Config: checker.Config, Environ: a.Environ, Policy: checker.Policy, Place: place}, agent.Script{
+	options := agent.Options{Config: checker.Config, Environ: a.Environ, Policy: checker.Policy, Place: place}
+	code, err := agent.RunScript(ctx, options, agent.Script{
 		Tier: tier, Directory: checker.Place.Work[0], Text: script, Stdout: a.Stdout, Stderr: a.Stderr,
 	})
 	if err == nil && code != 0 {
