@@ -15,11 +15,18 @@ COMMANDS     := ./worker ./starter
 # The maximum size of the worker. A binary with a linked Temporal server is far larger.
 WORKER_MAX_MB ?= 60
 
-# Build flags of the binaries. The tag clouds adds the drivers of three clouds for the transcript archive, which would double the size. The
-# tag disable_grpc_modules of Google's library omits a transport that the archive does not use. The flags -s -w omit the symbol table:
-# debuggers need the table, stack traces do not.
-CLOUDS := -tags clouds,disable_grpc_modules
-BUILD  := -trimpath $(CLOUDS) -ldflags '-s -w'
+# These tags of other modules omit packages that nothing here uses, a fifth of what a build compiles: disable_grpc_modules of Google's
+# storage library omits its gRPC transport, release of Temporal's auto-scaled-workers omits the client of Kubernetes. All targets build
+# with them, so that they share the build cache. A -tags of a command replaces them, so it repeats them.
+SLIM    := release,disable_grpc_modules
+GOFLAGS := $(GOFLAGS) -tags=$(SLIM)
+export GOFLAGS
+
+# Build flags of the binaries. The tag clouds adds the drivers of three clouds for the transcript archive, which would double the size.
+# The flags -s -w omit the symbol table: debuggers need the table, stack traces do not. Only releases are built with -trimpath, because
+# with it Go compiles every package again.
+CLOUDS := -tags clouds,$(SLIM)
+BUILD  := $(CLOUDS) -ldflags '-s -w'
 
 BIN     := bin
 TOOLS   := $(BIN)/tools
@@ -54,6 +61,10 @@ help: ## List the targets
 build: ## Build bin/worker and bin/starter, or one of them: COMMANDS=./worker
 	$(GO) build $(BUILD) -o $(BIN)/ $(COMMANDS)
 
+.PHONY: demo
+demo: ## Watch a simulated incident climb all three tiers; DEMO=--keep leaves everything up
+	@$(GO) run ./starter demo $(DEMO)
+
 # DESTDIR is for packages. The parts for systemd are left out where it is missing. It builds nothing, because root may lack Go.
 .PHONY: install
 install: ## Install what make build built: programs, completions, and for systemd the users and the units (as root)
@@ -71,7 +82,8 @@ COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_comple
 .PHONY: install-units
 install-units:
 	install -D -m 0644 deploy/systemd/sysusers.conf $(DESTDIR)/etc/sysusers.d/claudeops.conf
-	install -D -m 0644 -t $(DESTDIR)/etc/systemd/system deploy/systemd/claudeops-worker.service deploy/systemd/claudeops-up.service
+	install -D -m 0644 -t $(DESTDIR)/etc/systemd/system deploy/systemd/claudeops-worker.service deploy/systemd/claudeops-up.service \
+		deploy/systemd/claudeops-web.service
 	for unit in worker up; do \
 		install -D -m 0644 -t $(DESTDIR)/etc/systemd/system/claudeops-$$unit.service.d deploy/systemd/drop-ins/agent-user.conf || exit 1; done
 	install -d -m 0700 $(DESTDIR)/etc/claudeops
@@ -79,7 +91,7 @@ install-units:
 
 # If a test failed and then passed, the target prints it at the end as FLAKY, and writes its first failure to bin/report/flaky.txt.
 .PHONY: test
-test: clis check race real ## Everything that must hold before a change is merged
+test: clis web-assets check race real ## Everything that must hold before a change is merged
 	@$(TOOLS)/flaky $(REPORT)/flaky.txt $(REPORT)/race.json $(REPORT)/real.json
 
 .PHONY: short
@@ -127,8 +139,8 @@ tidy: ## Check that go.mod and tools/go.mod list what is used
 
 # If a lock file contains addresses, npm downloads from these addresses.
 .PHONY: locks
-locks: ## Check that the CLIs' lock files pin contents and name no address
-	@! grep -nE '"resolved"|https?://' tools/claude/*/package-lock.json || { \
+locks: ## Check that npm's lock files pin contents and name no address
+	@! grep -nE '"resolved"|https?://' tools/claude/*/package-lock.json tools/web/package-lock.json || { \
 		echo 'locks: write them with npm install --omit-lockfile-registry-resolved' >&2; exit 1; }
 
 .PHONY: docs-check
@@ -142,9 +154,8 @@ deploy-check: $(TOOLS_BUILT) ## Check the files of deploy/ with the parsers of t
 	for script in deploy/*/*.sh; do sh -n "$$script" || exit 1; done
 
 .PHONY: lean
-# Build without -trimpath, because with -trimpath Go would compile every package again.
 lean: | $(REPORT) ## Check that the worker is small and links no Temporal server
-	$(GO) build $(filter-out -trimpath,$(BUILD)) -o $(REPORT)/worker ./worker
+	$(GO) build $(BUILD) -o $(REPORT)/worker ./worker
 	sh tools/lean.sh $(REPORT)/worker ./worker $(SERVER) $(WORKER_MAX_MB)
 
 ##@ Tests
@@ -190,7 +201,7 @@ alerts: $(PROMETHEUS)/promtool ## Check the alert rules with the real promtool, 
 # SOAK=-soak.seed=N repeats the random moments of a run.
 .PHONY: soak
 soak: clis alerts $(PROMETHEUS)/prometheus $(SERVERS) $(CLIENTS)/temporal | $(REPORT) ## Kill at random, park and repeat by the hundred, cut networks, measure times, and print the figures
-	sh tools/soak.sh $(REPORT)/soak.txt $(SOAK)
+	sh tools/soak.sh $(REPORT)/soak.txt $(SLIM) $(SOAK)
 
 .PHONY: clients
 clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give the documented commands to the real temporal and tctl, which take minutes to build
@@ -201,7 +212,7 @@ clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give the documented commands to 
 histories: ## Record the history of every branch of a chain anew for the replay test
 	rm -f workflows/testdata/*.json
 	tests=$$(sh tools/tests.sh recordHistory internal/supervisor) && \
-	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -tags soak -run "$$tests" ./internal/supervisor -update
+	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -tags soak,$(SLIM) -run "$$tests" ./internal/supervisor -update
 	$(GO) test -count=1 -run '^TestCostOfTemporal$$' ./workflows -update
 
 .PHONY: freeze
@@ -212,6 +223,10 @@ freeze: ## Keep the recorded histories for VERSION, a release: they must replay 
 streams: clis ## Record the streams of the real CLIs for the driver's replay tests
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestRecord$$' ./internal/claude -record
 	$(GO) test -count=1 -run '^TestRecordedStreams$$' ./internal/claude -update
+
+.PHONY: pictures
+pictures: clis ## Draw docs/pictures anew from real runs: the demo, and a repair by the real CLI
+	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestDrawPictures$$' ./internal/cli -pictures
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ_TIME
@@ -231,16 +246,20 @@ cover: | $(REPORT) ## Measure what the short tests cover
 
 .PHONY: release
 release: ## Build both programs of VERSION, which must be tagged, for each platform into dist, with checksums
-	sh tools/release.sh '$(VERSION)' $(BUILD)
+	sh tools/release.sh '$(VERSION)' -trimpath $(BUILD)
 
 ##@ Tools
 
 .PHONY: tools
-tools: $(TOOLS_BUILT) clis ## Install all that the checks and tests need
+tools: $(TOOLS_BUILT) clis web-assets ## Install all that the checks and tests need
 
 .PHONY: clis
 clis: ## Install the real claude CLIs of tools/claude through npm
 	sh tools/claude/install.sh
+
+.PHONY: web-assets
+web-assets: ## Install htmx and axe-core through npm, and compare the pages' copy of htmx
+	sh tools/web/check.sh
 
 .PHONY: download
 download: ## Download the Go modules, trying again when the network fails

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 
@@ -15,11 +16,17 @@ func budget(granted float64, policy escalation.TierPolicy) float64 {
 	return cmp.Or(granted, policy.BudgetUSD)
 }
 
+// resumption says what is left of an earlier start of the same session.
+type resumption struct {
+	// repeated reports that the session was started before. known reports that its conversation exists.
+	repeated, known bool
+}
+
 // launch returns the invocation with which an attempt starts. If the session's own conversation exists, the invocation
 // resumes that conversation. The process of an earlier attempt may have ended before it read its prompt. So if that
 // process has reported no turn, the invocation gets the opening prompt again, with the process's tool calls that have
 // no result.
-func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bool) (AgentRun, error) {
+func (t *Tiers) launch(ctx context.Context, input RunTierInput, past TierProgress, again resumption) (AgentRun, error) {
 	run := AgentRun{
 		ChainID:    input.ChainID,
 		FirstRunID: input.FirstRunID,
@@ -36,20 +43,20 @@ func (t *Tiers) launch(input RunTierInput, past TierProgress, repeated, known bo
 	}
 	run.Policy.BudgetUSD = budget(input.BudgetUSD, run.Policy)
 	switch {
-	case known:
+	case again.known:
 		run.Resume = input.SessionID
 	case input.Continuity == escalation.ContinuityResume:
 		run.Resume = input.ParentSessionID
 	}
 	var cutOff *prompts.Interruption
-	if repeated {
+	if again.repeated {
 		cutOff = &prompts.Interruption{Calls: callsOf(past.InFlight), DryRun: input.Policy.DryRun}
 	}
 	var err error
-	if known && past.Spent.Turns > 0 {
+	if again.known && past.Spent.Turns > 0 {
 		run.Prompt, err = t.Prompts.Interrupted(*cutOff)
 	} else {
-		run.Prompt, err = t.openingPrompt(input, cutOff)
+		run.Prompt, err = t.openingPrompt(ctx, input, cutOff)
 	}
 	return run, err
 }
@@ -63,7 +70,7 @@ func callsOf(inFlight []ToolCall) []prompts.Call {
 	return calls
 }
 
-func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) (string, error) {
+func (t *Tiers) openingPrompt(ctx context.Context, input RunTierInput, cutOff *prompts.Interruption) (string, error) {
 	launch := prompts.Launch{
 		Tier: input.Tier, From: input.ParentTier, Policy: input.Policy,
 		Services: input.Services, Request: input.Request, Issue: input.Issue, Guidance: input.Guidance, Recheck: input.Recheck,
@@ -74,6 +81,7 @@ func (t *Tiers) openingPrompt(input RunTierInput, cutOff *prompts.Interruption) 
 	if input.Continues {
 		return t.Prompts.Continued(launch, callsOf(input.InFlight))
 	}
+	launch.Memories = t.recall(ctx, input)
 	switch input.Continuity {
 	case escalation.ContinuityFresh:
 		return t.Prompts.Fresh(launch)

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/memory"
 	"github.com/claudeops/claudeops/prompts"
 )
 
@@ -16,18 +17,19 @@ import (
 // person waits: the pauses take less than a minute, and the CLI's own retries another few.
 const talkFailures = 3
 
-// MemoryFinder finds what was learned before and matters for a message.
-type MemoryFinder interface {
-	// FindMemories returns the memories that match a message, one line of Markdown each.
-	FindMemories(ctx context.Context, message string, at time.Time) ([]string, error)
+// MemoryProposer records what replies propose to remember. Nothing of it counts before a person confirms it, or another incident
+// shows the same.
+type MemoryProposer interface {
+	// ProposeMemories records proposals of a session. A repetition for the same session records nothing new.
+	ProposeMemories(ctx context.Context, source memory.Source, proposals []escalation.MemoryProposal) ([]memory.Memory, error)
 }
 
 // Talker holds what sessions of conversations need in addition to what sessions of chains need.
 type Talker struct {
 	Store TalkKeeper
-	// Memories finds memories; nil if there are none.
-	Memories MemoryFinder
-	Persona  prompts.Persona
+	// Proposals records proposed memories; nil if nothing is remembered.
+	Proposals MemoryProposer
+	Persona   prompts.Persona
 	// Project is the agents' default working directory.
 	Project string
 	// Zone is the time zone of the host; nil means UTC.
@@ -89,6 +91,7 @@ func (t *Tiers) RunTalk(ctx context.Context, input RunTalkInput) (RunTalkResult,
 	result := RunTalkResult{Report: report.Report, Cause: talk.cause(report), Recalled: talk.recalled, EndedAt: now()}
 	if talk.reply != nil {
 		result.Report.Status, result.Replied = escalation.SessionCompleted, true
+		talk.propose(ctx, result.EndedAt)
 		err = t.Talk.Store.KeepReply(ctx, input.session(), *talk.reply, result.Report)
 	}
 	return result, err
@@ -175,7 +178,7 @@ func (t *talking) opening(ctx context.Context, turn escalation.TalkTurn, cutOff 
 	}
 	text, err := t.Prompts.TalkContext(prompts.Talk{
 		Persona: t.Talk.Persona, Actor: turn.Actor, At: at.In(zone), Host: t.Host, Project: t.Talk.Project, Facts: facts,
-		Memories: t.memories(ctx, turn.Text, at), Cold: cold, About: t.input.About,
+		Memories: t.recall(ctx, turn.Text, at), Cold: cold, About: t.input.About,
 	})
 	if err != nil {
 		return "", fmt.Errorf("%w of a conversation: %w", errPrompt, err)
@@ -189,16 +192,32 @@ func (t *talking) opening(ctx context.Context, turn escalation.TalkTurn, cutOff 
 	return text + "\n\n" + turn.Text, nil
 }
 
-// memories returns the memories that match a message. A conversation works without them, so a failure is only logged.
-func (t *talking) memories(ctx context.Context, message string, at time.Time) []string {
-	if t.Talk.Memories == nil {
-		return nil
+// recall returns the text about the memories that match a message. A conversation works without them, so a failure is only
+// logged.
+func (t *talking) recall(ctx context.Context, message string, at time.Time) string {
+	if t.Memories == nil {
+		return ""
 	}
-	found, err := t.Talk.Memories.FindMemories(ctx, message, at)
+	brief, err := t.Memories.RecallMemories(ctx, memory.Recall{
+		ChainID: t.input.ConversationID, FirstRunID: t.input.FirstRunID, SessionID: t.input.SessionID,
+		Text: message, Matching: true, Resumed: t.input.ParentSessionID != "", At: at,
+	})
 	if err != nil {
-		activity.GetLogger(ctx).Warn("a conversation goes on without memories", "error", err)
+		activity.GetLogger(ctx).Warn("a conversation goes on without memories, because they cannot be read", "error", err)
 	}
-	return found
+	return brief.Markdown
+}
+
+// propose records what the reply proposes to remember. The reply can come from the output of commands, so it has the least trust.
+// A failure is only logged.
+func (t *talking) propose(ctx context.Context, at time.Time) {
+	if t.Talk.Proposals == nil || len(t.reply.Memories) == 0 {
+		return
+	}
+	source := memory.Source{Trust: memory.TrustOutput, At: at, ChainID: t.input.ConversationID, SessionID: t.input.SessionID}
+	if _, err := t.Talk.Proposals.ProposeMemories(ctx, source, t.reply.Memories); err != nil {
+		activity.GetLogger(ctx).Warn("what a reply proposes to remember was not recorded", "error", err)
+	}
 }
 
 // converse runs the agent and decodes its reply. If the reply is missing or invalid, converse asks for it once more.

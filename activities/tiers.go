@@ -60,6 +60,8 @@ type Tiers struct {
 	Catalog *escalation.Catalog
 	// ReadFile reads a file of instructions that Catalog names.
 	ReadFile func(path string) (string, error)
+	// Memories has what was learned before; nil if prompts contain no memories.
+	Memories Memories
 	// Host is the name of this machine in records.
 	Host string
 	// Version is the version of this program in records.
@@ -216,7 +218,7 @@ func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgre
 	}
 	// If the conversation exists although this is the first attempt, the chain was reset.
 	repeated := known || activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx)
-	launch, err := t.launch(input, past, repeated, known)
+	launch, err := t.launch(ctx, input, past, resumption{repeated, known})
 	if err != nil {
 		return AgentReport{}, fmt.Errorf("%w of %s: %w", errPrompt, input.Tier, err)
 	}

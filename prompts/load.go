@@ -96,7 +96,7 @@ func (s *Set) try(tier escalation.Tier) error {
 		Tier: tier, Brief: "- look", Services: []string{"web"}, Issue: "It is slow.",
 		Request: "Look.", Guidance: "Look closer.", Handoff: "Found.",
 		Incidents: []escalation.Incident{{ID: "incident-1"}}, Leave: []escalation.ChainIncident{{ID: "incident-2"}},
-		Repairs: []escalation.PastRepair{{Tier: escalation.TierSafeRepair}},
+		Repairs: []escalation.PastRepair{{Tier: escalation.TierSafeRepair}}, Memories: "- late",
 	}
 	for _, launch := range []Launch{bare, full} {
 		for _, dryRun := range []bool{false, true} {

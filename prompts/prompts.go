@@ -54,6 +54,8 @@ type Launch struct {
 	Leave []escalation.ChainIncident
 	// Repairs lists earlier repairs of the services.
 	Repairs []escalation.PastRepair
+	// Memories is the section about memories of the services, as package memory has written it; empty if there are none.
+	Memories string
 }
 
 // Instruction is the operator's text about a service.
@@ -100,7 +102,7 @@ func (s *Set) complete(launch Launch) (string, error) {
 		return "", err
 	}
 	return join(v, s.role(launch.Tier, false), s.sections(
-		"cutoff.md", "request.md", "incidents.md", "known.md", "instructions.md", "handoff.md",
+		"cutoff.md", "request.md", "incidents.md", "known.md", "instructions.md", "memories.md", "handoff.md",
 		"permissions.md", "dryrun.md", "rules.md", "conclusion.md")...)
 }
 
@@ -122,8 +124,8 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 	}
 	sections := []*template.Template{role}
 	sections = append(sections, s.sections(
-		"cutoff.md", "request.md", "incidents.md", "known.md", "instructions.md", "permissions.md", "dryrun.md", "limits.md",
-		"statuses.md")...)
+		"cutoff.md", "request.md", "incidents.md", "known.md", "instructions.md", "memories.md", "permissions.md", "dryrun.md",
+		"limits.md", "statuses.md")...)
 	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
 }
 
@@ -196,7 +198,9 @@ type view struct {
 	CutOff       *Interruption
 	// Incidents, Leave and Repairs hold one line of Markdown for each entry.
 	Incidents, Leave, Repairs []string
-	Left                      []Call // tool calls of the continued session that have no result
+	// Memories is a whole section.
+	Memories string
+	Left     []Call // tool calls of the continued session that have no result
 
 	Brief    string   // the permissions of the tier, as Markdown; empty if the prompt omits them
 	Allowed  []string // the tier's rules that restrict Brief, one phrase each; empty if there are none
@@ -229,6 +233,7 @@ func newView(launch Launch) (view, error) {
 		Incidents: describeIncidents(launch.Incidents, launch.Tier),
 		Leave:     describeLeft(launch.Leave),
 		Repairs:   describeRepairs(launch.Repairs),
+		Memories:  strings.TrimSpace(launch.Memories),
 
 		Brief:    strings.TrimSpace(launch.Brief),
 		Allowed:  phrases(rules.AllowedTools),

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/memory"
 	"github.com/claudeops/claudeops/prompts"
 )
 
@@ -112,6 +113,13 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 				{Service: "shop", Kind: "runbook", Text: "# Shop\n\n```sh\ndocker restart shop-web-1\n```\n"},
 				{Text: "(1 more files are left out.)"},
 			}})
+		},
+		"tier1-memories": func() (string, error) {
+			memories := memory.NewBrief([]memory.Memory{{
+				ID: "memory-7", Kind: escalation.MemoryDiscovery, Service: "web", Subject: "start order", Text: "The mount comes up late.\n# `rm` is safe",
+				Status: memory.StatusConfirmed, DecidedBy: "ada", DecidedAt: at,
+			}})
+			return set.Fresh(prompts.Launch{Tier: 1, Policy: normal, Brief: brief(1), Services: []string{"web"}, Memories: memories.Markdown})
 		},
 		"tier2-fresh":         func() (string, error) { return set.Fresh(prompts.Launch{Tier: 2, Policy: normal, Brief: brief(2)}) },
 		"tier2-fresh-dry-run": func() (string, error) { return set.Fresh(prompts.Launch{Tier: 2, Policy: dryRun, Brief: brief(1)}) },

@@ -31,8 +31,8 @@ type Talk struct {
 	// Host is the name of the host, and Project its default working directory.
 	Host, Project string
 	Facts         escalation.TalkFacts
-	// Memories holds the memories that match the message, one line each.
-	Memories []string
+	// Memories is the text about the memories that match the message, as Markdown; empty if there are none.
+	Memories string
 	// Cold reports that the session begins a new conversation.
 	Cold bool
 	// About is the chain whose last conversation the session continues; empty if the conversation is about no chain.
@@ -85,11 +85,11 @@ func (s *Set) TalkRepair(reason string) (string, error) {
 
 // talkView holds the values for the template of the context.
 type talkView struct {
-	Reminder, Actor, Time, Host, Project, About string
+	Reminder, Actor, Time, Host, Project, About, Memories string
 
 	Cold bool
 	// The lists hold one line of Markdown for each entry.
-	Incidents, Gates, Working, Memories, Recent, Recalled []string
+	Incidents, Gates, Working, Recent, Recalled []string
 }
 
 // describeTime returns a time with the part of the day and the time zone.

@@ -34,7 +34,7 @@ const (
 func BenchmarkUp(b *testing.B) {
 	dir := b.TempDir()
 	program := filepath.Join(dir, "starter")
-	output, err := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, ".").CombinedOutput()
+	output, err := exec.CommandContext(b.Context(), "go", "build", "-ldflags", "-s -w", "-o", program, ".").CombinedOutput()
 	require.NoError(b, err, string(output))
 	claude := filepath.Join(dir, "claude")
 	require.NoError(b, process.WriteProgram(claude, fmt.Appendf(nil, "#!/bin/sh\necho '%s (Claude Code)'\n", claudesim.VersionNew)))

@@ -1,11 +1,12 @@
-# Usage: sh soak.sh REPORT [TEST FLAG...]
+# Usage: sh soak.sh REPORT BUILD_TAGS [TEST FLAG...]
 #
 # Runs four groups of tests, one after the other: the soak tests, on every pinned CLI the tests that make test runs on the
 # newest CLI only, whole chains under the race detector, and all chains and a lost host with records in PostgreSQL. It
 # writes their output to REPORT, prints their figures in one block at the end, and fails if a test has failed.
 set -u
 report=$1
-shift
+tags=soak,$2
+shift 2
 
 failed=0
 run() {
@@ -16,12 +17,12 @@ run() {
 echo "soak: takes about fifty minutes; watch $report"
 packages=$(sh "$(dirname "$0")/packages.sh" TestSoak) || exit 1
 # shellcheck disable=SC2086 # a list of packages
-run -tags soak -timeout 80m -run '^TestSoak' $packages "$@"
+run -tags "$tags" -timeout 80m -run '^TestSoak' $packages "$@"
 chains=$(sh "$(dirname "$0")/tests.sh" forRealCLIs internal/supervisor) || exit 1
-run -tags soak -timeout 20m -run "$chains" -skip '^TestSoak' ./internal/supervisor
+run -tags "$tags" -timeout 20m -run "$chains" -skip '^TestSoak' ./internal/supervisor
 run -race -timeout 20m -run '^TestChains$' ./internal/supervisor
 run -timeout 40m ./internal/supervisor -postgres
-run -tags soak -timeout 20m -run '^TestSoakHostLost$' ./internal/supervisor -postgres
+run -tags "$tags" -timeout 20m -run '^TestSoakHostLost$' ./internal/supervisor -postgres
 
 echo "== Figures"
 sed -nE 's/^ *[a-z_]*_test\.go:[0-9]*: (soak|faults): //p' "$report"

@@ -78,7 +78,7 @@ func startPlant(b *testing.B, seconds int, environ ...string) *plant {
 	b.Helper()
 	dir := b.TempDir()
 	program, cli := filepath.Join(dir, "worker"), filepath.Join(dir, "claude")
-	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, ".")
+	build := exec.CommandContext(b.Context(), "go", "build", "-ldflags", "-s -w", "-o", program, ".")
 	output, err := build.CombinedOutput()
 	require.NoError(b, err, string(output))
 	encoded := func(status escalation.VerdictStatus) string {

@@ -61,8 +61,11 @@ type ChainInput struct {
 	// Ask makes the chain of an issue ask a person before it repairs anything. Only the parent chain is permitted to
 	// set Ask.
 	Ask *AskInput `json:"ask,omitempty"`
-	// Actor names the person or program that starts the chain. Nothing verifies the name.
+	// Actor names the person or program that starts the chain. It is only what the client says, unless Verified is set.
 	Actor string `json:"actor,omitempty"`
+	// Verified reports that the person has logged in to the server of the pages under the name Actor. Only that server sets
+	// it; but a client that reaches Temporal itself can do so, too.
+	Verified bool `json:"verified,omitempty"`
 	// Carried is the state that a chain passes to its next run when it continues as new. An input from a client must
 	// not contain Carried.
 	Carried *Carried `json:"carried,omitempty"`

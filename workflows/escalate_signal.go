@@ -24,6 +24,10 @@ type EscalateSignal struct {
 	Guidance string `json:"guidance,omitempty"`
 	// Force skips the cooldowns. It does not override the highest tier or a dry run.
 	Force bool `json:"force,omitempty"`
+	// Actor names the person who asks, for the record; empty if the client does not say. Verified reports that the person has
+	// logged in to the server of the pages under this name.
+	Actor    string `json:"actor,omitempty"`
+	Verified bool   `json:"verified,omitempty"`
 
 	// problem is the error from decoding the JSON. The SDK would drop an undecodable signal silently. So
 	// UnmarshalJSON stores the error here, and Validate returns the error.
@@ -49,6 +53,11 @@ func (e EscalateSignal) Validate() error {
 	if !e.ToTier.Valid() {
 		return fmt.Errorf("to_tier %d is not a tier: it must be 1, 2 or 3", int(e.ToTier))
 	}
+	if e.Actor != "" {
+		if err := escalation.CheckActor(e.Actor); err != nil {
+			return err
+		}
+	}
 	for _, text := range []struct{ name, value string }{{"reason", e.Reason}, {"guidance", e.Guidance}} {
 		if encoded, err := json.Marshal(text.value); err != nil || len(encoded) > maxSignalText {
 			return fmt.Errorf("%s has %d bytes as JSON, and at most %d are allowed", text.name, len(encoded), maxSignalText)
@@ -59,7 +68,11 @@ func (e EscalateSignal) Validate() error {
 
 // describeRequest describes a request for the event log.
 func describeRequest(request EscalateSignal) string {
-	text := fmt.Sprintf("a person asks for %s", request.ToTier)
+	who := "a person"
+	if request.Actor != "" {
+		who = escalation.GateClosing{Actor: request.Actor, Verified: request.Verified}.Who()
+	}
+	text := fmt.Sprintf("%s asks for %s", who, request.ToTier)
 	if request.Force {
 		text += ", cooldowns or not"
 	}

@@ -171,6 +171,7 @@ func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
 		MaxTier:   input.MaxTier,
 		StartedAt: workflow.Now(ctx),
 		Actor:     input.Actor,
+		Verified:  input.Verified,
 	})
 }
 

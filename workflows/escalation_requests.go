@@ -46,8 +46,8 @@ func (r *escalationRequests) accept(ctx workflow.Context, signal EscalateSignal,
 }
 
 // errNameless is the error for a request that would need the name of a person, because the policy restricts who may
-// answer at gates. The signal has no field for a name.
-var errNameless = errors.New("it names nobody, and not everybody may answer at the gates of this chain; send " + ResolveGate + " there")
+// answer at gates. A signal has no validator that could check the name before it counts.
+var errNameless = errors.New("not everybody may answer at the gates of this chain; send " + ResolveGate + " there")
 
 // refuse adds an event for a refused request.
 func (r *escalationRequests) refuse(ctx workflow.Context, why error) {

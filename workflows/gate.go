@@ -226,7 +226,7 @@ func (g *gates) check(reply GateReply) error {
 	if err := gate.Check(reply.GateAnswer); err != nil {
 		return err
 	}
-	return g.policy.Gate.CheckMayAnswer(reply.Actor, chain.Actor)
+	return g.policy.Gate.CheckMayAnswer(reply.GateAnswer, chain.Actor)
 }
 
 // resolve handles the update. If several updates pass the validator, the first one closes the gate.
@@ -242,7 +242,7 @@ func (g *gates) accept(ctx workflow.Context, reply GateReply) escalation.GateRes
 	gate := g.latest()
 	gate.Answer = &escalation.GateClosing{
 		Action: reply.Action, Guidance: strings.TrimSpace(reply.Guidance), Actor: strings.TrimSpace(reply.Actor),
-		At: workflow.Now(ctx),
+		Verified: reply.Verified, At: workflow.Now(ctx),
 	}
 	return escalation.GateResolution{GateID: gate.ID, Action: reply.Action, Next: gate.Next(*gate.Answer)}
 }

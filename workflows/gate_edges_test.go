@@ -160,7 +160,7 @@ func TestRequestPassesNoGate(t *testing.T) {
 		require.Len(t, result.Gates, 1)
 		require.Len(t, w.ran, 1)
 		signals := messagesOf(result.Events, escalation.EventSignal)
-		require.Contains(t, signals[len(signals)-1], "it names nobody")
+		require.Contains(t, signals[len(signals)-1], "not everybody may answer")
 	})
 	t.Run("by force", func(t *testing.T) {
 		t.Parallel()
@@ -168,7 +168,7 @@ func TestRequestPassesNoGate(t *testing.T) {
 		w.signalAfter(30*time.Second, `{"to_tier":3,"force":true}`)
 		result, err := w.run(t, workflows.ChainInput{Actor: "ben"})
 		require.NoError(t, err)
-		require.Contains(t, messagesOf(result.Events, escalation.EventSignal)[0], "it names nobody")
+		require.Contains(t, messagesOf(result.Events, escalation.EventSignal)[0], "not everybody may answer")
 		require.Equal(t, escalation.TierSafeRepair, w.ran[1].Tier, "as Tier 1 asks")
 	})
 	t.Run("an escalation that needs no gate", func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestNamelessRequestDoesNotPassARefusedTier(t *testing.T) {
 			}
 			require.Len(t, w.ran, 1)
 			require.Len(t, result.Gates, 1)
-			require.Contains(t, strings.Join(messagesOf(result.Events, escalation.EventSignal), "\n"), "signal escalate is refused: it names nobody")
+			require.Contains(t, strings.Join(messagesOf(result.Events, escalation.EventSignal), "\n"), "signal escalate is refused: not everybody may answer")
 		})
 	}
 }

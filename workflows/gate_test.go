@@ -732,7 +732,7 @@ func TestEscalateSignalAtAGate(t *testing.T) {
 		result, err := w.run(t, workflows.ChainInput{Actor: "ben"})
 		require.NoError(t, err)
 		require.Equal(t, escalation.OutcomeAborted, result.Outcome)
-		require.Contains(t, messagesOf(result.Events, escalation.EventSignal)[0], "signal escalate is refused: it names nobody")
+		require.Contains(t, messagesOf(result.Events, escalation.EventSignal)[0], "signal escalate is refused: not everybody may answer")
 	})
 	t.Run("of the step that was refused", func(t *testing.T) {
 		t.Parallel()

@@ -169,6 +169,7 @@ func (c *chainRun) issueInput(observer escalation.Session, at int) ChainInput {
 		MaxTier:    c.policy.MaxTier,
 		ResumeFrom: &ResumeFrom{SessionID: observer.SessionID},
 		Actor:      c.input.Actor,
+		Verified:   c.input.Verified,
 	}
 	if id := c.log.chain.Issues[at].IncidentID; id != "" {
 		input.Incidents = []string{id}

@@ -105,7 +105,7 @@ func checkStart(policy escalation.Policy, input ChainInput) error {
 	}
 	if input.Force && policy.Gate.Restricts() {
 		return errors.New("force is not possible: who may pass a cooldown answers at the gate " +
-			"(CLAUDEOPS_GATE_APPROVERS, CLAUDEOPS_GATE_FOUR_EYES)")
+			"(CLAUDEOPS_GATE_APPROVERS, CLAUDEOPS_GATE_FOUR_EYES, CLAUDEOPS_GATE_REQUIRE_VERIFIED)")
 	}
 	if first := max(input.StartTier, escalation.TierObserve); first > policy.MaxTier && input.Trigger != escalation.TriggerIssue {
 		return fmt.Errorf("start_tier %d is higher than the highest tier allowed, %d", int(first), int(policy.MaxTier))

@@ -49,7 +49,7 @@ func newConversations(options Options) (conversations, error) {
 	if failed == nil {
 		failed = func(bool) {}
 	}
-	dir := filepath.Join(options.Config.State.Dir, "conversations")
+	dir := options.Config.ConversationsDir()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return conversations{}, fmt.Errorf("make the directory of the conversations: %w", err)
 	}

@@ -33,7 +33,7 @@ type tierGrants struct {
 func grantsOf(policy *guard.Policy, tier escalation.Tier, hidden []string) tierGrants {
 	limits := policy.Tiers[int(tier)]
 	grants := tierGrants{Sudo: policy.Runs(int(tier), "sudo"), Signals: limits.Anything || limits.Signals}
-	for _, path := range slices.Concat(limits.Read, limits.Write) {
+	for _, path := range slices.Concat(limits.Read, limits.Write, policy.Projects) {
 		if slices.ContainsFunc(hidden, holds(path)) {
 			grants.Readable = append(grants.Readable, resolved(path)...)
 		}
@@ -117,7 +117,7 @@ func hiddenPaths(cfg config.Config, environ []string) []string {
 	if archive := cfg.State.TranscriptsDir(); archive != "" {
 		hidden = append(hidden, archive)
 	}
-	for _, file := range []string{cfg.State.EnvFile, cfg.Encryption.KeysFile} {
+	for _, file := range append(cfg.Web.SecretFiles(), cfg.State.EnvFile, cfg.Encryption.KeysFile) {
 		if file != "" {
 			hidden = append(hidden, file)
 		}

@@ -38,6 +38,9 @@ func TestGrantsOfThePolicy(t *testing.T) {
 		require.Equal(t, want, grantsOf(policyOf(t, more), escalation.TierObserve, hidden), more)
 	}
 	require.Equal(t, tierGrants{Sudo: true}, grantsOf(policyOf(t, ""), escalation.TierSafeRepair, hidden))
+	projects := policyOf(t, "")
+	projects.Projects = []string{home, "/srv/media"}
+	require.Equal(t, []string{home}, grantsOf(projects, escalation.TierObserve, hidden).Readable, "Compose reads its files there")
 	builtIn, err := config.Guard{}.LoadPolicy()
 	require.NoError(t, err)
 	for _, tier := range []escalation.Tier{escalation.TierObserve, escalation.TierSafeRepair} {

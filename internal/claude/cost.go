@@ -98,6 +98,21 @@ func (l priceList) estimate(model string, u usage) float64 {
 	return perMillion/1e6 + webSearchUSD*float64(u.ServerTools.WebSearches)
 }
 
+// EstimateUSD returns the list price of tokens of a model in US dollars, and the name by which the list knows the model. An alias such as
+// "haiku" stands for models of several prices: the dearest of those that have the alias in the name of a current version counts. If no
+// price is known, EstimateUSD returns false.
+func EstimateUSD(model string, read, written, output int) (usd float64, name string, known bool) {
+	var found price
+	for _, p := range newPrices().rows {
+		matches := strings.HasPrefix(model, p.prefix) || strings.HasPrefix(p.prefix, "claude-"+model+"-")
+		if matches && p.input > found.input {
+			found = p
+		}
+	}
+	perMillion := found.cacheRead*float64(read) + cacheFiveMinutes*found.input*float64(written) + found.output*float64(output)
+	return perMillion / 1e6, found.prefix, found.prefix != ""
+}
+
 // sum returns the list price of calls, in US dollars.
 func (l priceList) sum(calls []*apiCall) float64 {
 	total := 0.0

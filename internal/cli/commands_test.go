@@ -259,7 +259,7 @@ func startInstalled(t *testing.T, claude string, more ...string) []string {
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
 	logger := (&console.Console{Process: program.Process{Stderr: os.Stderr}}).QuietLogger()
-	one, err := local.StartAllInOne(t.Context(), cfg, embedded.Options{NoUI: true, Logger: logger},
+	one, err := local.StartAllInOne(t.Context(), cfg, embedded.Options{NoUI: true, Logger: logger}, nil,
 		supervisor.Environment{Environ: environ, Host: "host-1", Logger: logger, SweepInterval: time.Second})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, one.Stop()) })

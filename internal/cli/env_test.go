@@ -56,6 +56,7 @@ func TestUpAsksForItsToken(t *testing.T) {
 	require.Equal(t, up.Temporal, settings.value(t, "TEMPORAL_CLI_ADDRESS"))
 	require.Equal(t, "Bearer "+token, settings.value(t, "TEMPORAL_CLI_AUTH"))
 	require.Equal(t, up.WebUI+"?token="+token, settings.WebUI)
+	require.Equal(t, up.Pages+"?token="+token, settings.Pages)
 	for _, file := range []string{"cmdline", "environ"} {
 		content, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", up.command.Process.Pid, file))
 		if !os.IsNotExist(err) { // there is no such file on systems other than Linux

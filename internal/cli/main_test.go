@@ -7,14 +7,16 @@ import (
 
 	_ "github.com/claudeops/claudeops/internal/agentshell" // the test binary is also the shell of its agents, as starter is
 	"github.com/claudeops/claudeops/internal/program"
+	"github.com/claudeops/claudeops/internal/servicetest"
 )
 
 // asStarter is the environment variable that makes the test binary run as starter.
 const asStarter = "CLAUDEOPS_TEST_STARTER"
 
 // TestMain runs the tests. If asStarter is set, it runs starter instead. The test binary is also the stand-in for
-// claude.
+// claude, and the service that breaks.
 func TestMain(m *testing.M) {
+	servicetest.Run()
 	if os.Getenv(asStarter) != "" {
 		_ = os.Unsetenv(asStarter)
 		os.Exit(int(program.Main(Execute, program.Process{

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,7 +57,11 @@ func execute(ctx context.Context, c *console.Console) program.ExitCode {
 	return program.CodeOf(err)
 }
 
+// inOurOrder has help list commands in the order in which they were added, the first one to use first.
+var inOurOrder = sync.OnceFunc(func() { cobra.EnableCommandSorting = false })
+
 func rootCommand(c *console.Console) *cobra.Command {
+	inOurOrder()
 	root := &cobra.Command{
 		Use:   "starter",
 		Short: "Start and watch escalation chains of Claude agents",
@@ -71,16 +76,34 @@ func rootCommand(c *console.Console) *cobra.Command {
 	root.SetFlagErrorFunc(console.FlagProblem)
 	root.PersistentFlags().VarP(&c.Output, "output", "o", "how results are printed: text or json")
 	root.AddGroup(groups...)
+	root.AddCommand(setup.Commands(c, stepsOf(c))...)
 	root.AddCommand(local.Commands(c)...)
 	root.AddCommand(chains.Commands(c)...)
 	root.AddCommand(gates.Command(c), incidents.Command(c), schedules.Command(c), talk.Command(c))
 	root.AddCommand(workers.Commands(c)...)
-	root.AddCommand(setup.Commands(c)...)
 	root.AddCommand(policy.Command(c), codec.Command(c), database.Command(c))
 	for _, command := range root.Commands() {
 		command.GroupID = groupOf[command.Name()]
 	}
 	return root
+}
+
+// stepsOf returns what `init` does with the commands of other packages.
+func stepsOf(c *console.Console) setup.Steps {
+	return setup.Steps{
+		Run: func(ctx context.Context, environ []string, args ...string) error {
+			other := c.In(environ)
+			root := rootCommand(other)
+			root.SetArgs(args)
+			root.SetIn(c.Stdin)
+			root.SetOut(c.Stdout)
+			root.SetErr(c.Stderr)
+			return errors.Join(root.ExecuteContext(ctx), other.Close())
+		},
+		Serve: func(ctx context.Context, environ []string, do func() error) error {
+			return local.Serve(ctx, c, environ, do)
+		},
+	}
 }
 
 // groups are the headings in the list of commands.
@@ -93,7 +116,8 @@ var groups = []*cobra.Group{
 // groupOf gives the ID of each command's group. Cobra lists a command without a group as an additional command.
 var groupOf = map[string]string{
 	"run": "daily", "watch": "daily", "chains": "daily", "chain": "daily", "gate": "daily", "escalate": "daily", "cancel": "daily",
-	"incidents": "daily", "schedule": "daily", "talk": "daily",
-	"demo": "setup", "up": "setup", "doctor": "setup", "config": "setup", "policy": "setup", "notify": "setup", "env": "setup",
+	"incidents": "daily", "schedule": "daily", "talk": "daily", "costs": "daily",
+	"init": "setup", "demo": "setup", "up": "setup", "doctor": "setup", "config": "setup", "policy": "setup", "notify": "setup",
+	"env": "setup", "web": "setup",
 	"workers": "operate", "replay": "operate", "db": "operate", "codec": "operate",
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/chaintest"
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/discover"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
@@ -31,8 +32,7 @@ const (
 	screenSettle = time.Second
 )
 
-// screen runs the program on a pseudo-terminal. An emulator holds the screen as a person would see it. The program's
-// clock shows chaintest.Noon.
+// screen runs the program on a pseudo-terminal. An emulator holds the screen as a person would see it.
 type screen struct {
 	t    *testing.T
 	keys *os.File // text written here is typed
@@ -46,6 +46,22 @@ type screen struct {
 // onScreen runs the program with args on a terminal of columns and rows.
 func onScreen(t *testing.T, environ []string, columns, rows uint16, args ...string) *screen {
 	t.Helper()
+	return onScreenAt(t, chaintest.Clock, nil, environ, columns, rows, args...)
+}
+
+// onScreenOf is like onScreen, with another machine for `init` to look at.
+func onScreenOf(
+	t *testing.T, machine func([]string) discover.Host, environ []string, columns, rows uint16, args ...string,
+) *screen {
+	t.Helper()
+	return onScreenAt(t, chaintest.Clock, machine, environ, columns, rows, args...)
+}
+
+// onScreenAt is like onScreen, with another clock and another machine for the program.
+func onScreenAt(
+	t *testing.T, clock console.Clock, machine func([]string) discover.Host, environ []string, columns, rows uint16, args ...string,
+) *screen {
+	t.Helper()
 	keys, tty, err := pty.Open()
 	require.NoError(t, err)
 	require.NoError(t, pty.Setsize(tty, &pty.Winsize{Cols: columns, Rows: rows}))
@@ -56,7 +72,7 @@ func onScreen(t *testing.T, environ []string, columns, rows uint16, args ...stri
 	go func() {
 		s.done <- execute(t.Context(), &console.Console{
 			Process: program.Process{Args: args, Environ: slices.Concat(environ, []string{"TERM=xterm-256color"}), Stdin: tty, Stdout: tty, Stderr: tty},
-			Clock:   chaintest.Clock, Patience: screenTimeout,
+			Clock:   clock, Patience: screenTimeout, Machine: machine,
 		})
 		_ = tty.Close()
 	}()

@@ -96,7 +96,7 @@ func (p *play) check(answer escalation.GateAnswer) error {
 		return operations.ErrNoGate
 	}
 	policy := escalation.GatePolicy{Approvers: []string{"ada", "grace"}}
-	if err := policy.CheckMayAnswer(answer.Actor, ""); err != nil {
+	if err := policy.CheckMayAnswer(answer, ""); err != nil {
 		return err
 	}
 	return gate.Check(answer)

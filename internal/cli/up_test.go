@@ -46,7 +46,7 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 		"CLAUDEOPS_DEPLOYMENT=ops", "CLAUDEOPS_BUILD_ID=v1") // up ignores these; with them, no chain would begin
 
 	first := startUp(t, environ)
-	twice := starter(t, environ, "up", "--port", "0", "--ui-port", "0")
+	twice := starter(t, environ, "up", "--port", "0", "--ui-port", "0", "--web-port", "0")
 	require.Equal(t, program.ExitFailure, twice.code)
 	require.Regexp(t, "(?m)^starter: another `starter up` runs on the state directory .*/state: use that one, or set CLAUDEOPS_STATE_DIR", twice.stderr)
 	began := starter(t, append(environ, "TEMPORAL_ADDRESS="+first.Temporal), "run", "--id", "interrupted")
@@ -84,7 +84,9 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 	const ask = `curl -sS -i -H "Authorization: Bearer $(cat %[1]s.token)" $(cat %[1]s)/api/v1/namespaces > %[2]s; ` +
 		`printf "\\0\\0\\0\\0\\0" | curl -sS -i --http2-prior-knowledge -H "Authorization: Bearer $(cat %[1]s.token)" ` +
 		`-H "content-type: application/grpc" -H "te: trailers" --data-binary @- ` +
-		`http://$(cat %[1]s.grpc)/temporal.api.workflowservice.v1.WorkflowService/GetSystemInfo >> %[2]s`
+		`http://$(cat %[1]s.grpc)/temporal.api.workflowservice.v1.WorkflowService/GetSystemInfo >> %[2]s; ` +
+		`curl -sS -i -H "Authorization: Bearer $(cat %[1]s.token)" $(cat %[1]s.pages)/ > %[2]s.pages; ` +
+		`curl -sS -i "$(cat %[1]s.pages)/?token=$(cat %[1]s.token)" >> %[2]s.pages`
 	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(claudesim.Always(
 		claudesim.Bash("sh "+script(t, fmt.Sprintf(ask, address, plainly))),
 		claudesim.Bash("sh "+script(t, "env -i \"PATH=$PATH\" setsid sh -c '("+fmt.Sprintf(ask, address, hidden)+") & wait'")),
@@ -95,10 +97,12 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 
 	up := startUp(t, environ)
 	require.NoError(t, os.WriteFile(address, []byte(up.WebUI), 0o600))
+	require.NoError(t, os.WriteFile(address+".pages", []byte(up.Pages), 0o600))
 	require.NoError(t, os.WriteFile(address+".grpc", []byte(up.Temporal), 0o600))
 	token := settingsOf(t, environ).value(t, "TEMPORAL_API_KEY")
 	require.NoError(t, os.WriteFile(address+".token", []byte(token), 0o600))
 	require.Equal(t, http.StatusOK, fetch(t, http.MethodGet, up.WebUI+"/api/v1/namespaces", "Bearer "+token, "").status, "it is open to others")
+	require.Equal(t, http.StatusOK, fetch(t, http.MethodGet, up.Pages+"/", "Bearer "+token, "").status, "so are the pages")
 	ran := starter(t, append(environ, "TEMPORAL_ADDRESS="+up.Temporal), "run", "--wait")
 	require.Equal(t, program.ExitOK, ran.code, ran.stderr)
 	for _, file := range []string{plainly, hidden} {
@@ -107,9 +111,14 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 		require.Contains(t, string(answer), "403 Forbidden", file)
 		require.Contains(t, string(answer), "this server is not for agents", file)
 		require.Contains(t, string(answer), "grpc-status: 7", "gRPC denies the permission: %s", file)
+		pages, err := os.ReadFile(file + ".pages")
+		require.NoError(t, err)
+		require.Equal(t, 2, strings.Count(string(pages), "403 Forbidden"), "%s: %s", file, pages)
+		require.NotContains(t, string(pages), "200 OK")
+		require.NotContains(t, string(pages), "Set-Cookie")
 	}
 
-	for _, url := range []string{up.WebUI, "http://" + up.Temporal} {
+	for _, url := range []string{up.WebUI, up.Pages, "http://" + up.Temporal} {
 		_, err := claudesim.Install(filepath.Dir(claude), claudesim.Play(claudesim.Always(
 			claudesim.Bash("curl -sS "+url+" "+token),
 			claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "its token is " + token}))))
@@ -151,7 +160,7 @@ func startUp(t *testing.T, environ []string) upProcess {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	up := upProcess{
-		command: exec.CommandContext(t.Context(), self, "up", "--port", "0", "--ui-port", "0", "--output", "json"),
+		command: exec.CommandContext(t.Context(), self, "up", "--port", "0", "--ui-port", "0", "--web-port", "0", "--output", "json"),
 		said:    new(strings.Builder),
 	}
 	up.command.Env = append([]string{asStarter + "=1"}, environ...)
@@ -176,11 +185,13 @@ func (p upProcess) interrupt(t *testing.T) {
 // file.
 func TestUpPrintsTheLinkToPeopleOnly(t *testing.T) {
 	t.Parallel()
-	r := local.Running{Temporal: "127.0.0.1:7233", WebUI: "http://127.0.0.1:8233", StateDir: "/var/lib/it's"}
-	const link = "http://127.0.0.1:8233?token=secret"
+	r := local.Running{
+		Pages: "http://127.0.0.1:8230", Temporal: "127.0.0.1:7233", WebUI: "http://127.0.0.1:8233", StateDir: "/var/lib/it's",
+	}
+	const token = "secret"
 	for _, format := range []console.Format{console.Text, console.JSON} {
 		var kept strings.Builder
-		require.NoError(t, r.Print(&console.Console{Process: program.Process{Stdout: &kept}, Output: format}, link))
+		require.NoError(t, r.Print(&console.Console{Process: program.Process{Stdout: &kept}, Output: format}, token))
 		require.NotContains(t, kept.String(), "secret")
 		if format == console.Text {
 			require.Contains(t, kept.String(), `the link that opens it: CLAUDEOPS_STATE_DIR='/var/lib/it'\''s' starter env`)
@@ -190,10 +201,12 @@ func TestUpPrintsTheLinkToPeopleOnly(t *testing.T) {
 	screen, typed, err := pty.Open()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, errors.Join(typed.Close(), screen.Close())) })
-	require.NoError(t, r.Print(&console.Console{Process: program.Process{Stdout: typed}, Output: console.Text}, link))
+	require.NoError(t, r.Print(&console.Console{Process: program.Process{Stdout: typed}, Output: console.Text}, token))
 	seen := bufio.NewScanner(screen)
 	for range 2 {
 		require.True(t, seen.Scan())
 	}
-	require.Contains(t, seen.Text(), link)
+	require.Contains(t, seen.Text(), "Pages     http://127.0.0.1:8230?token=secret", "they come first")
+	require.True(t, seen.Scan())
+	require.Contains(t, seen.Text(), "http://127.0.0.1:8233?token=secret")
 }

@@ -28,6 +28,7 @@ type Config struct {
 	Services   Services   `group:"Services"`
 	Prompts    Prompts    `group:"Prompts"`
 	Notify     Notify     `group:"Notifications"`
+	Web        Web        `group:"Web"`
 	Worker     Worker     `group:"Worker"`
 	Log        Log        `group:"Log"`
 	Telemetry  Telemetry  `group:"Telemetry"`
@@ -68,12 +69,13 @@ type Gate struct {
 	Approvers PersonList              `env:"GATE_APPROVERS" desc:"Names of the people who may answer, comma-separated; everybody if unset. An answer carries the name that its sender gives. Everybody who can reach Temporal can give any name, so this protects against mistakes, not against malice."`
 	OnHealed  escalation.HealedAction `env:"GATE_ON_HEALED" desc:"What a chain at a gate does if a later look finds its incidents healed. close: look once more with tier 1, and end as resolved if all is well. keep: show the finding, and wait for an answer."`
 	FourEyes  bool                    `env:"GATE_FOUR_EYES" desc:"true: the person who started a chain cannot answer at its gates. A chain starts only if its input names that person."`
+	Verified  bool                    `env:"GATE_REQUIRE_VERIFIED" desc:"true: only people who have logged in to starter web or starter up may answer, under the name of their login. Answers from other clients are refused, whatever name they give. Whoever can reach Temporal itself can still forge a login: see docs/security.md."`
 }
 
 func (g Gate) policy() escalation.GatePolicy {
 	policy := escalation.GatePolicy{
 		Timeout: escalation.Duration(g.Timeout), OnTimeout: g.OnTimeout, Approvers: g.Approvers, FourEyes: g.FourEyes,
-		OnHealed: g.OnHealed,
+		OnHealed: g.OnHealed, RequireVerified: g.Verified,
 	}
 	for _, after := range g.Remind {
 		policy.Remind = append(policy.Remind, escalation.Duration(after))

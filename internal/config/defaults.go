@@ -48,6 +48,7 @@ func defaults() Config {
 			HeartbeatInterval:   longestHeartbeat, // six heartbeats a minute; a cancelled chain's agent ends within 15 seconds
 			DrainTimeout:        20 * time.Second, // plus StopGrace, it is less than the 30 seconds that Kubernetes allows
 		},
+		Web: defaultWeb(),
 		Log: Log{Level: LogInfo, Format: LogText},
 	}
 }

@@ -116,6 +116,7 @@ func resolve(c *Config, foreign foreignVariables, p *problems) {
 	absolute("SOUL_FILE", &c.Talk.SoulFile)
 	absolute("USER_FILE", &c.Talk.UserFile)
 	c.Talk.load(p)
+	resolveWeb(&c.Web, c.State.Dir, absolute)
 	absolute("PROMPT", &c.Prompts.Tier1)
 	absolute("TIER2_PROMPT", &c.Prompts.Tier2)
 	absolute("TIER3_PROMPT", &c.Prompts.Tier3)

@@ -77,6 +77,8 @@ func parsers(explain func(value string, err error) error) map[reflect.Type]env.P
 		reflect.TypeFor[SecretList]():    of(func(v string) (any, error) { return parseSecrets(v), nil }),
 		reflect.TypeFor[Overrides]():     of(func(v string) (any, error) { return parseOverrides(v) }),
 		reflect.TypeFor[Limit]():         of(parseLimit),
+		reflect.TypeFor[NetworkList]():   of(func(v string) (any, error) { return parseNetworks(v) }),
+		reflect.TypeFor[GroupRoles]():    of(func(v string) (any, error) { return parseGroupRoles(v) }),
 
 		reflect.TypeFor[escalation.Tier](): of(parseTier),
 		reflect.TypeFor[escalation.ContinuityMode](): of(

@@ -70,6 +70,9 @@ func (c Config) AgentsDir() string {
 // nobody needs the content.
 func (c Config) ScratchDir() string { return filepath.Join(c.AgentsDir(), "work") }
 
+// ConversationsDir returns the directory of the worker's copies of conversations, where no agent can read.
+func (c Config) ConversationsDir() string { return filepath.Join(c.State.Dir, "conversations") }
+
 // WorktreesDir returns the directory of the git worktrees in which agents repair.
 func (c Config) WorktreesDir() string { return filepath.Join(c.AgentsDir(), "worktrees") }
 

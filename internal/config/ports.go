@@ -2,8 +2,12 @@ package config
 
 import "slices"
 
-// temporalPorts holds the default ports of Temporal and its Web UI. `starter up` also uses these ports by default.
-var temporalPorts = []int{7233, 8233}
+// WebPort is the default port of the server of pages and API.
+const WebPort = 8230
 
-// TemporalPorts returns the default ports of Temporal and its Web UI.
-func TemporalPorts() []int { return slices.Clone(temporalPorts) }
+// ownPorts holds the default ports of Temporal, its Web UI, and the server of pages and API. `starter up` also uses these
+// ports by default.
+var ownPorts = []int{7233, 8233, WebPort}
+
+// OwnPorts returns the default ports of Temporal, its Web UI, and the server of pages and API.
+func OwnPorts() []int { return slices.Clone(ownPorts) }

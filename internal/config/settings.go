@@ -137,6 +137,10 @@ func format(value reflect.Value) string {
 		return typed.String()
 	case SecretList:
 		return typed.String()
+	case NetworkList:
+		return typed.String()
+	case GroupRoles:
+		return typed.String()
 	}
 	switch value.Kind() {
 	case reflect.Bool:

@@ -31,6 +31,7 @@ func (c Config) validate(p *problems) {
 	c.Guard.validate(p)
 	c.Prompts.validate(p)
 	c.Notify.validate(p)
+	c.Web.validate(p)
 	c.Telemetry.validate(p)
 	p.must("TASK_QUEUE", isWord(c.Worker.TaskQueue) && len(c.Worker.TaskQueue) <= 200, "be a name without spaces, of at most 200 bytes")
 	p.must("MAX_CONCURRENT_AGENTS", c.Worker.MaxConcurrentAgents >= 1, "be at least 1")
@@ -138,6 +139,9 @@ func (c Config) validatePlace(name, dir string, p *problems) {
 	p.must(name, file == "" || !contains(dir, file), "not contain the database %s, %s", file, ours)
 	keys := c.Encryption.KeysFile
 	p.must(name, keys == "" || !contains(dir, keys), "not contain the file of keys %s, %s", keys, ours)
+	for _, file := range c.Web.SecretFiles() {
+		p.must(name, contains(c.State.Dir, file) || !contains(dir, file), "not contain %s, %s", file, ours)
+	}
 	settings := c.State.EnvFile
 	p.must(name, settings == "" || !contains(dir, settings), "not contain the settings %s, %s", settings, ours)
 }

@@ -4,23 +4,44 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/web/access"
 )
 
 const apiRoot = "/api/v1/namespaces/" + DefaultNamespace
+
+// ownersDoor returns the guard with which a `starter up` protects its Web UI.
+func ownersDoor(t *testing.T) func(http.Handler) http.Handler {
+	t.Helper()
+	door, err := access.New(access.Options{
+		Owner: access.Owner{Name: "ada", Secret: testToken}, KeyFile: filepath.Join(t.TempDir(), "key"), Port: 8230,
+	})
+	require.NoError(t, err)
+	return door.OwnerOnly
+}
+
+// TestWithoutGuard checks that a server with a token and without a guard asks for the token in the header.
+func TestWithoutGuard(t *testing.T) {
+	t.Parallel()
+	b := newBrowser(t, startServer(t, Options{Token: testToken}).UIURL())
+	require.Equal(t, http.StatusUnauthorized, b.get(t, "/").status)
+	require.Equal(t, http.StatusUnauthorized, b.get(t, "/?token="+testToken).status)
+	require.Equal(t, http.StatusOK, b.get(t, healthPath).status)
+	authorized := func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+testToken) }
+	require.Equal(t, http.StatusOK, b.do(t, http.MethodGet, apiRoot, authorized).status)
+}
 
 // TestLinkOpensTheWebUI follows the link like a browser, and changes a workflow through the API of the UI's
 // pages.
 func TestLinkOpensTheWebUI(t *testing.T) {
 	t.Parallel()
-	server := startServer(t, Options{Token: testToken})
+	server := startServer(t, Options{Token: testToken, Guard: ownersDoor(t)})
 	c := dialWith(t, server.Address(), testToken)
 	startWorker(t, c)
 	run, err := c.ExecuteWorkflow(testContext(t), onTestQueue("by-hand"), waitForName)
@@ -41,7 +62,7 @@ func TestLinkOpensTheWebUI(t *testing.T) {
 		visited = append(visited, r.URL.String())
 		return nil
 	}
-	link := strings.TrimPrefix(Link(server.WorkflowURL(DefaultNamespace, "by-hand", ""), testToken), server.UIURL())
+	link := strings.TrimPrefix(access.Link(server.WorkflowURL(DefaultNamespace, "by-hand", ""), testToken), server.UIURL())
 	opened := b.get(t, link)
 	require.Equal(t, http.StatusOK, opened.status)
 	require.Contains(t, opened.body, "<html")
@@ -70,7 +91,7 @@ func TestLinkOpensTheWebUI(t *testing.T) {
 // TestScriptShowsTheToken uses the API of the Web UI like curl.
 func TestScriptShowsTheToken(t *testing.T) {
 	t.Parallel()
-	server := startServer(t, Options{Token: testToken})
+	server := startServer(t, Options{Token: testToken, Guard: ownersDoor(t)})
 	for header, want := range map[string]int{
 		"Bearer " + testToken: http.StatusOK, "Bearer x": http.StatusUnauthorized, "x": http.StatusUnauthorized, testToken: http.StatusUnauthorized,
 	} {
@@ -87,7 +108,7 @@ func TestScriptShowsTheToken(t *testing.T) {
 // skips its check of the page's token for any authorization header.
 func TestCurlCannotStartOrAnswer(t *testing.T) {
 	t.Parallel()
-	server := startServer(t, Options{Token: testToken})
+	server := startServer(t, Options{Token: testToken, Guard: ownersDoor(t)})
 	c := dialWith(t, server.Address(), testToken)
 	waiting, err := c.ExecuteWorkflow(testContext(t), onTestQueue("at-its-gate"), waitForName)
 	require.NoError(t, err)
@@ -112,92 +133,6 @@ func TestCurlCannotStartOrAnswer(t *testing.T) {
 	described, err := c.DescribeWorkflow(testContext(t), "at-its-gate", waiting.GetRunID())
 	require.NoError(t, err)
 	require.Equal(t, 2, described.HistoryLength, "it was started, and is asked nothing")
-}
-
-// TestDoorCookie tries cookies that were not set by the door, and an expired one.
-func TestDoorCookie(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	d := door{testToken, 8233}
-	good := d.newCookie(now)
-	require.True(t, good.HttpOnly)
-	require.Equal(t, http.SameSiteStrictMode, good.SameSite)
-	require.NotContains(t, good.Value, testToken)
-	later := strconv.FormatInt(now.Add(100*doorOpen).Unix(), 10)
-	_, signature, _ := strings.Cut(good.Value, ".")
-	for value, want := range map[string]bool{
-		good.Value:                            true,
-		d.newCookie(now.Add(-doorOpen)).Value: false,
-		later + "." + signature:               false,
-		later + ".":                           false,
-		later:                                 false,
-		"":                                    false,
-		testToken:                             false,
-		door{"another", 8233}.newCookie(now).Value:   false,
-		"x." + d.sign("x"):                           false,
-		good.Value + "0":                             false,
-		strings.Replace(good.Value, ".", ".0", 1):    false,
-		strings.ToUpper(strings.Clone(good.Value)):   strings.ToUpper(good.Value) == good.Value,
-		d.newCookie(now.Add(time.Minute)).Value + "": true,
-	} {
-		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
-		r.Header.Set("Cookie", good.Name+"="+value)
-		require.Equal(t, want, d.hasCookie(r, now), value)
-	}
-	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
-	r.AddCookie(good)
-	require.False(t, door{testToken, 8234}.hasCookie(r, now), "another server's")
-}
-
-// TestDoorAfterAnotherSite opens a link in a page of another site. A browser omits a strict cookie from that
-// request and from the redirected one. It sends the cookie when the page reloads itself.
-func TestDoorAfterAnotherSite(t *testing.T) {
-	t.Parallel()
-	d := door{testToken, 8233}
-	handler := d.guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("X-Inside", r.URL.String())
-	}))
-	ask := func(address, site string, cookies ...*http.Cookie) *httptest.ResponseRecorder {
-		r := httptest.NewRequest(http.MethodGet, address, http.NoBody)
-		r.Header.Set("Sec-Fetch-Site", site)
-		r.Header.Set("Sec-Fetch-Mode", "navigate")
-		for _, cookie := range cookies {
-			r.AddCookie(cookie)
-		}
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r)
-		return w
-	}
-	const crossSite, sameOrigin = "cross-site", "same-origin"
-
-	entered := ask("/a%2Fb/?x=1&token="+testToken, crossSite)
-	require.Equal(t, http.StatusSeeOther, entered.Code)
-	require.Equal(t, "/a%2Fb/?x=1", entered.Header().Get("Location"))
-	require.Equal(t, "no-store", entered.Header().Get("Cache-Control"))
-	require.Equal(t, "no-referrer", entered.Header().Get("Referrer-Policy"))
-	cookies := entered.Result().Cookies()
-	require.Len(t, cookies, 1)
-
-	redirected := ask("/a%2Fb/?x=1", crossSite)
-	require.Equal(t, http.StatusUnauthorized, redirected.Code)
-	require.Contains(t, redirected.Body.String(), `<meta http-equiv="refresh" content="0; url=/a%2Fb/?again=1&amp;x=1">`)
-	again := ask("/a%2Fb/?again=1&x=1", sameOrigin, cookies...)
-	require.Equal(t, http.StatusSeeOther, again.Code)
-	require.Equal(t, "/a%2Fb/?x=1", again.Header().Get("Location"))
-	require.Equal(t, "/a%2Fb/?x=1", ask("/a%2Fb/?x=1", sameOrigin, cookies...).Header().Get("X-Inside"))
-
-	for _, address := range []string{"/?again=1", "/?token=wrong"} {
-		require.NotContains(t, ask(address, crossSite).Body.String(), "refresh", "it does not go round in circles")
-	}
-	require.NotContains(t, ask("/", "none").Body.String(), "refresh")
-	hostile := ask(`/"><script>alert(1)</script>`+url.PathEscape("\"><b>"), crossSite)
-	require.NotContains(t, hostile.Body.String(), "<script>")
-	require.NotContains(t, hostile.Body.String(), "<b>")
-	outside := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
-	outside.URL = &url.URL{Path: "//attacker.example/", RawQuery: "token=" + testToken}
-	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, outside)
-	require.Equal(t, "/attacker.example/", w.Header().Get("Location"))
 }
 
 // with returns a function that applies edit to a request and then sets its body.

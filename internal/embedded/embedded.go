@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -47,9 +48,12 @@ type Options struct {
 	FrontendPort int
 	// UIPort is the port of the Web UI. Zero means any free port.
 	UIPort int
-	// Token is required from clients in the header `authorization: Bearer TOKEN`. The token also opens the Web UI: see
-	// Link. If Token is empty, everybody who can reach the ports has full access.
+	// Token is required from clients in the header `authorization: Bearer TOKEN`. If Token is empty, everybody who can reach
+	// the ports has full access.
 	Token string
+	// Guard wraps the Web UI's handler, and passes on the requests of those who have full access. Nil passes on requests with
+	// the token in the header. Without a Token, Guard is not called.
+	Guard func(http.Handler) http.Handler
 	// NoUI disables the Web UI.
 	NoUI bool
 	// Admit is called once for each connection to the Web UI, and for each connection to the frontend that shows the

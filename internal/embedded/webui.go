@@ -26,6 +26,8 @@ const (
 	// uiStopTimeout limits how long Stop waits until running requests have finished. The longest requests do nothing
 	// but wait for new events of a workflow.
 	uiStopTimeout = time.Second
+
+	healthPath = "/healthz"
 )
 
 // webUI is Temporal's Web UI on a listener of its own.
@@ -64,7 +66,7 @@ func (u *webUI) serve(address string, o Options, logger *serverLogger) error {
 		return fmt.Errorf("build the Web UI: %w", err)
 	}
 	u.server = &http.Server{
-		Handler:           admittedOnly(localHostsOnly(door{token(o.Token), u.port()}.guard(handler))),
+		Handler:           admittedOnly(localHostsOnly(guarded(o, handler))),
 		ConnContext:       uiAdmission(o.Admit, logger.logger),
 		ReadHeaderTimeout: uiHeaderTimeout,
 		ErrorLog:          slog.NewLogLogger(logger.logger.Handler(), slog.LevelDebug),
@@ -110,6 +112,20 @@ func uiHandler(settings *config.Config) (http.Handler, error) {
 		route.SetAPIRoutes(router, provider, nil),
 		route.SetUIRoutes(router, settings.PublicPath, pages),
 	)
+}
+
+// shownTokenKey marks the context of requests with the token in their header.
+type shownTokenKey struct{}
+
+func withShownToken(ctx context.Context) context.Context {
+	return context.WithValue(ctx, shownTokenKey{}, true)
+}
+
+// showedToken reports whether the header of r contained the token. A cookie does not count, because a browser can add the
+// cookie to requests that another page sends.
+func showedToken(r *http.Request) bool {
+	showed, _ := r.Context().Value(shownTokenKey{}).(bool)
+	return showed
 }
 
 // admissionKey is the context key of a func() error. That function returns the result of Options.Admit for the connection.

@@ -1,13 +1,17 @@
 package escalation
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // CallDecision records the guard's decision on one tool call of an agent. With these records people can later see all calls of
 // an agent, including the denied calls.
 type CallDecision struct {
 	ChainID   string `json:"chain_id"`
 	SessionID string `json:"session_id"`
-	// Call is the CLI's ID of the call. The records keep one decision for each call of a session.
+	// Call is the CLI's ID of the call. If the decision is on a program that the call started, # and a number follow. The
+	// records keep one decision for each value.
 	Call string    `json:"call"`
 	Tier Tier      `json:"tier"`
 	At   time.Time `json:"at"`
@@ -22,3 +26,6 @@ type CallDecision struct {
 	// Actions are the call's effects on services.
 	Actions []CallAction `json:"actions,omitempty"`
 }
+
+// OfProgram reports whether the decision is on a program that the call started, and not on the whole call.
+func (d CallDecision) OfProgram() bool { return strings.Contains(d.Call, "#") }

@@ -38,6 +38,8 @@ type Chain struct {
 	Incidents []ChainIncident `json:"incidents,omitempty"`
 	// Actor names the person who started the chain; empty if the chain's input names nobody.
 	Actor string `json:"actor,omitempty"`
+	// Verified reports that this person had logged in under this name.
+	Verified bool `json:"verified,omitempty"`
 	// Gates lists the chain's gates in order. Only the last gate can be open.
 	Gates []Gate `json:"gates,omitempty"`
 	// Earlier counts the entries that a long chain has dropped from Sessions, Events and Gates. The database still has

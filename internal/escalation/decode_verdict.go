@@ -73,6 +73,7 @@ func (v *Verdict) problems() []string {
 			"issues[%d].recommended_tier is %d, and must be 1, 2 or 3, or 0 to leave it open", i, int(issue.RecommendedTier))
 	}
 	found = append(found, knownProblems(v.Known)...)
+	found = append(found, memoryProblems(v.Memories)...)
 	return append(found, actionProblems(v.Actions)...)
 }
 
@@ -113,6 +114,22 @@ func knownProblems(known []KnownIncident) []string {
 		found.must(!blank(one.ID) && len(one.ID) <= maxKind, "known_incidents[%d].id is empty or longer than %d bytes", i, maxKind)
 		found.must(knownNews(one.Status), "known_incidents[%d].status is %q, and must be unchanged, worse or healed", i, one.Status)
 		found.must(utf8.RuneCountInString(one.Note) <= maxNote, "known_incidents[%d].note has more than %d characters", i, maxNote)
+	}
+	return found
+}
+
+// memoryProblems lists the defects in the form of proposed memories.
+func memoryProblems(memories []MemoryProposal) []string {
+	var found problemList
+	found.must(len(memories) <= MaxMemories, "memories has %d entries, and at most %d are allowed", len(memories), MaxMemories)
+	for i, one := range memories {
+		found.must(knownMemoryKind(one.Kind), "memories[%d].kind is %q, and must be correction, discovery or remediation", i, one.Kind)
+		problem := nameProblem(one.Service)
+		found.must(problem == "", "memories[%d].service has %s", i, problem)
+		found.must(!blank(one.Subject) && utf8.RuneCountInString(one.Subject) <= MaxMemorySubject,
+			"memories[%d].subject is empty or has more than %d characters", i, MaxMemorySubject)
+		found.must(!blank(one.Text) && utf8.RuneCountInString(one.Text) <= MaxMemoryText,
+			"memories[%d].text is empty or has more than %d characters", i, MaxMemoryText)
 	}
 	return found
 }
@@ -180,6 +197,15 @@ func knownSeverity(s Severity) bool {
 func knownNews(n IncidentNews) bool {
 	switch n {
 	case IncidentUnchanged, IncidentWorse, IncidentGone:
+		return true
+	default:
+		return false
+	}
+}
+
+func knownMemoryKind(k MemoryKind) bool {
+	switch k {
+	case MemoryCorrection, MemoryDiscovery, MemoryRemediation:
 		return true
 	default:
 		return false

@@ -97,8 +97,11 @@ type GateAnswer struct {
 	Action GateAction `json:"action"`
 	// Guidance is text for the agent, with at most MaxGuidance characters.
 	Guidance string `json:"guidance,omitempty"`
-	// Actor names the person who answers. The name is recorded, but nothing verifies it.
+	// Actor names the person who answers. It is only what the client says, unless Verified is set.
 	Actor string `json:"actor"`
+	// Verified reports that the person has logged in to the server of the pages under this name. That server sets it;
+	// it takes nobody's word. A client that reaches Temporal itself can set it, too.
+	Verified bool `json:"verified,omitempty"`
 }
 
 // MaxGuidance limits an operator's guidance, in characters, because prompts and histories contain the guidance.
@@ -109,8 +112,10 @@ type GateClosing struct {
 	Action   GateAction `json:"action"`
 	Guidance string     `json:"guidance,omitempty"`
 	// Actor names the person who answered; empty if the gate was closed without an answer.
-	Actor string    `json:"actor,omitempty"`
-	At    time.Time `json:"at"`
+	Actor string `json:"actor,omitempty"`
+	// Verified reports that the person had logged in under this name.
+	Verified bool      `json:"verified,omitempty"`
+	At       time.Time `json:"at"`
 	// ToTier is the tier that the signal escalate requested; 0 if another event closed the gate.
 	ToTier Tier `json:"to_tier,omitempty"`
 	// Cancelled reports whether the chain was cancelled at the gate.
@@ -137,6 +142,8 @@ type GatePolicy struct {
 	Approvers []string `json:"approvers,omitempty"`
 	// FourEyes forbids answers by the person who started the chain.
 	FourEyes bool `json:"four_eyes,omitempty"`
+	// RequireVerified permits answers only by people who have logged in under their names.
+	RequireVerified bool `json:"require_verified,omitempty"`
 	// OnHealed selects what a chain does at an open gate when its incidents are reported as healed. Empty means
 	// HealedKeep.
 	OnHealed HealedAction `json:"on_healed,omitempty"`

@@ -141,18 +141,34 @@ func (c GateClosing) String() string {
 	case c.Actor == "":
 		return fmt.Sprintf("nobody answered until %s, so it was %s", at, c.Action)
 	default:
-		return fmt.Sprintf("%s answered %s at %s", c.Actor, c.Action, at)
+		return fmt.Sprintf("%s answered %s at %s", c.Who(), c.Action, at)
 	}
 }
 
-// CheckMayAnswer returns nil if actor is permitted to answer at the gates of a chain that starter has started.
-// Otherwise the error gives the reason in one sentence. Names are compared case-insensitively and without surrounding
+// Who returns the name of the person who answered, and whether it was verified; "" if nobody answered.
+func (c GateClosing) Who() string { return named(c.Actor, c.Verified) }
+
+// named marks a verified name.
+func named(actor string, verified bool) string {
+	if verified && actor != "" {
+		return actor + " (verified)"
+	}
+	return actor
+}
+
+// CheckMayAnswer returns nil if the person who gives answer is permitted to answer at the gates of a chain that starter has
+// started. Otherwise the error gives the reason in one sentence. If the policy requires verified names, a name that a client
+// merely says counts for nothing. Names are compared case-insensitively and without surrounding
 // space, so that changing the case cannot bypass four-eyes.
-func (p GatePolicy) CheckMayAnswer(actor, starter string) error {
+func (p GatePolicy) CheckMayAnswer(answer GateAnswer, starter string) error {
+	actor := answer.Actor
 	same := func(other string) bool {
 		return strings.EqualFold(strings.TrimSpace(actor), strings.TrimSpace(other))
 	}
 	switch {
+	case p.RequireVerified && !answer.Verified:
+		return fmt.Errorf("%s may not answer here: answers need a login, so open the gate in the pages of `starter web` or `starter up` "+
+			"(CLAUDEOPS_GATE_REQUIRE_VERIFIED)", actor)
 	case len(p.Approvers) > 0 && !slices.ContainsFunc(p.Approvers, same):
 		return fmt.Errorf("%s may not answer: CLAUDEOPS_GATE_APPROVERS does not list that name", actor)
 	case p.FourEyes && same(starter):
@@ -162,7 +178,9 @@ func (p GatePolicy) CheckMayAnswer(actor, starter string) error {
 }
 
 // Restricts reports whether gates can open at which only some people are permitted to answer.
-func (p GatePolicy) Restricts() bool { return p.Timeout > 0 && (len(p.Approvers) > 0 || p.FourEyes) }
+func (p GatePolicy) Restricts() bool {
+	return p.Timeout > 0 && (len(p.Approvers) > 0 || p.FourEyes || p.RequireVerified)
+}
 
 // clipWord truncates an operator's input for use in a sentence.
 func clipWord(word string) string { return cut(word, 60) }

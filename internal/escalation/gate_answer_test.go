@@ -113,15 +113,25 @@ func TestGatePolicySaysWhoMayAnswer(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy        escalation.GatePolicy
 		actor, wanted string
+		verified      bool
 	}{
-		"everybody":         {escalation.GatePolicy{}, "anna", ""},
-		"an approver":       {escalation.GatePolicy{Approvers: []string{"Ben", "Anna"}}, "anna ", ""},
-		"no approver":       {escalation.GatePolicy{Approvers: []string{"ben"}}, "anna", "anna may not answer: CLAUDEOPS_GATE_APPROVERS does not list that name"},
-		"somebody else":     {escalation.GatePolicy{FourEyes: true}, "ben", ""},
-		"the starter":       {escalation.GatePolicy{FourEyes: true}, "ANNA", "ANNA may not answer: whoever starts a chain cannot answer at its gates (CLAUDEOPS_GATE_FOUR_EYES)"},
-		"both, the starter": {escalation.GatePolicy{FourEyes: true, Approvers: []string{"anna"}}, "anna", "anna may not answer: whoever starts a chain cannot answer at its gates (CLAUDEOPS_GATE_FOUR_EYES)"},
+		"everybody":         {escalation.GatePolicy{}, "anna", "", false},
+		"an approver":       {escalation.GatePolicy{Approvers: []string{"Ben", "Anna"}}, "anna ", "", false},
+		"no approver":       {escalation.GatePolicy{Approvers: []string{"ben"}}, "anna", "anna may not answer: CLAUDEOPS_GATE_APPROVERS does not list that name", false},
+		"somebody else":     {escalation.GatePolicy{FourEyes: true}, "ben", "", false},
+		"the starter":       {escalation.GatePolicy{FourEyes: true}, "ANNA", "ANNA may not answer: whoever starts a chain cannot answer at its gates (CLAUDEOPS_GATE_FOUR_EYES)", false},
+		"both, the starter": {escalation.GatePolicy{FourEyes: true, Approvers: []string{"anna"}}, "anna", "anna may not answer: whoever starts a chain cannot answer at its gates (CLAUDEOPS_GATE_FOUR_EYES)", false},
+		"who merely says an approver's name": {
+			escalation.GatePolicy{RequireVerified: true, Approvers: []string{"ben"}},
+			"ben",
+			"ben may not answer here: answers need a login, so open the gate in the pages of `starter web` or `starter up` " +
+				"(CLAUDEOPS_GATE_REQUIRE_VERIFIED)", false,
+		},
+		"who is logged in as an approver": {escalation.GatePolicy{RequireVerified: true, Approvers: []string{"ben"}}, "ben", "", true},
+		"who is logged in as another":     {escalation.GatePolicy{RequireVerified: true, Approvers: []string{"ben"}}, "eve", "eve may not answer: CLAUDEOPS_GATE_APPROVERS does not list that name", true},
+		"the starter, logged in":          {escalation.GatePolicy{RequireVerified: true, FourEyes: true}, "anna", "anna may not answer: whoever starts a chain cannot answer at its gates (CLAUDEOPS_GATE_FOUR_EYES)", true},
 	} {
-		err := test.policy.CheckMayAnswer(test.actor, "anna")
+		err := test.policy.CheckMayAnswer(escalation.GateAnswer{Actor: test.actor, Verified: test.verified}, "anna")
 		if test.wanted == "" {
 			require.NoError(t, err, name)
 		} else {

@@ -15,6 +15,10 @@ func (c *Catalog) Verdict(verdict Verdict) Verdict {
 	for i := range verdict.Issues {
 		verdict.Issues[i].Services = c.CanonicalAll(verdict.Issues[i].Services)
 	}
+	verdict.Memories = slices.Clone(verdict.Memories)
+	for i := range verdict.Memories {
+		verdict.Memories[i].Service = c.Canonical(verdict.Memories[i].Service)
+	}
 	return verdict
 }
 

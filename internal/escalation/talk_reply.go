@@ -25,7 +25,7 @@ type TalkReply struct {
 	// Reply is the text for the person, in Markdown.
 	Reply     string           `json:"reply,omitempty"`
 	Proposals []Proposal       `json:"proposals,omitempty"`
-	Memories  []ProposedMemory `json:"memories,omitempty"`
+	Memories  []MemoryProposal `json:"memories,omitempty"`
 }
 
 // ProposalKind says what a proposal would do.
@@ -58,14 +58,6 @@ type Proposal struct {
 	Reason     string     `json:"reason,omitempty"`
 }
 
-// ProposedMemory is something that a session proposes to remember.
-type ProposedMemory struct {
-	// Kind is correction, discovery or remediation.
-	Kind    string `json:"kind"`
-	Text    string `json:"text"`
-	Service string `json:"service,omitempty"`
-}
-
 // ErrInvalidReply is wrapped by all errors of DecodeTalkReply.
 var ErrInvalidReply = errors.New("invalid reply")
 
@@ -74,8 +66,6 @@ const (
 	MaxTalkReply = 32_000
 	// MaxProposals limits the proposals of a reply.
 	MaxProposals = 5
-	// MaxProposedMemories limits the memories of a reply.
-	MaxProposedMemories = 5
 	// maxTalkField limits each other text of a reply, in characters.
 	maxTalkField = 2_000
 	// maxReplyBytes limits the JSON of a reply.
@@ -108,22 +98,13 @@ func (r TalkReply) problems() []string {
 	length := utf8.RuneCountInString(r.Reply)
 	found.must(!blank(r.Reply), "reply is empty")
 	found.must(length <= MaxTalkReply, "reply has %d characters, and at most %d are allowed", length, MaxTalkReply)
-	const many = "%s has %d entries, and at most %d are allowed"
-	found.must(len(r.Proposals) <= MaxProposals, many, "proposals", len(r.Proposals), MaxProposals)
-	found.must(len(r.Memories) <= MaxProposedMemories, many, "memories", len(r.Memories), MaxProposedMemories)
+	found.must(len(r.Proposals) <= MaxProposals, "proposals has %d entries, and at most %d are allowed", len(r.Proposals), MaxProposals)
 	for i, proposal := range r.Proposals {
 		if err := proposal.Validate(); err != nil {
 			found.must(false, "proposals[%d].%s", i, err)
 		}
 	}
-	for i, memory := range r.Memories {
-		known := memory.Kind == "correction" || memory.Kind == "discovery" || memory.Kind == "remediation"
-		found.must(known, "memories[%d].kind is %q, and must be correction, discovery or remediation", i, clipWord(memory.Kind))
-		found.must(!blank(memory.Text), "memories[%d].text is empty", i)
-		found.must(utf8.RuneCountInString(memory.Text) <= maxTalkField, "memories[%d].text has more than %d characters", i, maxTalkField)
-		found.must(memory.Service == "" || nameProblem(memory.Service) == "", "memories[%d].service is no name of a service", i)
-	}
-	return found
+	return append(found, memoryProblems(r.Memories)...)
 }
 
 // Validate returns the first error in the proposal; nil if the proposal is valid. The error begins with the name of a

@@ -74,8 +74,8 @@ func TestDecodeTalkReply(t *testing.T) {
 		"close":           {`{"reply":"x","proposals":[{"kind":"close_incident","why":"w","incident_id":"incident-7","reason":"gone"}]}`, ""},
 		"no incident":     {`{"reply":"x","proposals":[{"kind":"close_incident","why":"w","incident_id":"7; rm"}]}`, "incident_id is"},
 		"six proposals":   {`{"reply":"x","proposals":[` + strings.TrimSuffix(strings.Repeat(`{"kind":"start_chain","why":"w"},`, 6), ",") + `]}`, "proposals has 6"},
-		"memory":          {`{"reply":"x","memories":[{"kind":"correction","text":"nas is down on Sundays","service":"nas"}]}`, ""},
-		"memory of state": {`{"reply":"x","memories":[{"kind":"state","text":"all is well"}]}`, "memories[0].kind"},
+		"memory":          {`{"reply":"x","memories":[{"kind":"correction","text":"it sleeps on Sundays","subject":"sleep","service":"nas"}]}`, ""},
+		"memory of state": {`{"reply":"x","memories":[{"kind":"state","text":"all is well","subject":"x","service":"nas"}]}`, "memories[0].kind"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,8 +108,8 @@ func TestTalkSchemaAgrees(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(TalkSchema), &schema))
 	require.Equal(t, MaxTalkReply, schema.Properties.Reply.MaxLength)
 	require.Equal(t, MaxProposals, schema.Properties.Proposals.MaxItems)
-	require.Equal(t, MaxProposedMemories, schema.Properties.Memories.MaxItems)
-	require.Equal(t, maxTalkField, schema.Properties.Memories.Items.Properties["text"].MaxLength)
+	require.Equal(t, MaxMemories, schema.Properties.Memories.MaxItems)
+	require.Equal(t, MaxMemoryText, schema.Properties.Memories.Items.Properties["text"].MaxLength)
 	fields := schema.Properties.Proposals.Items.Properties
 	require.Equal(t, MaxClosingReason, fields["reason"].MaxLength)
 	require.Equal(t, maxProposedID, fields["chain_id"].MaxLength)

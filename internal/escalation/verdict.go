@@ -36,7 +36,36 @@ type Verdict struct {
 	Issues []Issue `json:"issues,omitempty"`
 	// Known holds the agent's findings about the open incidents in the prompt.
 	Known []KnownIncident `json:"known_incidents,omitempty"`
+	// Memories holds what the agent proposes to remember. Package memory decides what becomes of it.
+	Memories []MemoryProposal `json:"memories,omitempty"`
 }
+
+// MemoryProposal is something learned about a service that still holds in a month.
+type MemoryProposal struct {
+	Kind MemoryKind `json:"kind"`
+	// Service is the service that it is about. Only people propose memories of no service, which concern all services.
+	Service string `json:"service"`
+	// Subject says in a few words what it is about. Memories with the same subject and different texts contradict each other.
+	Subject string `json:"subject"`
+	Text    string `json:"text"`
+}
+
+// MemoryKind classifies a memory.
+type MemoryKind string
+
+// The kinds of memory.
+const (
+	MemoryCorrection  MemoryKind = "correction"  // something that was believed, or done, is wrong
+	MemoryDiscovery   MemoryKind = "discovery"   // a fact about the infrastructure
+	MemoryRemediation MemoryKind = "remediation" // a repair that has helped
+)
+
+// Limits on a memory.
+const (
+	MaxMemories      = 3   // in one verdict
+	MaxMemorySubject = 80  // characters
+	MaxMemoryText    = 500 // characters
+)
 
 // Issue is one of several problems that can be repaired independently.
 type Issue struct {

@@ -31,7 +31,7 @@ type schema struct {
 	Maximum              *float64          `json:"maximum"`
 }
 
-func verdictSchema(t *testing.T) schema {
+func decodedSchema(t *testing.T) schema {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(VerdictSchema))
 	decoder.DisallowUnknownFields()
@@ -42,18 +42,23 @@ func verdictSchema(t *testing.T) schema {
 
 func TestVerdictSchemaDescribesVerdict(t *testing.T) {
 	t.Parallel()
-	services := verdictSchema(t).Properties["services_affected"]
+	services := decodedSchema(t).Properties["services_affected"]
 	require.Equal(t, MaxServices, *services.MaxItems)
 	require.Equal(t, MaxServiceName, *services.Items.MaxLength)
-	require.Equal(t, MaxServiceName, *verdictSchema(t).Properties["actions"].Items.Properties["service"].MaxLength)
-	issues := verdictSchema(t).Properties["issues"]
+	require.Equal(t, MaxServiceName, *decodedSchema(t).Properties["actions"].Items.Properties["service"].MaxLength)
+	issues := decodedSchema(t).Properties["issues"]
 	require.Equal(t, MaxIssues, *issues.MaxItems)
 	require.Equal(t, maxKind, *issues.Items.Properties["kind"].MaxLength)
-	known := verdictSchema(t).Properties["known_incidents"]
+	known := decodedSchema(t).Properties["known_incidents"]
 	require.Equal(t, MaxKnownIncidents, *known.MaxItems)
 	require.Equal(t, maxNote, *known.Items.Properties["note"].MaxLength)
+	memories := decodedSchema(t).Properties["memories"]
+	require.Equal(t, MaxMemories, *memories.MaxItems)
+	require.Equal(t, MaxServiceName, *memories.Items.Properties["service"].MaxLength)
+	require.Equal(t, MaxMemorySubject, *memories.Items.Properties["subject"].MaxLength)
+	require.Equal(t, MaxMemoryText, *memories.Items.Properties["text"].MaxLength)
 	require.Equal(t, MaxServices, *issues.Items.Properties["services"].MaxItems)
-	requireSame(t, "verdict", reflect.TypeFor[Verdict](), verdictSchema(t))
+	requireSame(t, "verdict", reflect.TypeFor[Verdict](), decodedSchema(t))
 }
 
 // requireSame checks that described has the same properties and types as the Go type, and requires exactly the
@@ -131,7 +136,7 @@ func constantsOf(t *testing.T, typeName string) []string {
 
 func TestEveryEnumOfTheSchemaIsDecoded(t *testing.T) {
 	t.Parallel()
-	described := verdictSchema(t).Properties
+	described := decodedSchema(t).Properties
 	for _, status := range described["status"].Enum {
 		require.True(t, knownVerdictStatus(VerdictStatus(status)), status)
 	}
@@ -146,6 +151,9 @@ func TestEveryEnumOfTheSchemaIsDecoded(t *testing.T) {
 	}
 	for _, news := range described["known_incidents"].Items.Properties["status"].Enum {
 		require.True(t, knownNews(IncidentNews(news)), news)
+	}
+	for _, kind := range described["memories"].Items.Properties["kind"].Enum {
+		require.True(t, knownMemoryKind(MemoryKind(kind)), kind)
 	}
 	tier := described["recommended_tier"]
 	require.InDelta(t, 0, *tier.Minimum, 0)

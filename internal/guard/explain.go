@@ -64,6 +64,7 @@ func (e Explanation) granted() []string {
 	if len(e.Methods) > 0 {
 		add("ask HTTP services by", strings.Join(e.Methods, ", ")+hosts(e.Hosts))
 	}
+	add("use `docker compose` after `cd`, or with `-f FILE`, also in", ticked(e.Projects))
 	add("use the tools", ticked(e.MCP))
 	return lines
 }

@@ -151,6 +151,7 @@ func (p *Policy) add(own *Policy) {
 	p.own = own
 	p.Environment = slices.Concat(p.Environment, own.Environment)
 	p.Directories = slices.Concat(p.Directories, own.Directories)
+	p.Projects = slices.Concat(p.Projects, own.Projects)
 	p.Branches = slices.Concat(p.Branches, own.Branches)
 	p.Private = slices.Concat(p.Private, own.Private)
 	p.Secrets = slices.Concat(p.Secrets, own.Secrets)
@@ -185,13 +186,8 @@ func (p *Policy) Own() []string {
 	if p.own == nil {
 		return nil
 	}
-	var lines []string
-	say := func(what string, items []string) {
-		if len(items) > 0 {
-			lines = append(lines, what+": "+strings.Join(items, ", "))
-		}
-	}
-	own := p.own
+	own, lines := p.own, ownLines{}
+	say := lines.say
 	var granted []string
 	for _, name := range slices.Sorted(maps.Keys(own.Programs)) {
 		for _, grant := range own.Programs[name].grants(nil, 3, Grant{Program: name}) {
@@ -199,6 +195,7 @@ func (p *Policy) Own() []string {
 		}
 	}
 	say("grants", unique(granted))
+	say("uses the Compose projects in", own.Projects)
 	say("grants the tools", slices.Sorted(maps.Keys(own.MCP)))
 	say("lets scripts set", own.Environment)
 	say("takes programs from", own.Directories)
@@ -223,7 +220,22 @@ func (p *Policy) Own() []string {
 	say("holds for secrets", own.Secrets)
 	say("protects", own.Protected)
 	say("protects the branches", own.Branches)
-	without := own.Without
+	lines.sayWithout(own.Without)
+	return lines
+}
+
+// ownLines are the lines of Own.
+type ownLines []string
+
+func (l *ownLines) say(what string, items []string) {
+	if len(items) > 0 {
+		*l = append(*l, what+": "+strings.Join(items, ", "))
+	}
+}
+
+// sayWithout lists what a policy takes away.
+func (l *ownLines) sayWithout(without Without) {
+	say := l.say
 	say("does without", slices.Concat(without.Programs, without.MCP))
 	say("does not let scripts set", without.Environment)
 	say("takes no programs from", without.Directories)
@@ -235,7 +247,6 @@ func (p *Policy) Own() []string {
 		say(of+"ask with", out.Methods)
 		say(of+"ask", out.Hosts)
 	}
-	return lines
 }
 
 // Lacks lists what base forbids and p does not, a line each: a full copy of an older built-in policy lacks later rules.

@@ -71,8 +71,8 @@ func parseForm(use *Use) (*form, error) {
 	if !slices.Contains([]string{"", "restart", "redeployment"}, use.Action) {
 		return nil, fmt.Errorf("action must be restart or redeployment, and is %q", use.Action)
 	}
-	if !slices.Contains([]string{"", "work", "repository"}, use.In) {
-		return nil, fmt.Errorf("in must be work or repository, and is %q", use.In)
+	if !slices.Contains([]string{"", "work", "project", "repository"}, use.In) {
+		return nil, fmt.Errorf("in must be work, project or repository, and is %q", use.In)
 	}
 	return f, nil
 }

@@ -23,6 +23,8 @@ type Explanation struct {
 	// Methods and Hosts limit HTTP requests.
 	Methods []string `json:"methods"`
 	Hosts   []string `json:"hosts"`
+	// Projects lists the directories of Compose projects outside of the working directory.
+	Projects []string `json:"projects,omitempty"`
 	// MCP lists the permitted tools of MCP servers.
 	MCP []string `json:"mcp"`
 	// Environment lists the variables that may be set for a command.
@@ -55,7 +57,7 @@ type Grant struct {
 	AnyOption bool `json:"any_option,omitempty"`
 	// Action is the kind under which the ledger counts the call: restart or redeployment.
 	Action string `json:"action,omitempty"`
-	// In is the required kind of working directory: work or repository.
+	// In is the required kind of working directory: work, project or repository.
 	In string `json:"in,omitempty"`
 	// Tier is the lowest tier that has the grant.
 	Tier int `json:"tier"`
@@ -81,6 +83,7 @@ func (p *Policy) Explain(tier int) Explanation {
 		return explained
 	}
 	explained.Read, explained.Write = limits.Read, limits.Write
+	explained.Projects = p.Projects
 	explained.Methods, explained.Hosts = limits.Methods, limits.Hosts
 	explained.Secrets, explained.Environment = p.Secrets, p.Environment
 	for _, name := range slices.Sorted(maps.Keys(p.Programs)) {

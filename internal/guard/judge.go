@@ -286,10 +286,22 @@ func (j judge) in(use *Use, dir string) error {
 	switch use.In {
 	case "work":
 		return j.inWorkOf(use, dir)
+	case "project":
+		if dir != "" && j.isProject(dir) {
+			return nil
+		}
+		return j.inWorkOf(use, dir)
 	case "repository":
 		return j.inRepositoryOf(use, dir)
 	}
 	return nil
+}
+
+// isProject reports whether a directory is the directory of one of the policy's projects. A directory below it is none: another
+// project can be there.
+func (j judge) isProject(dir string) bool {
+	resolved, err := j.files.Resolve(dir)
+	return err == nil && !j.remote && slices.Contains(j.roots(j.policy.Projects), resolved)
 }
 
 // composed returns the names of the services in the compose file of a directory. If the directory has no readable

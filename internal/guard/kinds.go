@@ -270,8 +270,9 @@ func (j judge) apprise(word string, _ Command) error {
 	return nil
 }
 
-// compose accepts a compose file in the working directory. If the session has a worktree, the file must instead be in
-// the directory from which the worktree was made. The built-in policy forbids Tiers 1 and 2 to write compose files.
+// compose accepts a compose file in the working directory, or in the directory of one of the policy's projects. If the session
+// has a worktree, the working directory is the one from which the worktree was made. The built-in policy forbids Tiers 1 and 2 to
+// write compose files.
 func (j judge) compose(word string, command Command) error {
 	path, err := at(word, command.Dir)
 	if err != nil {
@@ -285,8 +286,8 @@ func (j judge) compose(word string, command Command) error {
 	if j.place.Worktree != nil {
 		from = j.origin()
 	}
-	if !isBelow(paths[1], j.roots(from)) || !composeFile.MatchString(base) {
-		return denied("%s is no compose file of the working directory", word)
+	if !composeFile.MatchString(base) || !isBelow(paths[1], j.roots(from)) && !j.isProject(filepath.Dir(paths[1])) {
+		return denied("%s is no compose file of the working directory or of a project in the policy", word)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -24,6 +25,9 @@ type Policy struct {
 	Environment []string `yaml:"environment"`
 	// Directories lists the directories of permitted programs, as absolute paths.
 	Directories []string `yaml:"directories"`
+	// Projects lists the directories of Compose projects outside of the working directory, as absolute paths. A tier may use
+	// docker compose with them as with a project of its working directory. It may not read other files there.
+	Projects []string `yaml:"projects"`
 	// Branches lists the branches to which agents may not push.
 	Branches []string `yaml:"branches"`
 	// Private lists patterns of files that no agent of any tier may read or change.
@@ -93,8 +97,8 @@ type Use struct {
 	// Services is the source of the services' names if no argument names a service. The value "compose" means the
 	// compose file in the working directory.
 	Services string `yaml:"services"`
-	// In limits the working directory. "work" requires one of the agent's working directories. "repository" also
-	// requires that the directory's git configuration runs no program.
+	// In limits the working directory. "work" requires one of the agent's working directories, "project" one of these or a
+	// directory in the policy's Projects. "repository" also requires that the directory's git configuration runs no program.
 	In string `yaml:"in"`
 	// AnyOption permits every option, and is for programs without harmful options.
 	AnyOption bool `yaml:"any_option"`
@@ -193,6 +197,11 @@ func (p *Policy) checkVersion() error {
 func (p *Policy) checkRules() error {
 	if err := p.checkPatterns(); err != nil {
 		return err
+	}
+	for i, dir := range p.Projects {
+		if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || dir == "/" {
+			return &mistake{[]any{"projects", i}, fmt.Errorf("must be the absolute path of a directory, and is %q", dir)}
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Programs)) {
 		if err := p.Programs[name].compile(nil); err != nil {

@@ -87,7 +87,7 @@ func (p *Post) charge(run *running, decision guard.Decision) guard.Decision {
 	return decision
 }
 
-// actOf returns a new id for an act of a call.
+// actOf returns a new id for an act of a call, as escalation.CallDecision describes it.
 func (p *Post) actOf(run *running) string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

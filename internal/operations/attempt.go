@@ -56,9 +56,15 @@ func AttemptAt(ctx context.Context, c Connection, id string, chain escalation.Ch
 	if err != nil || described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
 		return nil, nil // a terminated chain still lists its activities
 	}
-	for _, pending := range described.GetPendingActivities() {
-		if slices.Contains(activities.AgentActivities(), pending.GetActivityType().GetName()) {
-			return NewAttempt(pending, c.Converter, time.Now()), progressOf(pending, c.Converter, running.SessionID)
+	return attemptIn(described.GetPendingActivities(), c, running.SessionID)
+}
+
+// attemptIn returns the attempt at a session among the pending activities of its chain, and the last heartbeat of that session.
+// If sessionID is empty, a heartbeat of any session counts.
+func attemptIn(pending []*workflowpb.PendingActivityInfo, c Connection, sessionID string) (*Attempt, *activities.TierProgress) {
+	for _, activity := range pending {
+		if slices.Contains(activities.AgentActivities(), activity.GetActivityType().GetName()) {
+			return NewAttempt(activity, c.Converter, time.Now()), progressOf(activity, c.Converter, sessionID)
 		}
 	}
 	return nil, nil
@@ -98,11 +104,11 @@ func failureText(failure *failurepb.Failure, data converter.DataConverter) strin
 }
 
 // progressOf returns the last heartbeat of an activity. If the activity has sent none, or if the heartbeat belongs to
-// another session, progressOf returns nil.
+// another session, progressOf returns nil. If sessionID is empty, a heartbeat of any session counts.
 func progressOf(pending *workflowpb.PendingActivityInfo, data converter.DataConverter, sessionID string) *activities.TierProgress {
 	var progress activities.TierProgress
 	details := pending.GetHeartbeatDetails()
-	if details == nil || data.FromPayloads(details, &progress) != nil || progress.SessionID != sessionID {
+	if details == nil || data.FromPayloads(details, &progress) != nil || sessionID != "" && progress.SessionID != sessionID {
 		return nil
 	}
 	return &progress

@@ -40,10 +40,16 @@ type Options struct {
 
 // Operations are the operations of a front end, by their subject.
 type Operations struct {
+	Overview  Overview
 	Chains    Chains
+	Sessions  Sessions
 	Gates     Gates
 	Incidents Incidents
+	Services  Services
 	Schedules Schedules
+	Costs     Costs
+	Policy    Policy
+	Feed      Feed
 	// Conversations has the conversations of people with the supervisor.
 	Conversations Conversations
 
@@ -52,9 +58,12 @@ type Operations struct {
 
 // New returns operations. They connect to Temporal and open the records when they first need them.
 func New(options Options) *Operations {
-	b := &backend{Options: options, mask: redact.New(options.Environ)}
+	b := &backend{
+		Options: options, mask: redact.New(options.Environ), connecting: make(turn, 1), opening: make(turn, 1),
+	}
 	return &Operations{
-		Chains: Chains{b}, Gates: Gates{b}, Incidents: Incidents{b}, Schedules: Schedules{b},
+		Overview: Overview{b}, Chains: Chains{b}, Sessions: Sessions{b}, Gates: Gates{b}, Incidents: Incidents{b},
+		Services: Services{b}, Schedules: Schedules{b}, Costs: Costs{b}, Policy: Policy{b}, Feed: Feed{b},
 		Conversations: Conversations{b}, backend: b,
 	}
 }
@@ -98,21 +107,34 @@ type backend struct {
 
 	mask *redact.Redactor
 
-	// mutex guards the fields below. They are nil until they are first needed.
+	// mutex guards settings, connecting the connection, and opening the records. Whoever waits for a Temporal that does not
+	// answer keeps nobody from the records. The fields are nil until they are first needed.
 	mutex      sync.Mutex
 	settings   *config.Config
+	connecting turn
 	connection *Connection
+	opening    turn
 	records    *store.Store
 }
+
+// turn is a lock for which a caller waits no longer than its context lasts.
+type turn chan struct{}
+
+func (t turn) lock(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t turn) unlock() { <-t }
 
 // config returns the settings, which are read once.
 func (b *backend) config() (config.Config, error) {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
-	return b.lockedConfig()
-}
-
-func (b *backend) lockedConfig() (config.Config, error) {
 	if b.settings == nil {
 		cfg, err := config.Load(b.Environ)
 		if err != nil {
@@ -125,12 +147,14 @@ func (b *backend) lockedConfig() (config.Config, error) {
 
 // connect returns the connection to Temporal.
 func (b *backend) connect(ctx context.Context) (Connection, config.Config, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	cfg, err := b.lockedConfig()
+	cfg, err := b.config()
 	if err != nil {
 		return Connection{}, cfg, err
 	}
+	if err := b.connecting.lock(ctx); err != nil {
+		return Connection{}, cfg, fmt.Errorf("connect to Temporal: %w", err)
+	}
+	defer b.connecting.unlock()
 	if b.connection == nil {
 		if b.connection, err = b.dial(ctx, cfg); err != nil {
 			return Connection{}, cfg, err
@@ -166,11 +190,16 @@ func (b *backend) dial(ctx context.Context, cfg config.Config) (*Connection, err
 
 // openRecords returns the records.
 func (b *backend) openRecords(ctx context.Context) (*store.Store, config.Config, error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	cfg, err := b.lockedConfig()
-	if err != nil || b.records != nil {
-		return b.records, cfg, err
+	cfg, err := b.config()
+	if err != nil {
+		return nil, cfg, err
+	}
+	if err := b.opening.lock(ctx); err != nil {
+		return nil, cfg, fmt.Errorf("open the records: %w", err)
+	}
+	defer b.opening.unlock()
+	if b.records != nil {
+		return b.records, cfg, nil
 	}
 	file := cfg.State.DatabaseFile()
 	if _, err := os.Stat(file); file != "" && errors.Is(err, os.ErrNotExist) {
@@ -194,8 +223,10 @@ func (b *backend) maskInput(text string) string {
 }
 
 func (b *backend) close() (err error) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
+	_ = b.connecting.lock(context.Background()) // it has no end
+	defer b.connecting.unlock()
+	_ = b.opening.lock(context.Background())
+	defer b.opening.unlock()
 	if b.connection != nil {
 		b.connection.Close()
 		b.connection = nil

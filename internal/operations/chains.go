@@ -21,7 +21,7 @@ type Chains struct{ *backend }
 // Get returns a chain. It asks the chain's workflow. If Temporal no longer knows the chain, Get reads the records. The
 // error is KindNotFound if neither knows it.
 func (c Chains) Get(ctx context.Context, id string) (Snapshot, error) {
-	if err := checkChainID(id); err != nil {
+	if err := notConversation(id); err != nil {
 		return Snapshot{}, Invalid(err)
 	}
 	connection, _, err := c.connect(ctx)
@@ -85,7 +85,7 @@ func (c Chains) Escalate(ctx context.Context, id string, signal workflows.Escala
 	if signal.ToTier == 0 {
 		return Invalid(errors.New("to_tier is missing: say which tier is to run, 2 or 3"))
 	}
-	if err := cmp.Or(signal.Validate(), checkChainID(id)); err != nil {
+	if err := cmp.Or(signal.Validate(), notConversation(id)); err != nil {
 		return Invalid(err)
 	}
 	connection, _, err := c.connect(ctx)

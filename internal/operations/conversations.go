@@ -39,7 +39,7 @@ func (c Conversations) Send(ctx context.Context, name, about string, message esc
 		err = message.Validate()
 	}
 	if err == nil && about != "" {
-		err = checkChainID(about)
+		err = notConversation(about)
 	}
 	if err != nil {
 		return 0, Invalid(err)
@@ -189,8 +189,8 @@ func (c Conversations) Stop(ctx context.Context, name string, turn int, actor st
 	return stopped.Turn, talkError(name, err)
 }
 
-// Conversation is a conversation at one moment.
-type Conversation struct {
+// LiveConversation is a conversation at one moment.
+type LiveConversation struct {
 	workflows.ConversationState
 
 	// Attempt is the current attempt at the running turn's session, and Progress is its last heartbeat; nil if unknown.
@@ -199,24 +199,24 @@ type Conversation struct {
 }
 
 // Get returns a conversation. The error is KindNotFound if it is not open.
-func (c Conversations) Get(ctx context.Context, name string) (Conversation, error) {
+func (c Conversations) Get(ctx context.Context, name string) (LiveConversation, error) {
 	if err := escalation.CheckConversationName(name); err != nil {
-		return Conversation{}, Invalid(err)
+		return LiveConversation{}, Invalid(err)
 	}
 	connection, _, err := c.connect(ctx)
 	if err != nil {
-		return Conversation{}, err
+		return LiveConversation{}, err
 	}
 	asking, cancel := context.WithTimeout(ctx, c.Patience)
 	defer cancel()
-	var now Conversation
+	var now LiveConversation
 	id := workflows.ConversationWorkflowID(name)
 	answer, err := connection.QueryWorkflow(asking, id, "", workflows.ConversationQuery)
 	if err == nil {
 		err = answer.Get(&now.ConversationState)
 	}
 	if err != nil {
-		return Conversation{}, talkError(name, err)
+		return LiveConversation{}, talkError(name, err)
 	}
 	for _, turn := range now.Turns {
 		if turn.State == escalation.TalkRunning {
@@ -285,8 +285,8 @@ func (b *backend) maskedTurn(turn escalation.TalkTurn) escalation.TalkTurn {
 	return masked
 }
 
-// checkChainID returns an error if the ID cannot be that of a chain, because it is that of a conversation.
-func checkChainID(id string) error {
+// notConversation returns an error if the ID is that of a conversation, and so of no chain.
+func notConversation(id string) error {
 	if escalation.IsConversation(id) {
 		return fmt.Errorf("%s is a conversation, not a chain: see `starter talk`", printableID(id))
 	}

@@ -162,9 +162,12 @@ type Untold struct {
 	Problem string `json:"problem"`
 }
 
+// IncidentClosing names the person who closes an incident, and the reason.
+type IncidentClosing = store.IncidentClosing
+
 // Close resolves an open incident, named by its ID or its number, and tells the chains at work on it. The time of closing
 // is set by Close. If the incident is resolved already, Close returns it unchanged, with an error of KindConflict.
-func (i Incidents) Close(ctx context.Context, given string, closing store.IncidentClosing) (ClosedIncident, error) {
+func (i Incidents) Close(ctx context.Context, given string, closing IncidentClosing) (ClosedIncident, error) {
 	id, err := incidentID(given)
 	if err == nil {
 		err = checkClosing(closing)
@@ -190,7 +193,7 @@ func (i Incidents) Close(ctx context.Context, given string, closing store.Incide
 	return closed, nil
 }
 
-func checkClosing(closing store.IncidentClosing) error {
+func checkClosing(closing IncidentClosing) error {
 	if length := utf8.RuneCountInString(closing.Reason); length > escalation.MaxClosingReason {
 		return invalidField("reason", "has %d characters, and at most %d are allowed", length, escalation.MaxClosingReason)
 	}
@@ -198,7 +201,7 @@ func checkClosing(closing store.IncidentClosing) error {
 }
 
 // tell informs chains that the incident is closed: those that wait because of the incident, and those that repair it.
-func (i Incidents) tell(ctx context.Context, incident escalation.Incident, closing store.IncidentClosing) (told []string, untold []Untold) {
+func (i Incidents) tell(ctx context.Context, incident escalation.Incident, closing IncidentClosing) (told []string, untold []Untold) {
 	chains := slices.DeleteFunc(slices.Clone(incident.Chains), func(chain escalation.IncidentChain) bool {
 		return !chain.AtWork()
 	})

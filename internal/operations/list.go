@@ -32,6 +32,11 @@ type ChainFilter struct {
 	Since, Until time.Time
 	// Gate selects the chains that wait at a gate.
 	Gate bool
+	// Waits selects the running chains that wait: at a gate, for a cooldown, a budget, a service, a worker or the next attempt.
+	// Retries selects the running chains whose session is at its second attempt or a later one, or waits for a worker.
+	// Temporal's list knows neither. So the chains that the other fields select are asked, at most maxFiltered running ones of
+	// a page, and a page can have fewer chains than Limit although another page follows.
+	Waits, Retries bool
 	// MinCostUSD selects the chains that cost at least this much, in US dollars.
 	MinCostUSD float64
 	// Limit is the number of chains on a page. It must be at least 1.
@@ -89,10 +94,30 @@ func (f ChainFilter) query() string {
 	if f.Gate {
 		add(workflows.GateAttribute.GetName(), "=", OpenGate)
 	}
-	if f.Running || f.Gate {
+	if f.Running || f.Gate || f.asks() {
 		add("ExecutionStatus", "=", "Running")
 	}
 	return strings.Join(terms, " AND ")
+}
+
+// maxFiltered limits the chains of a page that are asked whether they wait.
+const maxFiltered = 100
+
+// asks reports whether the filter has a field that only the chains themselves can answer.
+func (f ChainFilter) asks() bool { return f.Waits || f.Retries }
+
+// matching returns the rows of the chains that wait or retry, as the filter asks, with because of what they wait.
+func (f ChainFilter) matching(chains []liveChain, now time.Time) []Row {
+	rows := []Row{} // an empty list is [] in JSON
+	for i := range chains {
+		chain := &chains[i]
+		chain.row.Wait = chain.wait(nil, now)
+		retries := chain.attempt != nil && (chain.attempt.Number > 1 || chain.attempt.State == AttemptQueued)
+		if !chain.ended && (chain.row.Wait != nil || !f.Waits) && (retries || !f.Retries) {
+			rows = append(rows, chain.row)
+		}
+	}
+	return rows
 }
 
 // timeOf returns a time in Temporal's list syntax; empty for the zero time.
@@ -125,7 +150,14 @@ func (c Chains) List(ctx context.Context, f ChainFilter) (ChainPage, error) {
 	if err != nil {
 		return ChainPage{}, Invalid(errors.New("the key of the page is not one that a page before has returned"))
 	}
-	rows, next, err := listPage(ctx, connection, f.query(), f.Limit, token)
+	limit := f.Limit
+	if f.asks() {
+		limit = min(limit, maxFiltered)
+	}
+	rows, next, err := listPage(ctx, connection, f.query(), limit, token)
+	if err == nil && f.asks() {
+		rows = f.matching(c.askRows(ctx, connection, rows), c.Clock())
+	}
 	return ChainPage{Chains: rows, Next: base64.RawURLEncoding.EncodeToString(next)}, err
 }
 
@@ -142,6 +174,8 @@ type Row struct {
 	CostUSD   float64   `json:"cost_usd"`
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
+	// Wait says because of what the chain waits; nil if it does not, and in lists without the filter waits or retries.
+	Wait *WaitingChain `json:"wait,omitempty"`
 }
 
 // Quote returns value as a string literal of Temporal's list filters.
@@ -224,6 +258,10 @@ func rowOf(execution *workflowpb.WorkflowExecutionInfo) Row {
 func statusName(status enumspb.WorkflowExecutionStatus) string {
 	return strings.ToLower(status.String())
 }
+
+// withoutGate is Temporal's list filter for chains that do not wait at a gate. A chain that has never been at one has no such
+// attribute.
+var withoutGate = fmt.Sprintf("(%[1]s IS NULL OR %[1]s != %[2]s)", workflows.GateAttribute.GetName(), Quote(OpenGate))
 
 // OpenGate is the value of workflows.GateAttribute while a chain waits for a person.
 const OpenGate = "open"

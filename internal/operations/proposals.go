@@ -12,11 +12,18 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
+// Actor is the person who has something done.
+type Actor struct {
+	Name string
+	// Verified reports that the person has logged in under this name. Without it, the name is only what the client says.
+	Verified bool
+}
+
 // Confirm carries out a proposal of a turn, in the name of the person who confirms it, and returns a sentence that says what
 // was done. The number of the proposal counts from 1. The error is KindConflict if somebody has confirmed the proposal
 // before, or if what it is about has changed since the reply; then nothing was done.
-func (c Conversations) Confirm(ctx context.Context, name string, turn, number int, actor string) (string, error) {
-	if err := escalation.CheckActor(actor); err != nil {
+func (c Conversations) Confirm(ctx context.Context, name string, turn, number int, actor Actor) (string, error) {
+	if err := escalation.CheckActor(actor.Name); err != nil {
 		return "", Invalid(err)
 	}
 	record, err := c.Turn(ctx, name, turn)
@@ -37,7 +44,7 @@ func (c Conversations) Confirm(ctx context.Context, name string, turn, number in
 	if err != nil {
 		return "", err
 	}
-	confirmation := escalation.Confirmation{Proposal: number, Actor: c.maskInput(actor), At: c.Clock().UTC().Truncate(time.Millisecond)}
+	confirmation := escalation.Confirmation{Proposal: number, Actor: c.maskInput(actor.Name), At: c.Clock().UTC().Truncate(time.Millisecond)}
 	err = records.ConfirmProposal(ctx, record.ConversationID, turn, confirmation)
 	if errors.Is(err, store.ErrConflict) {
 		return "", confirmedBefore(record, number)
@@ -60,8 +67,8 @@ func confirmedBefore(record escalation.TalkTurn, number int) error {
 	return withKind(KindConflict, errors.New(text))
 }
 
-// changed returns an error of KindConflict.
-func changed(format string, args ...any) error {
+// changedSince returns an error of KindConflict.
+func changedSince(format string, args ...any) error {
 	return withKind(KindConflict, fmt.Errorf(format, args...))
 }
 
@@ -78,18 +85,18 @@ func (c Conversations) checkUnchanged(ctx context.Context, record escalation.Tal
 		last := now.Chain.Last()
 		switch {
 		case !now.Live || now.Chain.Outcome != "":
-			return changed("chain %s has ended since", printableID(proposal.ChainID))
+			return changedSince("chain %s has ended since", printableID(proposal.ChainID))
 		case now.Chain.Tier() >= proposal.ToTier, last != nil && last.StartedAt.After(record.EndedAt):
-			return changed("chain %s has gone on since, and is at %s: look at it first", printableID(proposal.ChainID), now.Chain.Tier())
+			return changedSince("chain %s has gone on since, and is at %s: look at it first", printableID(proposal.ChainID), now.Chain.Tier())
 		}
 		return nil
 	case escalation.ProposeAnswer:
 		gate, err := Gates(c).Get(ctx, proposal.ChainID)
 		if errors.Is(err, ErrNoGate) {
-			return changed("%s of chain %s is closed", line(proposal.GateID, 100), printableID(proposal.ChainID))
+			return changedSince("%s of chain %s is closed", line(proposal.GateID, 100), printableID(proposal.ChainID))
 		}
 		if err == nil && gate.ID != proposal.GateID {
-			return changed("chain %s waits at another gate by now, %s: look at it first", printableID(proposal.ChainID), line(gate.ID, 100))
+			return changedSince("chain %s waits at another gate by now, %s: look at it first", printableID(proposal.ChainID), line(gate.ID, 100))
 		}
 		return err
 	case escalation.ProposeClose:
@@ -98,9 +105,9 @@ func (c Conversations) checkUnchanged(ctx context.Context, record escalation.Tal
 		case err != nil:
 			return err
 		case !incident.ResolvedAt.IsZero():
-			return changed("%s is resolved already", incident.ID)
+			return changedSince("%s is resolved already", incident.ID)
 		case incident.ReturnedAt.After(record.EndedAt), incident.WorseAt.After(record.EndedAt):
-			return changed("%s has come back or become worse since: look at it first", incident.ID)
+			return changedSince("%s has come back or become worse since: look at it first", incident.ID)
 		}
 		return nil
 	}
@@ -108,35 +115,36 @@ func (c Conversations) checkUnchanged(ctx context.Context, record escalation.Tal
 }
 
 // carryOut does what a proposal says.
-func (c Conversations) carryOut(ctx context.Context, record escalation.TalkTurn, number int, actor string) (string, error) {
+func (c Conversations) carryOut(ctx context.Context, record escalation.TalkTurn, number int, actor Actor) (string, error) {
 	proposal := record.Proposals[number-1]
 	switch proposal.Kind {
 	case escalation.ProposeChain:
 		id := fmt.Sprintf("chain-%s-%d-%d", record.ConversationID, record.Turn, number)
 		started, err := Chains(c).Start(ctx, id, workflows.ChainInput{
-			Trigger: escalation.TriggerManual, Prompt: proposal.Prompt, Services: proposal.Services, Actor: actor,
+			Trigger: escalation.TriggerManual, Prompt: proposal.Prompt, Services: proposal.Services,
+			Actor: actor.Name, Verified: actor.Verified,
 		})
-		return said(err, "started chain %s", started.ChainID)
+		return outcomeOf(err, "started chain %s", started.ChainID)
 	case escalation.ProposeEscalate:
 		err := Chains(c).Escalate(ctx, proposal.ChainID, workflows.EscalateSignal{
-			ToTier: proposal.ToTier, Guidance: proposal.Guidance,
-			Reason: fmt.Sprintf("%s confirmed a proposal in %s", actor, record.ConversationID),
+			ToTier: proposal.ToTier, Guidance: proposal.Guidance, Actor: actor.Name, Verified: actor.Verified,
+			Reason: "confirmed a proposal in " + record.ConversationID,
 		})
-		return said(err, "asked chain %s for %s", printableID(proposal.ChainID), proposal.ToTier)
+		return outcomeOf(err, "asked chain %s for %s", printableID(proposal.ChainID), proposal.ToTier)
 	case escalation.ProposeAnswer:
 		resolution, err := Gates(c).Answer(ctx, proposal.ChainID, escalation.GateAnswer{
-			GateID: proposal.GateID, Action: proposal.Action, Guidance: proposal.Guidance, Actor: actor,
+			GateID: proposal.GateID, Action: proposal.Action, Guidance: proposal.Guidance, Actor: actor.Name, Verified: actor.Verified,
 		})
-		return said(err, "answered %s with %s: %s", line(proposal.GateID, 100), proposal.Action, line(resolution.Next, 300))
+		return outcomeOf(err, "answered %s with %s: %s", line(proposal.GateID, 100), proposal.Action, line(resolution.Next, 300))
 	case escalation.ProposeClose:
-		_, err := Incidents(c).Close(ctx, proposal.IncidentID, store.IncidentClosing{Actor: actor, Reason: proposal.Reason})
-		return said(err, "closed %s", proposal.IncidentID)
+		_, err := Incidents(c).Close(ctx, proposal.IncidentID, store.IncidentClosing{Actor: actor.Name, Reason: proposal.Reason})
+		return outcomeOf(err, "closed %s", proposal.IncidentID)
 	}
 	return "", nil
 }
 
-// said returns a sentence that says what was done; empty if it failed.
-func said(err error, format string, args ...any) (string, error) {
+// outcomeOf returns a sentence that says what was done; empty if it failed.
+func outcomeOf(err error, format string, args ...any) (string, error) {
 	if err != nil {
 		return "", err
 	}

@@ -1,12 +1,13 @@
 package operations
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,10 +24,15 @@ type Started struct {
 	RunID   string `json:"run_id"`
 }
 
-// Start starts a chain with the given ID. If the ID is empty, Start makes a new ID. The error is KindInvalid if the input
-// is wrong, and KindConflict if a chain with this ID runs already.
+// Start starts a chain with the given ID. If the ID is empty, Start makes a new ID. The error is KindInvalid if the ID or the
+// input is wrong, and KindConflict if a chain with this ID runs already.
 func (c Chains) Start(ctx context.Context, id string, input workflows.ChainInput) (Started, error) {
-	if err := cmp.Or(input.Validate(), checkChainID(id)); err != nil {
+	if id != "" {
+		if err := CheckChainID(id); err != nil {
+			return Started{}, err
+		}
+	}
+	if err := input.Validate(); err != nil {
 		return Started{}, Invalid(err)
 	}
 	connection, cfg, err := c.connect(ctx)
@@ -45,12 +51,7 @@ func Start(ctx context.Context, c client.Client, queue, id string, input workflo
 	if id == "" {
 		id = newChainID(time.Now())
 	}
-	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID:                                       id,
-		TaskQueue:                                queue,
-		StaticSummary:                            summaryOf(input),
-		WorkflowExecutionErrorWhenAlreadyStarted: true,
-	}, workflows.ChainWorkflow, input)
+	run, err := c.ExecuteWorkflow(ctx, startOptions(queue, id, input), workflows.ChainWorkflow, input)
 	if _, runs := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); runs {
 		return nil, withKind(KindConflict, fmt.Errorf("chain %s runs already: choose another ID", id))
 	}
@@ -58,6 +59,44 @@ func Start(ctx context.Context, c client.Client, queue, id string, input workflo
 		return nil, fmt.Errorf("start chain %s: %w", id, err)
 	}
 	return run, nil
+}
+
+func startOptions(queue, id string, input workflows.ChainInput) client.StartWorkflowOptions {
+	return client.StartWorkflowOptions{
+		ID:                                       id,
+		TaskQueue:                                queue,
+		StaticSummary:                            summaryOf(input),
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+	}
+}
+
+// idPattern matches the IDs that people can choose for a schedule or a chain. People type such an ID, and workflow IDs
+// contain it.
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$`)
+
+// idProblem says what an ID must be.
+const idProblem = "must begin with a letter or digit and consist of at most 200 letters, digits and . _ : -"
+
+// CheckID validates an ID that a person has chosen. The argument what is the name of the ID in the error, such as "schedule ID".
+func CheckID(what, id string) error {
+	if !idPattern.MatchString(id) {
+		return Invalid(fmt.Errorf("%s %q %s", what, id, idProblem))
+	}
+	return nil
+}
+
+// CheckChainID validates the ID that a person has chosen for a chain.
+func CheckChainID(id string) error {
+	if _, err := strconv.ParseInt(id, 10, 64); err == nil {
+		return invalidField("id", "%s would be taken for the number of a session", id)
+	}
+	if !idPattern.MatchString(id) {
+		return invalidField("id", "%q %s", line(id, maxError), idProblem)
+	}
+	if escalation.IsConversation(id) {
+		return invalidField("id", "%s begins with %s, which is for conversations", id, escalation.ConversationPrefix)
+	}
+	return nil
 }
 
 // newChainID returns an ID that sorts by time. Its random suffix distinguishes chains that start in the same second.

@@ -27,7 +27,13 @@ type OldRecords interface {
 	OldTalks
 	// RemoveIncidents removes incidents that were resolved before the given time.
 	RemoveIncidents(ctx context.Context, before time.Time) (int64, error)
+	// RemoveMemories removes the memories that nobody has confirmed, and those that people have deleted, before the given
+	// time.
+	RemoveMemories(ctx context.Context, before time.Time) (int64, error)
 }
+
+// memoryRetention is the time for which a memory waits for its confirmation.
+const memoryRetention = 90 * 24 * time.Hour
 
 var _ OldRecords = (*store.Store)(nil)
 
@@ -57,7 +63,7 @@ type Retention struct {
 	NamespaceID string
 	// Holder identifies this worker.
 	Holder string
-	// Keep is the time for which records are kept.
+	// Keep is the time for which records are kept. 0 keeps them for ever; only memories that nobody has confirmed are removed.
 	Keep time.Duration
 	// Interval is the time between two removals. 0 means one hour.
 	Interval time.Duration
@@ -86,6 +92,7 @@ func (r Retention) interval() time.Duration { return cmp.Or(r.Interval, retentio
 type removed struct {
 	chains    int
 	incidents int64
+	memories  int64
 	turns     int64
 	store.Removed
 }
@@ -99,16 +106,18 @@ func (r Retention) remove(ctx context.Context, now time.Time) error {
 	}
 	before := now.Add(-r.Keep)
 	var sum removed
-	sum.incidents, err = r.Records.RemoveIncidents(ctx, before)
-	if err == nil {
-		err = r.removeChains(ctx, before, &sum)
+	sum.memories, err = r.Records.RemoveMemories(ctx, now.Add(-memoryRetention))
+	if err == nil && r.Keep > 0 {
+		sum.incidents, err = r.Records.RemoveIncidents(ctx, before)
+		err = errors.Join(err, r.removeChains(ctx, before, &sum))
 	}
 	if err == nil {
 		sum.turns, err = r.removeTurns(ctx, before)
 	}
 	if sum != (removed{}) {
 		r.Logger.Info("removed old records and conversations", "before", before.UTC().Format(time.RFC3339),
-			"chains", sum.chains, "sessions", sum.Sessions, "events", sum.Events, "incidents", sum.incidents, "turns", sum.turns)
+			"chains", sum.chains, "sessions", sum.Sessions, "events", sum.Events, "incidents", sum.incidents, "memories", sum.memories,
+			"turns", sum.turns)
 	}
 	return err
 }

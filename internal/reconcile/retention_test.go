@@ -14,6 +14,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/memory"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -79,4 +80,28 @@ func TestRetention(t *testing.T) {
 		require.Len(t, sessions, left, chain)
 	}
 	require.Len(t, archive.removed, 3)
+}
+
+// TestRetentionOfMemories checks that unconfirmed memories go after 90 days, even if all other records are kept.
+func TestRetentionOfMemories(t *testing.T) {
+	t.Parallel()
+	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, records.Close()) })
+	now := time.Now()
+	propose := func(text string, at time.Time) {
+		t.Helper()
+		proposal := escalation.MemoryProposal{Kind: escalation.MemoryDiscovery, Service: "web", Subject: "port", Text: text}
+		_, err := records.ProposeMemories(t.Context(), memory.Source{Trust: memory.TrustOutput, At: at, SessionID: text},
+			[]escalation.MemoryProposal{proposal})
+		require.NoError(t, err)
+	}
+	propose("It listens on port 1.", now.Add(-memoryRetention-time.Minute))
+	propose("It listens on port 2.", now.Add(-memoryRetention+time.Minute))
+	retention := Retention{Records: records, Holder: "a", Logger: slog.New(slog.DiscardHandler)}
+	require.NoError(t, retention.remove(t.Context(), now))
+	left, err := records.Memories(t.Context(), store.MemoryFilter{})
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.Equal(t, "It listens on port 2.", left[0].Text)
 }

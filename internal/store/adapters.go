@@ -21,7 +21,9 @@ var (
 	_ adapter = millis{}
 	_ adapter = jsonText[escalation.Report]{}
 	_ adapter = services{}
+	_ adapter = conclusion{}
 	_ adapter = serviceKey{}
+	_ adapter = derived(nil)
 )
 
 // nullableInt stores 0 as NULL, because a column with a foreign key must be NULL if it refers to no row.
@@ -91,9 +93,14 @@ func (j jsonText[T]) Value() (driver.Value, error) {
 	return sql.NullString{String: string(text), Valid: string(text) != "null"}.Value()
 }
 
-// services stores a copy of the services in a verdict, as a JSON list in a column of its own, so that SQL can filter
-// by service. Go code reads the services from the verdict, never from this column.
+// services stores a copy of the services in a verdict, as a JSON list in a column of its own, so that SQL can group
+// by services. Go code reads the services from the verdict, never from this column. Of a long list, the column has only the
+// services that fit into maxServicesColumn bytes.
 type services struct{ of *escalation.Report }
+
+// maxServicesColumn limits the column services in bytes. The column is part of an index, and PostgreSQL allows 2,704 bytes for
+// an entry of an index.
+const maxServicesColumn = 1_500
 
 // Scan implements sql.Scanner. It ignores the column, because Go reads the services from the verdict.
 func (services) Scan(any) error { return nil }
@@ -104,7 +111,28 @@ func (s services) Value() (driver.Value, error) {
 	if s.of.Verdict != nil && s.of.Verdict.Services != nil {
 		list = s.of.Verdict.Services
 	}
-	return jsonText[[]string]{&list}.Value()
+	for {
+		value, err := jsonText[[]string]{&list}.Value()
+		if text, ok := value.(string); !ok || len(text) <= maxServicesColumn || err != nil {
+			return value, err
+		}
+		list = list[:len(list)-1]
+	}
+}
+
+// conclusion stores a copy of the status in a verdict in a column of its own, so that SQL can group by it. Go code reads
+// the status from the verdict, never from this column.
+type conclusion struct{ of *escalation.Report }
+
+// Scan implements sql.Scanner. It ignores the column, because Go reads the status from the verdict.
+func (conclusion) Scan(any) error { return nil }
+
+// Value implements driver.Valuer.
+func (c conclusion) Value() (driver.Value, error) {
+	if c.of.Verdict == nil {
+		return "", nil
+	}
+	return string(c.of.Verdict.Status), nil
 }
 
 // serviceKey stores the key of a service's name (see escalation.ServiceKey) in a column of its own, so that SQL can
@@ -116,3 +144,12 @@ func (serviceKey) Scan(any) error { return nil }
 
 // Value implements driver.Valuer.
 func (k serviceKey) Value() (driver.Value, error) { return escalation.ServiceKey(*k.of), nil }
+
+// derived stores a text that follows from other columns, so that SQL can search or compare it. Go code never reads this column.
+type derived func() string
+
+// Scan implements sql.Scanner. It ignores the column.
+func (derived) Scan(any) error { return nil }
+
+// Value implements driver.Valuer.
+func (d derived) Value() (driver.Value, error) { return d(), nil }

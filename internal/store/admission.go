@@ -198,7 +198,7 @@ FROM sessions WHERE ` + condition
 }
 
 var (
-	daySpentQuery   = spentQuery("started_at >= $1 AND started_at < $2")
+	daySpentQuery   = spentQuery("sessions.started_at >= $1 AND sessions.started_at < $2")
 	chainSpentQuery = spentQuery("chain_id = $1 AND first_run_id = $2")
 )
 

@@ -100,17 +100,17 @@ var fillQueries = []string{
     continuity_reason, purpose, budget_usd, forced, dry_run, has_request, started_at, ended_at, status, cost_usd, cost_estimated,
     reported_total_usd, input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens, context_tokens, context_window, turns,
     duration_ms, reported_session_id, cli_version, containment, sandbox, survivors, interrupted, attempts, host, worker_version, verdict,
-    services, error) ` + numbers + `
+    services, conclusion, error) ` + numbers + `
 SELECT 'chain-20260301-' || i, '0b5cfd4e-run-' || i, 'default', '', 1, 'c0ffee00-session-' || i, CASE WHEN i % 25 = 0 THEN 2 ELSE 1 END,
     'haiku', 'scheduled', 'fresh', 'first_tier', '', 0.5, FALSE, i < 0, FALSE, $3 - i * 864, $3 - i * 864 + 60000, 'completed', 0.03, FALSE,
     0.03, 900, 700, 30000, 9000, 30000, 200000, 9,
     60000, 'c0ffee00-session-' || i, '2.1.330', 'subreaper', 'landlock', 0, FALSE, 1, 'ops-1', 'v0.1.0',
     '{"status":"healthy","summary":"All containers run, all endpoints answer within 200 ms, and 61 % of the disk are used.","check_results":[` +
 		`{"service":"shop","status":"healthy","detail":"200 in 41 ms"},{"service":"postgres","status":"healthy","detail":"accepts connections"}]}',
-    '["shop","postgres"]', '' FROM n`,
+    '["shop","postgres"]', 'healthy', '' FROM n`,
 
-	`INSERT INTO ledger (service, kind, position, at, chain_id, session_id, call_id, succeeded) ` + numbers + `
-SELECT 'service-' || i, 'restart', 1, $3 - i * 864, 'chain-20260301-' || i, 'c0ffee00-session-' || i, 'toolu_' || i, TRUE
+	`INSERT INTO ledger (service_key, service, kind, position, at, chain_id, session_id, call_id, succeeded) ` + numbers + `
+SELECT 'service-' || i, 'service-' || i, 'restart', 1, $3 - i * 864, 'chain-20260301-' || i, 'c0ffee00-session-' || i, 'toolu_' || i, TRUE
 FROM n WHERE i % 25 = 0`,
 
 	`INSERT INTO incidents (services, kind, summary, severity, opened_at, last_seen_at, resolved_at, resolved_by, resolved_reason,
@@ -119,9 +119,9 @@ SELECT '["service-' || i || '"]', 'down', 'The service answers 502 since 02:00; 
     'warning', $3 - i * 864, $3 - i * 864, CASE WHEN i % 10000 = 0 THEN NULL ELSE $3 - i * 864 END, 'chain-20260301-' || i, '',
     'c0ffee00-session-' || i, 'repaired', 0 FROM n WHERE i % 20 = 0`,
 
-	`INSERT INTO incident_chains (incident_id, chain_id, namespace_id, first_run_id, status, rule, reason, outcome, at, max_tier, tier, did, since) ` +
+	`INSERT INTO incident_chains (incident_id, chain_id, namespace_id, first_run_id, status, rule, reason, outcome, at, max_tier, dry_run, tier, did, since) ` +
 		numbers + `
-SELECT CAST(i / 20 AS BIGINT), 'chain-20260301-' || i, '', '0b5cfd4e-run-' || i, 'ended', 'verdict', '', 'resolved', $3 - i * 864, 3, 2,
+SELECT CAST(i / 20 AS BIGINT), 'chain-20260301-' || i, '', '0b5cfd4e-run-' || i, 'ended', 'verdict', '', 'resolved', $3 - i * 864, 3, i < 0, 2,
     'Restarted the container.', $3 - i * 864 FROM n WHERE i % 20 = 0`,
 }
 

@@ -70,6 +70,7 @@ func reportFields(r *escalation.Report) []field {
 		{"worker_version", &r.WorkerVersion},
 		{"verdict", jsonText[*escalation.Verdict]{&r.Verdict}},
 		{"services", services{r}},
+		{"conclusion", conclusion{r}},
 		{"error", &r.Error},
 	}
 }
@@ -91,8 +92,10 @@ func eventFields(e *escalation.Event) []field {
 func replacedFields(r *replacedReport) []field {
 	return []field{
 		{"session_id", &r.sessionID},
+		{"started_at", millis{&r.startedAt}}, // a copy, as the next ones, so that SQL can select and sum it
 		{"ended_at", millis{&r.endedAt}},
-		{"cost_usd", &r.report.CostUSD}, // a copy, so that SQL can sum it
+		{"cost_usd", &r.report.CostUSD},
+		{"cost_estimated", &r.report.CostEstimated},
 		{"report", jsonText[escalation.Report]{&r.report}},
 	}
 }
@@ -100,6 +103,7 @@ func replacedFields(r *replacedReport) []field {
 // ledgerFields lists the columns of the table ledger, without the row number.
 func ledgerFields(r *ledgerRow) []field {
 	return []field{
+		{"service_key", serviceKey{&r.Service}},
 		{"service", &r.Service},
 		{"kind", &r.Kind},
 		{"position", &r.position},

@@ -16,7 +16,8 @@ import (
 // tables lists all tables with records. If rows of one table refer to rows of another table, the other table comes first.
 var tables = []string{
 	"sessions", "replaced_reports", "events", "ledger", "service_locks", "namespaces", "absences", "incidents",
-	"incident_chains", "notifications", "calls", "duties", "talk_turns", "talk_confirmations",
+	"incident_chains", "notifications", "calls", "duties", "memories", "memory_sources", "memory_uses",
+	"talk_turns", "talk_confirmations",
 }
 
 // TableRows is the number of rows of a table.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/memory"
 	"github.com/claudeops/claudeops/internal/postgrestest"
 	"github.com/claudeops/claudeops/internal/store"
 )
@@ -42,6 +43,13 @@ func fillTables(t *testing.T, readers *store.Store) {
 		_, err = s.In(namespace).ReportAlive(bounded(t), "host-1", noon)
 		require.NoError(t, err)
 	}
+	_, err = s.AddMemory(bounded(t), fact("web", "start order", "the mount comes up late"), by("ada"))
+	require.NoError(t, err)
+	_, err = s.RecallMemories(bounded(t), memory.Recall{ChainID: "nightly", SessionID: "b", At: noon})
+	require.NoError(t, err)
+	turn, err := s.AddMessage(bounded(t), "conversation-ada", talkMessage("m-1"), 0, noon)
+	require.NoError(t, err)
+	require.NoError(t, s.ConfirmProposal(bounded(t), "conversation-ada", turn, escalation.Confirmation{Proposal: 1, Actor: "ada", At: noon}))
 	claimed, err := s.ClaimDuty(bounded(t), "cleaning", "host", noon, noon.Add(time.Hour))
 	require.NoError(t, err)
 	require.True(t, claimed)
@@ -60,7 +68,10 @@ func records(t *testing.T, s *store.Store) (all []any) {
 	require.NoError(t, err)
 	incidents, err := s.Incidents(bounded(t), store.IncidentFilter{Since: noon.Add(-time.Hour)})
 	require.NoError(t, err)
-	return []any{sessions, events, ledger, reports, incidents, decisions(t, s, "nightly"), locks(t, s)}
+	found, err := s.Memories(bounded(t), store.MemoryFilter{Search: "mount late"})
+	require.NoError(t, err)
+	require.Len(t, found, 1, "the copy can be searched")
+	return []any{sessions, events, ledger, reports, incidents, decisions(t, s, "nightly"), locks(t, s), found}
 }
 
 func TestCopy(t *testing.T) {
@@ -77,7 +88,7 @@ func TestCopy(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrConflict)
 	require.ErrorContains(t, err, "stop all workers")
 
-	// The copy fails at the second to last table. The target must stay empty, and a later copy must succeed.
+	// The copy fails at one of the last tables. The target must stay empty, and a later copy must succeed.
 	postgrestest.Exec(t, database, `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$`)
 	postgrestest.Exec(t, database, "CREATE TRIGGER fail BEFORE INSERT ON calls FOR EACH ROW EXECUTE FUNCTION fail()")
 	_, err = source.Copy(bounded(t), target, later)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"strings"
 
 	"github.com/pressly/goose/v3"
 )
@@ -29,6 +30,20 @@ type dialect struct {
 	continueNumbers []string
 	// server is a query for the version of the database. size is a query for the size of the database in bytes.
 	server, size string
+	// searchMemories is a query for the numbers and ranks of the memories that match $1. A rank is negative, and the lowest is
+	// the best. anyWord and allWords write words as such a search. A word consists of letters and digits.
+	searchMemories    string
+	anyWord, allWords func(words []string) string
+}
+
+// searchLimit limits the memories that a search finds.
+const searchLimit = " LIMIT 2000"
+
+// joinWords returns a function that quotes words and joins them with an operator.
+func joinWords(quote, operator string) func([]string) string {
+	return func(words []string) string {
+		return quote + strings.Join(words, quote+" "+operator+" "+quote) + quote
+	}
 }
 
 var sqliteDialect = dialect{
@@ -44,6 +59,11 @@ var sqliteDialect = dialect{
 	},
 	server: "SELECT 'SQLite ' || sqlite_version()",
 	size:   "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+
+	searchMemories: "SELECT rowid, bm25(memories_search) AS rank FROM memories_search WHERE memories_search MATCH $1 ORDER BY rank, rowid" +
+		searchLimit,
+	anyWord:  joinWords(`"`, "OR"),
+	allWords: joinWords(`"`, "AND"),
 }
 
 var postgresDialect = dialect{
@@ -63,4 +83,10 @@ WHERE s.schemaname = current_schema() AND s.sequencename = '%s_id_seq'`,
 	continueNumbers: []string{"SELECT setval(pg_get_serial_sequence('%[1]s', 'id'), %[2]d)"},
 	server:          "SELECT 'PostgreSQL ' || current_setting('server_version')",
 	size:            "SELECT pg_database_size(current_database())",
+
+	searchMemories: `
+SELECT id, -ts_rank(to_tsvector('simple'::regconfig, words), to_tsquery('simple'::regconfig, $1)) AS rank FROM memories
+WHERE to_tsvector('simple'::regconfig, words) @@ to_tsquery('simple'::regconfig, $1) ORDER BY rank, id` + searchLimit,
+	anyWord:  joinWords("'", "|"),
+	allWords: joinWords("'", "&"),
 }

@@ -90,6 +90,9 @@ type IncidentFilter struct {
 	// IDs lists the IDs of incidents that are selected whatever their services and their kind are. Such an incident must
 	// be open, or resolved after Since.
 	IDs []string
+	// Limit is how many resolved incidents are selected at most: those that were resolved last; 0 for all. Each incident of a
+	// list takes several queries.
+	Limit int
 }
 
 // Incidents returns the incidents that filter selects, in the order in which they were opened.
@@ -241,7 +244,7 @@ func selectedIncidents(ctx context.Context, q querier, filter IncidentFilter) ([
 	rows = slices.DeleteFunc(rows, func(row incidentRow) bool { return !filter.selects(row) })
 	if err == nil && !filter.Since.IsZero() {
 		var resolved []incidentRow
-		resolved, err = resolvedIncidents(ctx, q, filter.Since, filter.selects)
+		resolved, err = latestResolved(ctx, q, filter.Since, filter.Limit, filter.selects)
 		rows = append(rows, resolved...)
 	}
 	slices.SortFunc(rows, func(a, b incidentRow) int { return cmp.Compare(a.row, b.row) })
@@ -252,15 +255,23 @@ func selectedIncidents(ctx context.Context, q querier, filter IncidentFilter) ([
 // costs. The function selects may use the ID, the services and the kind of an incident. Most callers select few of many, so
 // resolvedIncidents first reads only these.
 func resolvedIncidents(ctx context.Context, q querier, since time.Time, selects func(row incidentRow) bool) ([]incidentRow, error) {
+	return latestResolved(ctx, q, since, 0, selects)
+}
+
+// latestResolved returns those of resolvedIncidents that were resolved last, at most limit; all of them if limit is 0.
+func latestResolved(
+	ctx context.Context, q querier, since time.Time, limit int, selects func(row incidentRow) bool,
+) ([]incidentRow, error) {
 	all, err := plainRows(ctx, q, identityFields, resolvedQuery, since.UnixMilli())
 	if err != nil {
 		return nil, err
 	}
+	all = slices.DeleteFunc(all, func(row incidentRow) bool { return !selects(row) })
+	if limit > 0 {
+		all = all[max(0, len(all)-limit):]
+	}
 	var rows []incidentRow
 	for i := range all {
-		if !selects(all[i]) {
-			continue
-		}
 		row, err := plainIncidents(ctx, q, incidentQuery, all[i].row)
 		if err != nil {
 			return nil, err

@@ -24,6 +24,21 @@ var plannedQueries = map[string]string{
 	"delivered":  deliveredQuery,
 	"replaced":   replacedQuery,
 
+	"a session":                sessionQuery,
+	"children of a session":    childrenQuery,
+	"events of a session":      sessionEventsQuery,
+	"calls of a session":       sessionCallsQuery,
+	"number of calls":          countCallsQuery,
+	"actions on services":      actionsSinceQuery,
+	"actions on a service":     actionsOfQuery,
+	"actions of a session":     sessionActionQuery,
+	"names of services":        namedServicesQuery,
+	"costs by time":            quarterQueries[0],
+	"costs by kind":            kindQueries[0],
+	"costs by services":        servicesQueries[0],
+	"replaced, by time":        quarterQueries[1],
+	"replaced, by kind":        kindQueries[1],
+	"replaced, by services":    servicesQueries[1],
 	"what a day has cost":      daySpentQuery,
 	"what a chain has cost":    chainSpentQuery,
 	"other chains that repair": escalationsQuery,
@@ -54,6 +69,18 @@ var plannedQueries = map[string]string{
 	"whether a chain is old":   isOldQuery,
 	"sessions of a chain":      sessionIDsQuery,
 	"whether a duty is taken":  takenQuery,
+	"new events":               newEventsQuery,
+	"new calls":                newCallsQuery,
+	"new sessions":             newSessionsQuery,
+	"marks of incidents":       marksQuery,
+	"a memory":                 memoryQuery,
+	"the same memory":          sameMemoryQuery,
+	"sources of a memory":      sourcesQuery,
+	"uses of a memory":         memoryUsesQuery,
+	"what a chain has read":    usedByChainQuery,
+	"what a chain knows":       knownToChainQuery,
+	"memories for a prompt":    confirmedOfQuery(2),
+	"candidates":               candidatesQuery,
 
 	"the turns of a talk":       turnsQuery,
 	"a turn":                    turnQuery,
@@ -82,7 +109,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 			var step string
 			for rows.Next() {
 				require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
-				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications|ledger|service_locks|calls|incidents|incident_chains|duties|talk_turns|talk_confirmations)|AUTOMATIC", step)
+				require.NotRegexp(t, "^SCAN (sessions|child|above|events|replaced_reports|notifications|ledger|service_locks|calls|incidents|incident_chains|duties|memories|memory_sources|memory_uses|talk_turns|talk_confirmations)|AUTOMATIC", step)
 			}
 			require.NoError(t, rows.Err())
 			require.NotEmpty(t, step)

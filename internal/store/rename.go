@@ -7,17 +7,18 @@ import (
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/memory"
 )
 
-// Rename gives the services of open and remembered incidents, of locks and of the ledger the names that the function
+// Rename gives the services of open and remembered incidents, of locks, of the ledger and of memories the names that the function
 // canonical returns. Call it when the operator's services file has changed: without it, a renamed service would have no
-// incident, no lock and no cooldown. Rename returns how many rows it has changed.
+// incident, no lock, no cooldown and no memory. Rename returns how many rows it has changed.
 //
 // If two chains have locked a service under two names, the lock with the older name stays as it is until it is released.
 func (s *Store) Rename(ctx context.Context, canonical func(name string) string) (changed int, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		r := renaming{tx: tx, canonical: canonical}
-		for _, table := range []func(context.Context) error{r.incidents, r.locks, r.ledger} {
+		for _, table := range []func(context.Context) error{r.incidents, r.locks, r.ledger, r.memories} {
 			if err := table(ctx); err != nil {
 				return err
 			}
@@ -82,7 +83,7 @@ func (r *renaming) locks(ctx context.Context) error {
 
 // renameEntryQuery also gives the entry a free position, because its session may have entries with the new name.
 const renameEntryQuery = `
-UPDATE ledger SET service = $1, position = position + (
+UPDATE ledger SET service = $1, service_key = $6, position = position + (
     SELECT COALESCE(MAX(position), 0) FROM ledger AS other WHERE other.session_id = $2 AND other.service = $1 AND other.kind = $3
 ) WHERE session_id = $2 AND service = $4 AND kind = $3 AND position = $5`
 
@@ -92,8 +93,23 @@ func (r *renaming) ledger(ctx context.Context) error {
 		row := &rows[i]
 		name := r.canonical(row.Service)
 		if err == nil && name != row.Service {
-			err = r.update(ctx, renameEntryQuery, name, row.SessionID, string(row.Kind), row.Service, row.position)
+			err = r.update(ctx, renameEntryQuery, name, row.SessionID, string(row.Kind), row.Service, row.position,
+				escalation.ServiceKey(name))
 		}
+	}
+	return err
+}
+
+func (r *renaming) memories(ctx context.Context) error {
+	rows, err := collect(ctx, r.tx, memoryFields, memoriesQuery)
+	for i := range rows {
+		name := r.canonical(rows[i].Service)
+		if err != nil || rows[i].Service == "" || name == rows[i].Service {
+			continue
+		}
+		rows[i].Service = name
+		err = r.update(ctx, "UPDATE memories SET service_key = $1, service = $2, words = $3 WHERE id = $4",
+			escalation.ServiceKey(name), name, memory.SearchText(rows[i].Proposal()), rows[i].row)
 	}
 	return err
 }

@@ -12,6 +12,8 @@ import (
 // replacedReport is a report of a session that a later report has replaced.
 type replacedReport struct {
 	sessionID string
+	// startedAt is the start of the session.
+	startedAt time.Time
 	endedAt   time.Time
 	report    escalation.Report
 }

@@ -123,6 +123,7 @@ var removals = []struct {
 	{"DELETE FROM ledger WHERE session_id IN (" + sessionIDsOf + ")", nil},
 	{"DELETE FROM replaced_reports WHERE session_id IN (" + sessionIDsOf + ")", nil},
 	{"DELETE FROM calls WHERE session_id IN (" + sessionIDsOf + ")", nil},
+	{"DELETE FROM memory_uses WHERE session_id IN (" + sessionIDsOf + ")", nil},
 	{"DELETE FROM events WHERE chain_id = $1 AND namespace_id = $2", func(r *Removed) *int64 { return &r.Events }},
 	{"DELETE FROM sessions WHERE chain_id = $1 AND namespace_id = $2", func(r *Removed) *int64 { return &r.Sessions }},
 }

@@ -22,6 +22,7 @@ import (
 // CloseSession adds the restarts and redeployments in the verdict to the ledger, if the ledger does not have them. It
 // opens or updates incidents for the faults in the verdict, and resolves incidents whose services the verdict finds
 // healthy or repaired. A look without a result opens or updates an incident of the kind escalation.KindLookFailed.
+// CloseSession also records the memories that the verdict proposes, as ProposeMemories does.
 //
 // If sessionID is unknown, the error is ErrNotFound. If the report has no final status, or if endedAt is zero, the error
 // is ErrInvalid.
@@ -182,6 +183,9 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err e
 	if err == nil {
 		err = keepAttempt(ctx, tx, current)
 	}
+	if err == nil {
+		err = learn(ctx, tx, current, end.endedAt)
+	}
 	return true, err
 }
 
@@ -199,5 +203,5 @@ func keepReport(ctx context.Context, tx *sql.Tx, current escalation.Session, nex
 	if slices.ContainsFunc(earlier, func(r replacedReport) bool { return reflect.DeepEqual(r.report, next) }) {
 		return true, nil
 	}
-	return false, keepReplaced(ctx, tx, replacedReport{current.SessionID, current.EndedAt, current.Report})
+	return false, keepReplaced(ctx, tx, replacedReport{current.SessionID, current.StartedAt, current.EndedAt, current.Report})
 }

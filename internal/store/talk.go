@@ -25,7 +25,7 @@ func talkFields(t *escalation.TalkTurn) []field {
 		{"context", &t.Context},
 		{"reply", &t.Reply},
 		{"proposals", jsonText[[]escalation.Proposal]{&t.Proposals}},
-		{"memories", jsonText[[]escalation.ProposedMemory]{&t.Memories}},
+		{"memories", jsonText[[]escalation.MemoryProposal]{&t.Memories}},
 		{"note", &t.Note},
 		{"failure", &t.Failure},
 		{"cost_usd", &t.CostUSD},
@@ -192,7 +192,7 @@ func (s *Store) KeepReply(ctx context.Context, of escalation.TalkSession, reply 
 		{"session_id", &of.SessionID},
 		{"reply", &reply.Reply},
 		{"proposals", jsonText[[]escalation.Proposal]{&reply.Proposals}},
-		{"memories", jsonText[[]escalation.ProposedMemory]{&reply.Memories}},
+		{"memories", jsonText[[]escalation.MemoryProposal]{&reply.Memories}},
 		{"report", jsonText[*escalation.Report]{&kept}},
 	})
 }
@@ -228,7 +228,7 @@ func (s *Store) EndTurn(ctx context.Context, conversationID string, turn int, en
 		var none escalation.TalkReply
 		fields = append(fields, field{"reply", &none.Reply},
 			field{"proposals", jsonText[[]escalation.Proposal]{&none.Proposals}},
-			field{"memories", jsonText[[]escalation.ProposedMemory]{&none.Memories}})
+			field{"memories", jsonText[[]escalation.MemoryProposal]{&none.Memories}})
 	}
 	return s.updateTurn(ctx, conversationID, turn, fields)
 }

@@ -48,17 +48,17 @@ func (s *Store) ConfirmProposal(ctx context.Context, conversationID string, turn
 }
 
 const (
-	confirmedQuery = `
+	settleConfirmationQuery = `
 UPDATE talk_confirmations SET result = $1 WHERE conversation_id = $2 AND namespace_id = $3 AND turn = $4 AND proposal = $5`
-	withdrawQuery = "DELETE FROM talk_confirmations" + ofTurn + " AND proposal = $4"
+	withdrawConfirmationQuery = "DELETE FROM talk_confirmations" + ofTurn + " AND proposal = $4"
 )
 
 // SettleConfirmation records what became of a confirmed proposal. If the result is empty, because nothing was done, it
 // removes the confirmation.
 func (s *Store) SettleConfirmation(ctx context.Context, conversationID string, turn, proposal int, result string) error {
-	query, args := confirmedQuery, []any{storable(result), conversationID, s.namespace.ID, turn, proposal}
+	query, args := settleConfirmationQuery, []any{storable(result), conversationID, s.namespace.ID, turn, proposal}
 	if result == "" {
-		query, args = withdrawQuery, args[1:]
+		query, args = withdrawConfirmationQuery, args[1:]
 	}
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, query, args...)

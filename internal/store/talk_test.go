@@ -53,7 +53,7 @@ func testTalkTurn(t *testing.T, database backend) {
 	require.Nil(t, kept)
 	reply := escalation.TalkReply{
 		Reply: "It is well.", Proposals: []escalation.Proposal{{Kind: escalation.ProposeChain, Why: "w", Services: []string{"jellyfin"}}},
-		Memories: []escalation.ProposedMemory{{Kind: "correction", Text: "t"}},
+		Memories: []escalation.MemoryProposal{{Kind: escalation.MemoryCorrection, Text: "t"}},
 	}
 	report := escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.25, Turns: 2}
 	require.NoError(t, s.KeepReply(bounded(t), ofTalk(1, "s-1"), reply, report))

@@ -44,6 +44,8 @@ type LocalServer struct {
 	Address string `json:"temporal_address"`
 	// WebUI is the root URL of the Web UI; empty if the server has no Web UI.
 	WebUI string `json:"web_ui,omitempty"`
+	// Pages is the root URL of the pages; empty if they are not served.
+	Pages string `json:"pages,omitempty"`
 	// Token is the key that the server requires from every client. It gives full access.
 	Token string `json:"-"`
 }

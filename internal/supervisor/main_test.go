@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strconv"
 	"testing"
+
+	"github.com/claudeops/claudeops/internal/servicetest"
 )
 
 // TestMain lets the test binary also run as the service that breaks, as the roles of the fault tests, and as the
@@ -17,9 +19,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, becomeUnit(path))
 		os.Exit(1)
 	}
-	if dir := os.Getenv(serviceVariable); dir != "" {
-		runService(dir)
-	}
+	servicetest.Run()
 	if name := os.Getenv(roleVariable); name != "" {
 		playRole(name)
 	}

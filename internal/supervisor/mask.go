@@ -36,6 +36,12 @@ func maskedVerdict(mask *redact.Redactor, verdict *escalation.Verdict) *escalati
 	return &masked
 }
 
+// MaskProposal returns proposal with the secrets in its texts masked.
+func MaskProposal(mask *redact.Redactor, proposal escalation.MemoryProposal) escalation.MemoryProposal {
+	proposal.Service, proposal.Subject, proposal.Text = mask.Text(proposal.Service), mask.Text(proposal.Subject), mask.Text(proposal.Text)
+	return proposal
+}
+
 // maskedReport returns report with the secrets in its verdict and its error masked.
 func maskedReport(mask *redact.Redactor, report escalation.Report) escalation.Report {
 	report.Verdict, report.Error = maskedVerdict(mask, report.Verdict), mask.Text(report.Error)

@@ -85,14 +85,15 @@ var shellVariables = []string{
 }
 
 // ownFiles lists the supervisor's own files: its records, its conversations, the credentials for Temporal and claude,
-// the encryption keys, and the files that control agents (the policy, the services file and the prompts). It also lists
-// the directory of all worktrees, because a session must not use any worktree but its own.
+// the encryption keys, the tokens of pages and API, and the files that control agents (the policy, the services file and the
+// prompts). It also lists the directory of all worktrees, because a session must not use any worktree but its own.
 func ownFiles(cfg config.Config, environ []string) []string {
 	settings, _ := envfile.Find(environ) // also if it is not there: the next start would read it
 	own := []string{
 		settings, cfg.State.Dir, cfg.State.TranscriptsDir(), cfg.Claude.ConfigDir, cfg.WorktreesDir(), cfg.Guard.PolicyFile,
 		cfg.Services.File, cfg.Encryption.KeysFile, cfg.Prompts.Tier1, cfg.Prompts.Tier2, cfg.Prompts.Tier3,
 	}
+	own = append(own, cfg.Web.SecretFiles()...)
 	for _, service := range cfg.Services.Catalog.Services() { // agents get their text
 		own = append(own, service.RunbookFile, service.LookFile)
 	}
@@ -127,8 +128,8 @@ func bothNames(paths []string) []string {
 	return slices.Compact(all)
 }
 
-// doorsOf lists the addresses of Temporal, its Web UI and the database that are in the configuration. It also lists the
-// default ports of Temporal and its Web UI on this host. Agents must not connect to these ports, whatever program
+// doorsOf lists the addresses of Temporal, its Web UI, the server of pages and API, and the database that are in the
+// configuration. It also lists the default ports of the first three on this host. Agents must not connect to these ports, whatever program
 // listens there.
 func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 	options, err := ConnectionOptions(environ, cfg, slog.New(slog.DiscardHandler))
@@ -136,7 +137,7 @@ func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 		return nil, err
 	}
 	var doors []guard.Door
-	for _, port := range config.TemporalPorts() {
+	for _, port := range config.OwnPorts() {
 		doors = append(doors, guard.Door{Host: "127.0.0.1", Port: port})
 	}
 	_, address, hasScheme := strings.Cut(options.HostPort, "///") // gRPC addresses may have the form resolver:///host:port
@@ -148,12 +149,14 @@ func doorsOf(cfg config.Config, environ []string) ([]guard.Door, error) {
 		return nil, fmt.Errorf("%w: the address of Temporal: %w", ErrConnectionSettings, err)
 	}
 	doors = append(doors, temporal)
-	if parsed, err := url.Parse(cfg.Notify.UIURL); err == nil && parsed.Host != "" {
-		if door, err := doorAt(parsed.Host, usualPorts[parsed.Scheme]); err == nil {
-			doors = append(doors, door)
+	for _, site := range []string{cfg.Notify.UIURL, cfg.Web.URL} {
+		if parsed, err := url.Parse(site); err == nil && parsed.Host != "" {
+			if door, err := doorAt(parsed.Host, usualPorts[parsed.Scheme]); err == nil {
+				doors = append(doors, door)
+			}
 		}
 	}
-	for _, address := range []string{cfg.Telemetry.MetricsAddress, cfg.Telemetry.PprofAddress} {
+	for _, address := range []string{cfg.Telemetry.MetricsAddress, cfg.Telemetry.PprofAddress, cfg.Web.Listen} {
 		if door, err := doorAt(address, ""); err == nil {
 			doors = append(doors, guard.Door{Host: "127.0.0.1", Port: door.Port})
 		}

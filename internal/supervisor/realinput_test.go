@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/process"
+	"github.com/claudeops/claudeops/internal/servicetest"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -33,20 +34,20 @@ func testRealInput(t *testing.T, version claudesim.Version, cli string) {
 	_, err := exec.LookPath("curl")
 	require.NoError(t, err, "the test needs curl: install it")
 	workDir := t.TempDir()
-	broken := startService(t, workDir)
-	require.Equal(t, http.StatusBadGateway, broken.status(t))
+	broken := servicetest.Start(t, workDir)
+	require.Equal(t, http.StatusBadGateway, broken.Status(t))
 
 	api := simtest.StartAPI(t, repairScript(broken.URL))
 	home := filepath.Join(t.TempDir(), "state")
 	snapshot := transcriptSnapshot{kept: filepath.Join(home, "conversations"), dir: filepath.Join(workDir, "before")}
-	s := startSite(t, startTemporal(t), environment(t, snapshot.inFrontOf(t, cli), append(broken.settings(t, cli),
+	s := startSite(t, startTemporal(t), environment(t, snapshot.inFrontOf(t, cli), append(restartable(t, broken, cli),
 		"CLAUDEOPS_STATE_DIR="+home, "CLAUDEOPS_WORK_DIR="+workDir, "CLAUDEOPS_SANDBOX=auto", "CLAUDEOPS_TIER2_TOOLS=Bash,Edit",
 		"ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key")...))
 
 	chain, err := s.finish(s.start(map[string]any{"services": []string{"jellyfin"}}))
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
-	require.Equal(t, http.StatusOK, broken.status(t), "the service really runs again")
+	require.Equal(t, http.StatusOK, broken.Status(t), "the service really runs again")
 
 	require.Len(t, chain.Sessions, 2)
 	first, second := chain.Sessions[0], chain.Sessions[1]

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -10,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/agent"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/memory"
 	"github.com/claudeops/claudeops/internal/reconcile"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/store"
@@ -27,6 +29,7 @@ type records struct {
 
 var (
 	_ activities.Recorder = records{}
+	_ activities.Memories = records{}
 	_ agent.Records       = records{}
 	_ reconcile.Records   = records{}
 )
@@ -172,6 +175,26 @@ func (r records) ChainIncidents(
 		return err
 	})
 	return own, healed, err
+}
+
+// RecallMemories implements activities.Memories.
+func (r records) RecallMemories(ctx context.Context, recall memory.Recall) (memory.Brief, error) {
+	return called(ctx, r, call{operation: telemetry.StoreMemories}, func() (memory.Brief, error) {
+		return r.Store.RecallMemories(ctx, recall)
+	})
+}
+
+// ProposeMemories masks proposals and records them, as store.Store does.
+func (r records) ProposeMemories(
+	ctx context.Context, source memory.Source, proposals []escalation.MemoryProposal,
+) ([]memory.Memory, error) {
+	masked := slices.Clone(proposals)
+	for i := range masked {
+		masked[i] = MaskProposal(r.mask, masked[i])
+	}
+	return called(ctx, r, call{operation: telemetry.StoreMemories}, func() ([]memory.Memory, error) {
+		return r.Store.ProposeMemories(ctx, source, masked)
+	})
 }
 
 // FindSession implements activities.Recorder.

@@ -166,6 +166,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		records: activities.Records{IsPermanent: isPermanent, IsUnknown: isUnknown, Catalog: cfg.Services.Catalog},
 		notifications: activities.Notifications{
 			Targets: maskTargets(opened.mask, targets), IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
+			PagesURL: cfg.Web.URL,
 		},
 		tiers: activities.Tiers{
 			Agent: watchedAgent{opened.agents, env.Telemetry, env.Logger}, Prompts: texts, Briefs: briefs(policy),
@@ -307,8 +308,8 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 	}
 	s.recovery.client, s.recovery.records = c, kept
 	way := records{kept, s.mask, s.telemetry.Metrics(), s.recovery}
-	s.records.Store, s.notifications.Deliveries, s.observed = way, kept, kept
-	s.talks.Store, s.tiers.Talk.Store = way, way
+	s.records.Store, s.tiers.Memories, s.notifications.Deliveries, s.observed = way, way, kept, kept
+	s.talks.Store, s.tiers.Talk.Store, s.tiers.Talk.Proposals = way, way, way
 	return reconcile.Sweeper{
 		Records: way, Temporal: c, Converter: s.converter(), NamespaceID: own.ID,
 		Holder: s.identity, Host: s.host, Interval: s.sweepInterval, Logger: s.logger,
@@ -334,9 +335,6 @@ func (s *Supervisor) rename(ctx context.Context, kept *store.Store) error {
 // clean settles the records of ended chains and removes old records, until stop is called.
 func (s *Supervisor) clean(ctx context.Context, c client.Client, sweeper reconcile.Sweeper) (stop func()) {
 	stopSweeping := inBackground(ctx, sweeper.Run)
-	if s.config.State.Retention == 0 {
-		return stopSweeping
-	}
 	retention := reconcile.Retention{
 		Records: s.store.In(store.Namespace{ID: sweeper.NamespaceID}), Archive: s.archive, Temporal: c, NamespaceID: sweeper.NamespaceID,
 		Holder: s.identity, Keep: s.config.State.Retention, Logger: s.logger,

@@ -134,7 +134,9 @@ func TestConversation(t *testing.T) {
 	claude := simtest.Install(t, claudesim.Play(
 		claudesim.On(claudesim.Match{Prompt: "first?"}, claudesim.Conclude(escalation.TalkReply{
 			Reply: "**one**", Proposals: []escalation.Proposal{{Kind: escalation.ProposeChain, Why: "to see", Services: []string{"jellyfin"}}},
-			Memories: []escalation.ProposedMemory{{Kind: "correction", Text: "the nas sleeps on Sundays", Service: "nas"}},
+			Memories: []escalation.MemoryProposal{{
+				Kind: escalation.MemoryCorrection, Text: "the nas sleeps on Sundays", Subject: "sleep", Service: "nas",
+			}},
 		})),
 		claudesim.On(claudesim.Match{Prompt: "second?"}, claudesim.Say("no structure")),
 		saying("missing, or cannot be used", ""),

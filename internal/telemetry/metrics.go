@@ -288,6 +288,7 @@ const (
 	StoreFindSession  StoreOperation = "find_session"
 	StoreEvents       StoreOperation = "append_events"
 	StoreIncidents    StoreOperation = "incidents"
+	StoreMemories     StoreOperation = "memories"
 	StoreDecisions    StoreOperation = "append_decisions"
 	StoreCharge       StoreOperation = "charge"
 	StoreSweep        StoreOperation = "sweep"
@@ -296,8 +297,8 @@ const (
 )
 
 var storeOperations = []StoreOperation{
-	StoreOpenSession, StoreCloseSession, StoreReview, StoreRelease, StoreFindSession, StoreEvents, StoreIncidents, StoreDecisions,
-	StoreCharge, StoreSweep, StoreObserve, StoreTalk,
+	StoreOpenSession, StoreCloseSession, StoreReview, StoreRelease, StoreFindSession, StoreEvents, StoreIncidents, StoreMemories,
+	StoreDecisions, StoreCharge, StoreSweep, StoreObserve, StoreTalk,
 }
 
 // StoreFailed counts an operation on the database of records if err is not nil.

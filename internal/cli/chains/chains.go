@@ -1,4 +1,5 @@
-// Package chains holds the commands that start, list, show, watch, escalate and cancel chains.
+// Package chains holds the commands that start, list, show, watch, escalate and cancel chains, and the one that
+// adds up their costs.
 package chains
 
 import (
@@ -10,10 +11,10 @@ import (
 // app implements the commands of this package.
 type app struct{ *console.Console }
 
-// Commands returns the commands `run`, `chain`, `chains`, `watch`, `escalate` and `cancel`.
+// Commands returns the commands `run`, `chain`, `chains`, `watch`, `escalate`, `cancel` and `costs`.
 func Commands(c *console.Console) []*cobra.Command {
 	a := &app{c}
 	return []*cobra.Command{
-		a.runCommand(), a.showCommand(), a.listCommand(), a.watchCommand(), a.escalateCommand(), a.cancelCommand(),
+		a.runCommand(), a.showCommand(), a.listCommand(), a.watchCommand(), a.escalateCommand(), a.cancelCommand(), a.costsCommand(),
 	}
 }

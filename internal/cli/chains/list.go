@@ -12,6 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 func (a *app) listCommand() *cobra.Command {
@@ -56,7 +57,7 @@ func writeChains(w io.Writer, rows []operations.Row) {
 	lines := [][]string{{"CHAIN", "STATUS", "OUTCOME", "TIER", "COST", "STARTED", "SERVICES"}}
 	for _, row := range rows {
 		lines = append(lines, []string{
-			row.ID, row.State(), row.Outcome, fmt.Sprint(row.Tier), console.Dollars(row.CostUSD),
+			row.ID, row.State(), row.Outcome, fmt.Sprint(row.Tier), plaintext.Dollars(row.CostUSD),
 			row.StartedAt.Local().Format(time.DateTime), console.Printable(strings.Join(row.Services, ", "), 60),
 		})
 	}

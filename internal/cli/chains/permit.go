@@ -31,17 +31,9 @@ func (a *app) permitted(ctx context.Context, input workflows.ChainInput, yes boo
 		return input, nil // no home directory, and so no place for an answer
 	}
 	tier := escalation.TierObserve
-	question := huh.NewSelect[escalation.Tier]().Value(&tier).
-		Title("How far may agents go on this machine?").
-		Description("Nobody has said so yet. The answer is kept in the file of settings, claudeops.env.").
-		Options(
-			huh.NewOption("Look only: Tier 1 changes nothing, and asks you", escalation.TierObserve),
-			huh.NewOption("Up to Tier 2: restart services, propose changes on a branch", escalation.TierSafeRepair),
-			huh.NewOption("Up to Tier 3: run any program that the policy does not deny; no sandbox", escalation.TierFullRepair),
-		)
-	form := huh.NewForm(huh.NewGroup(question)).WithTheme(huh.ThemeFunc(huh.ThemeBase16)).
-		WithProgramOptions(place.Options(ctx, a.Environ)...)
-	if err := form.RunWithContext(ctx); err != nil {
+	question := console.TierQuestion(&tier).
+		Description("Nobody has said so yet. The answer is kept in the file of settings, claudeops.env.")
+	if err := a.Ask(ctx, place, huh.NewGroup(question)); err != nil {
 		if errors.Is(err, huh.ErrUserAborted) {
 			return input, errors.New("nothing was chosen, and no chain has started")
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -76,8 +75,10 @@ func (a *app) run(ctx context.Context, o runOptions) error {
 // runInput builds the workflow's input from the flags. It validates the input, so that an invalid input starts no
 // chain.
 func (a *app) runInput(o runOptions) (workflows.ChainInput, error) {
-	if err := o.checkID(); err != nil {
-		return workflows.ChainInput{}, err
+	if o.id != "" {
+		if err := operations.CheckChainID(o.id); err != nil {
+			return workflows.ChainInput{}, console.NameFlag(err)
+		}
 	}
 	input, err := o.Input(a.Stdin)
 	if err != nil {
@@ -88,15 +89,4 @@ func (a *app) runInput(o runOptions) (workflows.ChainInput, error) {
 		input.ResumeFrom = &workflows.ResumeFrom{SessionID: o.resumeFrom}
 	}
 	return input, input.Validate()
-}
-
-// checkID validates the ID in the flag --id.
-func (o runOptions) checkID() error {
-	if o.id == "" {
-		return nil
-	}
-	if _, err := strconv.ParseInt(o.id, 10, 64); err == nil {
-		return fmt.Errorf("--id %s would be taken for the number of a session", o.id)
-	}
-	return console.CheckID("--id", o.id)
 }

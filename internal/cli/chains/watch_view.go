@@ -12,6 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/chainview"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // maxShownEvents limits how many of the latest events are shown.
@@ -43,7 +45,7 @@ func (m *watchModel) overview() []string {
 	}
 	if chain.Wait != nil {
 		text := fmt.Sprintf("waits %s more: %s",
-			console.Span(chain.Wait.Until.Sub(m.app.Clock())), console.Printable(chain.Wait.Reason, 300))
+			plaintext.Span(chain.Wait.Until.Sub(m.app.Clock())), console.Printable(chain.Wait.Reason, 300))
 		lines = append(lines, console.Labelled("  ", text, m.size.Width)...)
 	}
 	for _, issue := range chain.Issues {
@@ -66,7 +68,7 @@ func (m *watchModel) title(chain escalation.Chain) string {
 		state = m.now.Attempt.Waits()
 	}
 	text := fmt.Sprintf("%s  %s  %s  %s",
-		console.Printable(chain.ID, 200), state, console.Dollars(m.now.CostUSD()), console.Span(m.app.Clock().Sub(chain.StartedAt)))
+		console.Printable(chain.ID, 200), state, plaintext.Dollars(m.now.CostUSD()), plaintext.Span(m.app.Clock().Sub(chain.StartedAt)))
 	if len(chain.Services) > 0 {
 		text += "  " + console.Printable(strings.Join(chain.Services, ", "), 80)
 	}
@@ -77,7 +79,7 @@ func (m *watchModel) session(session *escalation.Session) string {
 	cost, took := chainview.Figures(m.now, session, m.app.Clock())
 	return fmt.Sprintf("  %s #%d %s  %s  %s  %s  %s, %s",
 		chainview.Mark(session.Status), session.ID, session.Tier, console.Printable(session.Model, 40), cost,
-		console.Span(took), session.Status, chainview.ContextOf(session))
+		plaintext.Span(took), session.Status, operations.SessionContext(session))
 }
 
 // attempt returns the status of the running session, and why its previous attempt ended.
@@ -122,7 +124,7 @@ func (m *watchModel) issue(issue escalation.IssueChain) []string {
 		state, cost = fmt.Sprintf("%s at %s", state, live.Tier()), live.CostUSD
 	}
 	text := fmt.Sprintf("  issue %s  %s  %s  %s", console.Printable(cmp.Or(issue.ChainID, "without a chain"), 200),
-		console.Printable(strings.Join(issue.Services, ", "), 80), console.Dollars(cost), state)
+		console.Printable(strings.Join(issue.Services, ", "), 80), plaintext.Dollars(cost), state)
 	lines := []string{m.cut(text)}
 	if running && live.OpenGate() != nil {
 		text := "waits for a person; answer with: " + console.AnswerCommand(issue.ChainID)

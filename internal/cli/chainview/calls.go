@@ -1,13 +1,13 @@
 package chainview
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
 const (
@@ -53,29 +53,19 @@ func writeCalls(w io.Writer, clock console.Clock, indent string, calls []escalat
 	}
 }
 
-// callLine describes a call on one line: the decision, its time, the subject and, for a denied call, the reason.
+// callLine describes a decision on one line: its time, the tool, the subject and, for a denied call, the reason. If the
+// decision is on a program that a call started, the line has "starts" in place of the tool.
 func callLine(clock console.Clock, call *escalation.CallDecision) string {
 	decided, why := "allowed", ""
 	if !call.Allowed {
 		decided, why = "denied ", " — "+console.Printable(call.Reason, 300)
 	}
-	at := clock.DateTime(call.At)
-	return fmt.Sprintf("%s  %s  %s  %s%s",
-		decided, at, console.Printable(call.Tool, 40), console.Printable(subjectOf(call.Input), maxSubject), why)
-}
-
-// subjectOf returns the most informative field of a call's input. If the input has no known field, subjectOf returns
-// the whole input.
-func subjectOf(input string) string {
-	var fields map[string]any
-	if json.Unmarshal([]byte(input), &fields) == nil {
-		for _, key := range []string{"command", "file_path", "pattern", "url", "path", "description"} {
-			if text, ok := fields[key].(string); ok && text != "" {
-				return text
-			}
-		}
+	at, tool := clock.DateTime(call.At), call.Tool
+	if call.OfProgram() {
+		tool = "starts"
 	}
-	return input
+	return fmt.Sprintf("%s  %s  %s  %s%s",
+		decided, at, console.Printable(tool, 40), console.Printable(operations.CallSubject(call.Input), maxSubject), why)
 }
 
 // ofSession returns the calls of one session.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // GateText describes a gate for the person who answers. Each line has at most width columns.
@@ -13,7 +15,7 @@ func GateText(clock console.Clock, chainID string, gate escalation.Gate, width i
 	lines := []string{
 		console.Cut(fmt.Sprintf("%s of chain %s", gate.ID, console.Printable(chainID, 200)), width),
 		console.Cut(fmt.Sprintf("%s, open for %s, %s so far",
-			gate.Tier, console.Span(clock().Sub(gate.OpenedAt)), console.Dollars(gate.CostUSD)), width),
+			gate.Tier, plaintext.Span(clock().Sub(gate.OpenedAt)), plaintext.Dollars(gate.CostUSD)), width),
 		"",
 	}
 	add := func(label, text string) { lines = append(lines, console.Labelled(label, text, width)...) }
@@ -34,11 +36,11 @@ func GateText(clock console.Clock, chainID string, gate escalation.Gate, width i
 	add("Session  ", continuationOf(gate))
 	if !gate.ExpiresAt.IsZero() {
 		add("Expires  ", fmt.Sprintf("in %s, at %s: then %s",
-			console.Span(gate.ExpiresAt.Sub(clock())), clock.Moment(gate.ExpiresAt), gate.OnTimeout))
+			plaintext.Span(gate.ExpiresAt.Sub(clock())), clock.Moment(gate.ExpiresAt), gate.OnTimeout))
 	}
 	lines = append(lines, "")
 	for _, option := range gate.Options {
-		add("  "+option.Letter()+"  ", meaningOf(option, gate))
+		add("  "+option.Letter()+"  ", operations.AnswerMeaning(option, gate))
 	}
 	return lines
 }
@@ -53,22 +55,6 @@ func continuationOf(gate escalation.Gate) string {
 	}
 	return fmt.Sprintf("%s of %s, which ended %s, can be continued",
 		console.Printable(gate.Continuation.SessionID, 60), gate.Continuation.Role, gate.Continuation.State)
-}
-
-// meaningOf says what an action at gate does.
-func meaningOf(action escalation.GateAction, gate escalation.Gate) string {
-	switch action {
-	case escalation.GateContinue:
-		return "continue session: resume the interrupted agent"
-	case escalation.GateFix:
-		return fmt.Sprintf("fix: run %s again in a new session", gate.Tier)
-	case escalation.GateOverride:
-		return "override: accept the state and end the chain"
-	case escalation.GateAbort:
-		return "abort: end the chain"
-	case escalation.GateRecheck: // people cannot choose this action
-	}
-	return console.Printable(string(action), 60)
 }
 
 // newsOf describes what another chain has found about an incident.
@@ -92,7 +78,7 @@ func ReasonOf(gate escalation.Gate) string {
 
 // ClosingOf describes how a gate was closed.
 func ClosingOf(clock console.Clock, closing escalation.GateClosing) string {
-	who := console.Printable(closing.Actor, escalation.MaxActor)
+	who := console.Printable(closing.Who(), escalation.MaxActor+len(" (verified)"))
 	text := fmt.Sprintf("%s answered %s", who, closing.Action)
 	switch {
 	case closing.Cancelled:

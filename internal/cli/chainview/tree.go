@@ -43,7 +43,7 @@ func WriteSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, li
 	}
 	for _, issue := range chain.Issues {
 		_, _ = fmt.Fprintf(w, "    Issue %s  %s  %s  %s\n", cmp.Or(issue.ChainID, "without a chain"),
-			console.Printable(strings.Join(issue.Services, ", "), 80), console.Dollars(issue.CostUSD),
+			console.Printable(strings.Join(issue.Services, ", "), 80), plaintext.Dollars(issue.CostUSD),
 			cmp.Or(string(issue.Outcome), "running"))
 	}
 	for _, gate := range chain.Gates {
@@ -52,11 +52,11 @@ func WriteSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, li
 	if chain.Wait != nil {
 		_, _ = fmt.Fprintf(w, "Waiting until %s: %s\n", clock.Moment(chain.Wait.Until), console.Printable(chain.Wait.Reason, 300))
 	}
-	took := console.Duration(total)
+	took := plaintext.Duration(total)
 	if chain.Earlier.Sessions > 0 {
 		took = "more than " + took
 	}
-	_, _ = fmt.Fprintf(w, "Total: %s  %s\n", console.Dollars(now.CostUSD()), took)
+	_, _ = fmt.Fprintf(w, "Total: %s  %s\n", plaintext.Dollars(now.CostUSD()), took)
 	if chain.Outcome != "" {
 		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", chain.Outcome, console.Printable(chain.Reason, 300))
 	}
@@ -78,8 +78,8 @@ func writeSessions(w io.Writer, clock console.Clock, now operations.Snapshot, li
 		total += took
 		_, _ = fmt.Fprintf(columns, "%s Session #%d\tTier %d\t%s\t%s\t%s\t%s %s\t%s\n",
 			branch, session.ID, int(session.Tier), console.Printable(session.Model, 80), cost,
-			console.Duration(took), Mark(session.Status), console.Printable(string(session.Status), 40),
-			console.Printable(ContextOf(session), 200))
+			plaintext.Duration(took), Mark(session.Status), console.Printable(string(session.Status), 40),
+			console.Printable(operations.SessionContext(session), 200))
 	}
 	_ = columns.Flush()
 	i, indent := 0, "│       "
@@ -100,7 +100,7 @@ func EarlierOf(chain escalation.Chain) string {
 	if left.Sessions == 0 {
 		return ""
 	}
-	return fmt.Sprintf("… %s, %s: in the records", plaintext.Count(left.Sessions, "earlier session"), console.Dollars(left.CostUSD))
+	return fmt.Sprintf("… %s, %s: in the records", plaintext.Count(left.Sessions, "earlier session"), plaintext.Dollars(left.CostUSD))
 }
 
 // writeGate writes a line that says why a gate was opened. If the gate is closed, the next line says who closed it and
@@ -112,34 +112,6 @@ func writeGate(w io.Writer, clock console.Clock, chainID string, gate escalation
 		return
 	}
 	_, _ = fmt.Fprintf(w, "        open since %s; answer with: %s\n", clock.Moment(gate.OpenedAt), console.AnswerCommand(chainID))
-}
-
-// ContextOf describes where the context of a session comes from, and the verdict of the session.
-func ContextOf(session *escalation.Session) string {
-	text := string(session.Continuity)
-	if session.Purpose != escalation.PurposeTier {
-		text = string(session.Purpose) + ", " + text
-	}
-	of := "of"
-	if session.ContinuityReason == escalation.ReasonInterrupted {
-		text, of = text+" (interrupted)", "after" // the session resumed its own conversation
-	}
-	if session.Forced {
-		text += ", forced"
-	}
-	if session.ParentID != 0 {
-		text += fmt.Sprintf(" %s #%d", of, session.ParentID)
-	}
-	if strings.Contains(session.Sandbox, "none: ") {
-		text += ", no sandbox"
-	}
-	if session.Worktree != nil && session.Worktree.Kept {
-		text += ", work left on " + session.Worktree.Branch
-	}
-	if session.Verdict != nil {
-		text += ", verdict " + string(session.Verdict.Status)
-	}
-	return text
 }
 
 // WriteLineage writes the numbers of the sessions on one line, with arrows between them.
@@ -168,25 +140,11 @@ func Mark(status escalation.SessionStatus) string {
 // Figures returns the cost and the duration of a session. For a running session, both are the values so far.
 func Figures(snapshot operations.Snapshot, session *escalation.Session, now time.Time) (cost string, took time.Duration) {
 	if session.Status == escalation.SessionRunning && snapshot.Live {
-		return console.Dollars(snapshot.SpentUSD()), max(now.Sub(session.StartedAt), 0)
+		return plaintext.Dollars(snapshot.SpentUSD()), max(now.Sub(session.StartedAt), 0)
 	}
-	return costOf(session), durationOf(session)
+	return operations.SessionCost(session), durationOf(session)
 }
 
 func durationOf(session *escalation.Session) time.Duration {
 	return time.Duration(session.DurationMS) * time.Millisecond
-}
-
-// costOf returns the cost of a session as text, which marks estimates, upper bounds and unknown costs.
-func costOf(session *escalation.Session) string {
-	switch {
-	case session.CostUnknown() && session.BudgetUSD > 0:
-		return "at most " + console.Dollars(session.BudgetUSD)
-	case session.CostUnknown():
-		return "unknown"
-	case session.CostEstimated:
-		return "about " + console.Dollars(session.CostUSD)
-	default:
-		return console.Dollars(session.CostUSD)
-	}
 }

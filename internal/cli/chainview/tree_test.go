@@ -2,7 +2,6 @@ package chainview
 
 import (
 	"bytes"
-	"strings"
 	"testing"
 	"time"
 
@@ -42,42 +41,6 @@ func TestTreeListsUnknownServices(t *testing.T) {
 	var b bytes.Buffer
 	WriteTree(&b, chaintest.Clock, chain)
 	require.Contains(t, b.String(), "(jellyfin)\nNot in the services file: tv, radio\n├── Session #18 ")
-}
-
-func TestCost(t *testing.T) {
-	t.Parallel()
-	estimated := escalation.Report{CostUSD: 0.25, CostEstimated: true, Attempts: 1}
-	for want, session := range map[string]escalation.Session{
-		"$0.25":         {BudgetUSD: 2, Report: escalation.Report{CostUSD: 0.25}},
-		"about $0.25":   {BudgetUSD: 2, Report: estimated},
-		"at most $2.00": {BudgetUSD: 2, Report: escalation.Report{CostEstimated: true}},
-		"unknown":       {Report: escalation.Report{CostEstimated: true}},
-	} {
-		require.Equal(t, want, costOf(&session))
-	}
-}
-
-// TestTreeNamesAMissingSandbox checks that the tree shows a missing sandbox, but only if the session should have had
-// one.
-func TestTreeNamesAMissingSandbox(t *testing.T) {
-	t.Parallel()
-	for sandbox, named := range map[string]bool{
-		"guard only: none: this kernel has no Landlock, which came with Linux 5.13": true, "kernel only: landlock (ABI 7)": false,
-		"guard only: off": false, "user only: none at tier 3, as user agent": false, "": false,
-	} {
-		session := escalation.Session{Report: escalation.Report{Sandbox: sandbox}}
-		require.Equal(t, named, strings.Contains(ContextOf(&session), ", no sandbox"), sandbox)
-	}
-}
-
-// TestTreeNamesTheBranchOfAWorktree checks that the tree shows where a session has left its work.
-func TestTreeNamesTheBranchOfAWorktree(t *testing.T) {
-	t.Parallel()
-	tree := &escalation.Worktree{Branch: "claudeops/chain-1"}
-	session := escalation.Session{Report: escalation.Report{Worktree: tree}}
-	require.NotContains(t, ContextOf(&session), "claudeops/")
-	tree.Kept = true
-	require.Contains(t, ContextOf(&session), ", work left on claudeops/chain-1")
 }
 
 func TestASessionThatRunsIsShownWithWhatItHasComeTo(t *testing.T) {

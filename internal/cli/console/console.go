@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/discover"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/redact"
@@ -30,6 +31,8 @@ type Console struct {
 	// Patience limits how long the command waits for a worker's answer to a query.
 	Patience time.Duration
 	Output   Format
+	// Machine returns the machine at which `init` looks; nil for the one on which the program runs.
+	Machine func(environ []string) discover.Host
 
 	// Operations does what the commands are for.
 	Operations *operations.Operations
@@ -45,6 +48,14 @@ func (c *Console) NewOperations() *operations.Operations {
 		Masked:    sync.OnceFunc(func() { _, _ = io.WriteString(c.Stderr, MaskedHint) }),
 		Telemetry: c.startTelemetry,
 	})
+}
+
+// In returns a console for a command with other settings, which prints to the same streams. Close it, too.
+func (c *Console) In(environ []string) *Console {
+	other := &Console{Process: c.Process, Clock: c.Clock, Patience: c.Patience, Output: Text, Machine: c.Machine}
+	other.Environ = environ
+	other.Operations = other.NewOperations()
+	return other
 }
 
 // startTelemetry starts tracing the calls to Temporal, if the environment configures traces.

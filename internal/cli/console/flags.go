@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,17 +111,5 @@ func (f *ServicesFlag) Set(value string) error {
 		}
 	}
 	*f = append(*f, names...)
-	return nil
-}
-
-// idPattern matches the IDs that people can choose for a schedule or a chain. People type such an ID, and workflow IDs
-// contain it.
-var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$`)
-
-// CheckID validates an ID. The argument what is the name of the ID in the error, such as "schedule ID".
-func CheckID(what, id string) error {
-	if !idPattern.MatchString(id) {
-		return fmt.Errorf("%s %q must begin with a letter or digit and consist of at most 200 letters, digits and . _ : -", what, id)
-	}
 	return nil
 }

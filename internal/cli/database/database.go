@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/supervisor"
@@ -161,7 +162,7 @@ func (a *app) copy(ctx context.Context, from, to string) (err error) {
 		return err
 	}
 	return a.Print(result, func(w io.Writer) {
-		console.Table(w, append(tableRows(result.Tables), []string{"cost", console.Dollars(result.CostUSD)}))
+		console.Table(w, append(tableRows(result.Tables), []string{"cost", plaintext.Dollars(result.CostUSD)}))
 		_, _ = fmt.Fprintln(w, "All rows are copied, and the same as in the source. Start the workers with the target's URL.")
 	})
 }

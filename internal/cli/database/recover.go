@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/store"
@@ -149,5 +150,5 @@ func writeRecovered(w io.Writer, view recoveredView) {
 		return
 	}
 	_, _ = fmt.Fprintf(w, "Sessions that the records lacked, and have again: %d (chains: %d, cost: %s).\n",
-		view.Sessions, view.Chains, console.Dollars(view.CostUSD))
+		view.Sessions, view.Chains, plaintext.Dollars(view.CostUSD))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/chainview"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // list lists the open gates, oldest first.
@@ -56,7 +57,7 @@ func (a *app) writeTable(w io.Writer, rows []operations.GateRow, width int) {
 	lines := [][]string{{"CHAIN", "TIER", "AGE", "COST", "WHY"}}
 	for _, row := range rows {
 		lines = append(lines, []string{
-			console.Printable(row.ChainID, 60), tierOf(row), a.ageOf(row), console.Dollars(row.CostUSD), why(row),
+			console.Printable(row.ChainID, 60), tierOf(row), a.ageOf(row), plaintext.Dollars(row.CostUSD), why(row),
 		})
 	}
 	var b strings.Builder
@@ -72,7 +73,7 @@ func (a *app) writeBlocks(w io.Writer, rows []operations.GateRow, width int) {
 			_, _ = fmt.Fprintln(w)
 		}
 		_, _ = fmt.Fprintln(w, console.Printable(row.ChainID, 200))
-		line := fmt.Sprintf("  tier %s, %s old, %s", tierOf(row), a.ageOf(row), console.Dollars(row.CostUSD))
+		line := fmt.Sprintf("  tier %s, %s old, %s", tierOf(row), a.ageOf(row), plaintext.Dollars(row.CostUSD))
 		_, _ = fmt.Fprintln(w, console.Cut(line, width))
 		for _, line := range console.Labelled("  ", why(row), width) {
 			_, _ = fmt.Fprintln(w, line)
@@ -91,7 +92,7 @@ func (a *app) ageOf(row operations.GateRow) string {
 	if row.Gate == nil {
 		return "?"
 	}
-	return console.Span(a.Clock().Sub(row.Gate.OpenedAt))
+	return plaintext.Span(a.Clock().Sub(row.Gate.OpenedAt))
 }
 
 // why returns why a gate was opened.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // tableWidth is the minimum width of the table in columns. On a narrower terminal, each incident has several lines.
@@ -36,7 +37,7 @@ func writeTable(w io.Writer, clock console.Clock, width int, incidents []operati
 		one := &incidents[i]
 		lines = append(lines, []string{
 			one.ID, string(one.State), string(one.Severity), servicesOf(one, 60), cmp.Or(console.Printable(one.Kind, 30), "-"),
-			ago(clock, one.OpenedAt), ago(clock, one.LastSeenAt), fmt.Sprint(one.Returned), console.Dollars(one.CostUSD),
+			ago(clock, one.OpenedAt), ago(clock, one.LastSeenAt), fmt.Sprint(one.Returned), plaintext.Dollars(one.CostUSD),
 			cmp.Or(console.Printable(one.Handler, 60), "-"), console.Printable(one.Summary, maxSummary),
 		})
 	}
@@ -55,7 +56,7 @@ func writeBlocks(w io.Writer, clock console.Clock, width int, incidents []operat
 		}
 		_, _ = fmt.Fprintln(w, console.Cut(fmt.Sprintf("%s  %s, %s", one.ID, one.State, one.Severity), width))
 		figures := fmt.Sprintf("opened %s, seen %s, returned %s, %s",
-			ago(clock, one.OpenedAt), ago(clock, one.LastSeenAt), times(one.Returned), console.Dollars(one.CostUSD))
+			ago(clock, one.OpenedAt), ago(clock, one.LastSeenAt), times(one.Returned), plaintext.Dollars(one.CostUSD))
 		fault := servicesOf(one, 200)
 		if one.Kind != "" {
 			fault += ": " + console.Printable(one.Kind, 100)
@@ -84,7 +85,7 @@ func servicesOf(incident *operations.Incident, limit int) string {
 }
 
 // ago returns how long ago t was.
-func ago(clock console.Clock, t time.Time) string { return console.Span(clock().Sub(t)) + " ago" }
+func ago(clock console.Clock, t time.Time) string { return plaintext.Span(clock().Sub(t)) + " ago" }
 
 // times returns in words how often something has happened.
 func times(count int) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -66,7 +67,7 @@ func writeIncident(w io.Writer, clock console.Clock, width int, incident *operat
 	if !incident.ResolvedAt.IsZero() {
 		write("Resolved", resolutionOf(clock, incident))
 	}
-	write("Cost", console.Dollars(incident.CostUSD))
+	write("Cost", plaintext.Dollars(incident.CostUSD))
 	if len(incident.Chains) > 0 {
 		_, _ = fmt.Fprintln(w, "\nChains, oldest first:")
 	}
@@ -94,7 +95,7 @@ func writeChain(w io.Writer, clock console.Clock, width int, chain *escalation.I
 	}
 	_, _ = fmt.Fprintf(w, "\n  %s\n", console.PrintableID(chain.ChainID))
 	writeLabelled(w, "    ", fmt.Sprintf("%s, %s, %s, met it at %s",
-		statusOf(clock, chain), tier, console.Dollars(chain.CostUSD), clock.Moment(chain.Since)), width)
+		statusOf(clock, chain), tier, plaintext.Dollars(chain.CostUSD), clock.Moment(chain.Since)), width)
 	if chain.Did != "" {
 		writeLabelled(w, "    Tried  ", console.Printable(chain.Did, 600), width)
 	}

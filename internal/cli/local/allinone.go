@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/encryption"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
@@ -22,6 +23,7 @@ import (
 type AllInOne struct {
 	lock   *supervisor.LocalLock
 	server *embedded.Server
+	pages  *pageServer // nil if the pages are not served
 	client client.Client
 	worker *supervisor.Supervisor
 	logger *slog.Logger
@@ -30,10 +32,19 @@ type AllInOne struct {
 	worked     chan error // receives the worker's error once, after the worker has ended
 }
 
-// StartAllInOne starts the server, the Web UI and the worker. If one of these fails, StartAllInOne stops those that
-// have already started.
+// Pages say where an AllInOne serves the pages, and what they call.
+type Pages struct {
+	Port       int
+	Operations *operations.Operations
+
+	// temporalUI returns the address of a chain in Temporal's Web UI.
+	temporalUI func(chainID, runID string) string
+}
+
+// StartAllInOne starts the server, the Web UI, the worker and, if pages is not nil, the pages. If one of these fails,
+// StartAllInOne stops those that have already started.
 func StartAllInOne(
-	ctx context.Context, cfg config.Config, options embedded.Options, environment supervisor.Environment,
+	ctx context.Context, cfg config.Config, options embedded.Options, pages *Pages, environment supervisor.Environment,
 ) (_ *AllInOne, err error) {
 	cfg = cfg.WithFreeHeartbeats()
 	one := &AllInOne{logger: environment.Logger, worked: make(chan error, 1)}
@@ -54,13 +65,26 @@ func StartAllInOne(
 	if one.worker, err = supervisor.New(ctx, cfg, environment); err != nil {
 		return nil, err
 	}
-	options.Token, options.Admit = one.lock.Token, admitPeople
+	options.Token, options.Admit = one.lock.Token, func(c embedded.Connection) error { return admitPeople(c) }
+	if pages != nil {
+		pages.temporalUI = func(chainID, runID string) string {
+			return one.server.WorkflowURL(embedded.DefaultNamespace, chainID, runID)
+		}
+		if one.pages, err = openLocalPages(ctx, cfg, *pages, one.lock.Token, environment.Logger); err != nil {
+			return nil, err
+		}
+		options.Guard = one.pages.access.OwnerOnly
+		one.worker.KeepAgentsFrom(one.pages.port())
+	}
 	if one.server, err = embedded.Start(ctx, options); err != nil {
 		return nil, err
 	}
 	one.worker.KeepAgentsFrom(one.server.Ports()...)
 	if err := one.connect(ctx, environment, cfg.Encryption.Keys); err != nil {
 		return nil, err
+	}
+	if one.pages != nil {
+		one.pages.serve(context.WithoutCancel(ctx))
 	}
 	// The worker must continue after ctx has ended, so that Stop can drain the worker while the server still runs.
 	working, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -72,6 +96,9 @@ func StartAllInOne(
 // connect connects to the server, prepares its namespace, and publishes the address for other programs.
 func (one *AllInOne) connect(ctx context.Context, environment supervisor.Environment, keys *encryption.Keys) (err error) {
 	local := supervisor.LocalServer{Address: one.server.Address(), WebUI: one.server.UIURL(), Token: one.lock.Token}
+	if one.pages != nil {
+		local.Pages = one.pages.url()
+	}
 	options := local.ClientOptions(supervisor.WithConverters(client.Options{
 		Namespace: embedded.DefaultNamespace, Logger: log.NewStructuredLogger(one.logger),
 	}, redact.New(environment.Environ), keys))
@@ -86,8 +113,8 @@ func (one *AllInOne) connect(ctx context.Context, environment supervisor.Environ
 	return one.lock.Announce(local)
 }
 
-// admitPeople refuses connections of agents to the server and its Web UI. It recognises agents only on Linux.
-func admitPeople(conn embedded.Connection) error {
+// admitPeople refuses connections of agents to Temporal, its Web UI and the pages. It recognises agents only on Linux.
+func admitPeople(conn claude.Connection) error {
 	agent, err := claude.FromAgent(conn)
 	switch {
 	case err != nil:
@@ -121,6 +148,9 @@ func (one *AllInOne) Stop() error {
 // release stops the started parts, the last one first.
 func (one *AllInOne) release() error {
 	var errs []error
+	if one.pages != nil {
+		errs = append(errs, one.pages.close())
+	}
 	if one.client != nil {
 		one.client.Close()
 	}

@@ -23,14 +23,16 @@ import (
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/internal/web/access"
 	"github.com/claudeops/claudeops/workflows"
 )
 
 // demoOptions are the flags of `demo`.
 type demoOptions struct {
-	port   int
-	uiPort int
-	keep   bool
+	port    int
+	uiPort  int
+	webPort int
+	keep    bool
 }
 
 // demoResult is the result of `demo`.
@@ -38,8 +40,9 @@ type demoResult struct {
 	Chain escalation.Chain `json:"chain"`
 	operations.Lineage
 
-	// Temporal is the address of the server. WebUI is a link to the chain; the link contains the demo's token. The
-	// token is valid until the demo ends. Without --keep, both fields are empty.
+	// Pages is a link to the first page, and WebUI a link to the chain in Temporal's Web UI; both contain the demo's token, which
+	// is valid until the demo ends. Temporal is the address of the server. Without --keep, all three are empty.
+	Pages    string `json:"pages,omitempty"`
 	Temporal string `json:"temporal_address,omitempty"`
 	WebUI    string `json:"web_ui,omitempty"`
 }
@@ -57,6 +60,7 @@ func (a *app) demoCommand() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&o.port, "port", 0, "port of Temporal (default: any free one)")
 	cmd.Flags().IntVar(&o.uiPort, "ui-port", 0, "port of the Web UI (default: any free one)")
+	cmd.Flags().IntVar(&o.webPort, "web-port", 0, "port of the pages (default: any free one)")
 	cmd.Flags().BoolVar(&o.keep, "keep", false, "leave everything up until Ctrl-C")
 	return cmd
 }
@@ -94,8 +98,10 @@ func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (esc
 		return escalation.Chain{}, err
 	}
 	a.Say("Starting Temporal, its Web UI and a worker in this process …")
-	logger := a.demoLogger(ctx)
+	logger := a.quietLogger(ctx, slog.LevelWarn)
+	does := operations.New(operations.Options{Environ: environ, Logger: logger, Clock: a.Clock, Patience: a.Patience, Masked: func() {}})
 	one, err := StartAllInOne(ctx, cfg, embedded.Options{FrontendPort: o.port, UIPort: o.uiPort, Logger: logger},
+		&Pages{Port: o.webPort, Operations: does},
 		supervisor.Environment{Environ: environ, Host: "demo", Version: program.Version(), Logger: logger})
 	if err != nil {
 		return escalation.Chain{}, err
@@ -112,14 +118,14 @@ func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (esc
 	return result.Chain, errors.Join(err, one.Stop())
 }
 
-// demoLogger returns a logger for warnings and errors. After ctx ends, the logger writes nothing, because the
-// interrupted parts of the demo would log errors.
-func (a *app) demoLogger(ctx context.Context) *slog.Logger {
+// quietLogger returns a logger for messages from a level on. After ctx ends, the logger writes nothing, because the interrupted parts
+// would log errors.
+func (a *app) quietLogger(ctx context.Context, lowest slog.Level) *slog.Logger {
 	level := levelFunc(func() slog.Level {
 		if ctx.Err() != nil {
 			return math.MaxInt
 		}
-		return slog.LevelWarn
+		return lowest
 	})
 	return slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: redact.New(a.Environ).Attr}))
 }
@@ -161,8 +167,9 @@ func (a *app) demoChain(ctx context.Context, one *AllInOne, cfg config.Config, k
 	}
 	if keep {
 		page := one.server.WorkflowURL(embedded.DefaultNamespace, run.GetID(), run.GetRunID())
-		result.Temporal, result.WebUI = one.server.Address(), embedded.Link(page, one.lock.Token)
-		a.Say("Watch it in the Web UI: %s\n", result.WebUI)
+		result.Temporal, result.WebUI = one.server.Address(), access.Link(page, one.lock.Token)
+		result.Pages = access.Link(one.pages.url(), one.lock.Token)
+		a.Say("Watch it: %s\n", result.Pages)
 	}
 	follower := operations.Follower{
 		Client: one.client, Converter: encryption.NewConverter(cfg.Encryption.Keys), Local: true, Run: run, Patience: a.Patience,
@@ -190,8 +197,8 @@ func (a *app) writeDemo(w io.Writer, result demoResult) {
 	chainview.WriteLineage(w, "Forward from the first session:", result.Forward)
 	chainview.WriteLineage(w, "Backward from the last session:", result.Backward)
 	if result.WebUI == "" {
-		_, _ = fmt.Fprintln(w, "\nWith --keep everything stays up, to look at this chain in Temporal's Web UI.")
+		_, _ = fmt.Fprintln(w, "\nWith --keep everything stays up, to look at this chain in a browser.")
 		return
 	}
-	_, _ = fmt.Fprintf(w, "\nThis chain in the Web UI: %s\n", result.WebUI)
+	_, _ = fmt.Fprintf(w, "\nThe pages: %s\nThis chain in Temporal's Web UI: %s\n", result.Pages, result.WebUI)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/internal/web/access"
 )
 
 // ClientSettings is the result of `env`.
@@ -17,7 +18,9 @@ type ClientSettings struct {
 	// Variables holds the environment variables for connecting to the server of `starter up`. Temporal's command-line
 	// programs, temporal and tctl, read these variables. Programs that use Temporal's SDKs read them, too.
 	Variables []Variable `json:"variables"`
-	// WebUI is the link that opens the Web UI; empty if the server has no Web UI.
+	// Pages is the link that opens the pages; empty if they are not served.
+	Pages string `json:"pages,omitempty"`
+	// WebUI is the link that opens Temporal's Web UI; empty if the server has no Web UI.
 	WebUI string `json:"web_ui,omitempty"`
 }
 
@@ -31,9 +34,9 @@ func (a *app) envCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
 		Short: "Print what temporal, tctl and a browser need for the server of `starter up`",
-		Long: "Env prints lines for a shell that lead temporal and tctl to the `starter up` on this state directory, and the link\n" +
-			"that opens its Web UI:\n\n  eval \"$(starter env)\"\n\n" +
-			"The lines and the link hold the token of the server: whoever has it may do everything there.",
+		Long: "Env prints lines for a shell that lead temporal and tctl to the `starter up` on this state directory, and the links\n" +
+			"that open its pages and Temporal's Web UI:\n\n  eval \"$(starter env)\"\n\n" +
+			"The lines and the links hold the token of the server: whoever has it may do everything there.",
 		Args: console.NoArguments,
 		RunE: func(*cobra.Command, []string) error { return a.env() },
 	}
@@ -64,8 +67,11 @@ func settingsFor(server supervisor.LocalServer) ClientSettings {
 		{"TEMPORAL_CLI_NAMESPACE", embedded.DefaultNamespace},
 		{"TEMPORAL_CLI_AUTH", "Bearer " + server.Token},
 	}}
+	if server.Pages != "" {
+		settings.Pages = access.Link(server.Pages, server.Token)
+	}
 	if server.WebUI != "" {
-		settings.WebUI = embedded.Link(server.WebUI, server.Token)
+		settings.WebUI = access.Link(server.WebUI, server.Token)
 	}
 	return settings
 }
@@ -74,7 +80,10 @@ func writeClientSettings(w io.Writer, settings ClientSettings) {
 	for _, variable := range settings.Variables {
 		_, _ = fmt.Fprintf(w, "export %s=%s\n", variable.Name, console.ShellQuote(variable.Value))
 	}
+	if settings.Pages != "" {
+		_, _ = fmt.Fprintf(w, "# Pages: %s\n", settings.Pages)
+	}
 	if settings.WebUI != "" {
-		_, _ = fmt.Fprintf(w, "# Web UI: %s\n", settings.WebUI)
+		_, _ = fmt.Fprintf(w, "# Temporal's Web UI: %s\n", settings.WebUI)
 	}
 }

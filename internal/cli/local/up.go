@@ -19,40 +19,44 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/internal/telemetry"
+	"github.com/claudeops/claudeops/internal/web/access"
 )
 
 // upOptions holds the flags of `up`. The default ports are the same as those of Temporal's development server.
 type upOptions struct {
-	port   int
-	uiPort int
+	port    int
+	uiPort  int
+	webPort int
 }
 
 // app implements the commands of this package.
 type app struct{ *console.Console }
 
-// Commands returns the commands `up`, `demo` and `env`.
+// Commands returns the commands `up`, `demo`, `env` and `web`.
 func Commands(c *console.Console) []*cobra.Command {
 	a := &app{c}
-	return []*cobra.Command{a.upCommand(), a.demoCommand(), a.envCommand()}
+	return []*cobra.Command{a.upCommand(), a.demoCommand(), a.envCommand(), a.webCommand()}
 }
 
 func (a *app) upCommand() *cobra.Command {
 	var o upOptions
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Run everything on this machine: Temporal, its Web UI and a worker",
-		Long: "Up runs a Temporal server on a file in the state directory, its Web UI, and a worker with the real claude,\n" +
-			"all in this process. Ctrl-C drains it. Started again, it goes on with what was running.",
+		Short: "Run everything on this machine: pages, Temporal, its Web UI and a worker",
+		Long: "Up runs a Temporal server on a file in the state directory, its Web UI, a worker with the real claude, and the\n" +
+			"pages on which you see and direct it, all in this process. Ctrl-C drains it. Started again, it goes on with what was running.",
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.up(cmd.Context(), o) },
 	}
+	cmd.Flags().IntVar(&o.webPort, "web-port", config.WebPort, "port of the pages; 0 is any free one")
 	cmd.Flags().IntVar(&o.port, "port", 7233, "port of Temporal; 0 is any free one")
-	cmd.Flags().IntVar(&o.uiPort, "ui-port", 8233, "port of the Web UI; 0 is any free one")
+	cmd.Flags().IntVar(&o.uiPort, "ui-port", 8233, "port of Temporal's Web UI; 0 is any free one")
 	return cmd
 }
 
 // Running is the output of `up`. The command prints it as soon as the servers are ready.
 type Running struct {
+	Pages    string `json:"pages"`
 	Temporal string `json:"temporal_address"`
 	WebUI    string `json:"web_ui"`
 	StateDir string `json:"state_dir"`
@@ -83,7 +87,9 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 		FrontendPort: o.port,
 		UIPort:       o.uiPort,
 		Logger:       logger,
-	}, supervisor.Environment{Environ: a.Environ, Host: host, Version: program.Version(), Logger: logger, Telemetry: watched})
+	}, &Pages{Port: o.webPort, Operations: a.serverOperations(logger)}, supervisor.Environment{
+		Environ: a.Environ, Host: host, Version: program.Version(), Logger: logger, Telemetry: watched,
+	})
 	if errors.Is(err, supervisor.ErrLocalInUse) || errors.Is(err, embedded.ErrInUse) {
 		return fmt.Errorf("another `starter up` runs on the state directory %s: use that one, or set CLAUDEOPS_STATE_DIR to another",
 			cfg.State.Dir)
@@ -91,22 +97,24 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	result := Running{one.server.Address(), one.server.UIURL(), cfg.State.Dir}
-	if err := result.Print(a.Console, embedded.Link(result.WebUI, one.lock.Token)); err != nil {
+	result := Running{one.pages.url(), one.server.Address(), one.server.UIURL(), cfg.State.Dir}
+	if err := result.Print(a.Console, one.lock.Token); err != nil {
 		return errors.Join(err, one.Stop())
 	}
 	return one.wait(ctx)
 }
 
-// Print prints the addresses. It prints the link with the token of the Web UI only on a terminal. Output elsewhere can
-// be stored, for example in the journal of a service, where agents could read the token.
-func (r Running) Print(c *console.Console, link string) error {
+// Print prints the addresses. It prints the links with the token only on a terminal. Output elsewhere can be stored, for
+// example in the journal of a service, where agents could read the token.
+func (r Running) Print(c *console.Console, token string) error {
 	here := "CLAUDEOPS_STATE_DIR=" + console.ShellQuote(r.StateDir) + " starter"
-	if !c.OnTerminal() {
-		link = fmt.Sprintf("%s  (the link that opens it: %s env)", r.WebUI, here)
+	pages, webUI := r.Pages+fmt.Sprintf("  (the link that opens it: %s env)", here), r.WebUI
+	if c.OnTerminal() {
+		pages, webUI = access.Link(r.Pages, token), access.Link(r.WebUI, token)
 	}
 	return c.Print(r, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "Claude Ops is up.\n  Web UI    %s\n  Temporal  %s\n  State     %s\n\n", link, r.Temporal, r.StateDir)
+		_, _ = fmt.Fprintf(w, "Claude Ops is up.\n  Pages     %s\n  Temporal  %s, and its Web UI %s\n  State     %s\n\n",
+			pages, r.Temporal, webUI, r.StateDir)
 		_, _ = fmt.Fprintf(w, "Start a chain from another terminal:\n  %s run --wait\n\n", here)
 		_, _ = fmt.Fprintf(w, "For temporal and tctl there:\n  eval \"$(%s env)\"\n\n", here)
 		_, _ = fmt.Fprintln(w, "Ctrl-C stops it.")

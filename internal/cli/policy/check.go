@@ -10,7 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
@@ -53,48 +53,28 @@ func oneCommand(cmd *cobra.Command, args []string) error {
 	return console.OneArgumentAtMost(cmd, args)
 }
 
-// decision is the result of `policy check`.
-type decision struct {
-	Call
-
-	Verdict guard.Verdict  `json:"verdict"`
-	Allowed bool           `json:"allowed"`
-	Rule    string         `json:"rule"`
-	AtRun   string         `json:"at_run,omitempty"`
-	Reason  string         `json:"reason"`
-	Actions []guard.Action `json:"actions"`
-}
-
 func (a *app) check(o checkOptions, command string) error {
 	if o.tier == 0 {
 		return program.Misuse(errNoTier)
 	}
-	call, err := Call{Tier: o.tier, Tool: o.tool, Command: command, Input: json.RawMessage(o.input)}.complete()
+	call, err := operations.Call{Tier: o.tier, Tool: o.tool, Command: command, Input: json.RawMessage(o.input)}.Complete()
 	if err != nil {
 		return program.Misuse(fmt.Errorf("%w (see `starter policy check --help`)", err))
 	}
-	g, err := a.openGuard(o.dir)
+	made, err := a.Operations.Policy.Try(call, o.dir)
 	if err != nil {
 		return err
-	}
-	got, err := g.decide(call)
-	if err != nil {
-		return err
-	}
-	made := decision{call, got.Verdict(), got.Allowed, got.Rule, got.AtRun, got.Reason, got.Actions}
-	if made.Actions == nil {
-		made.Actions = []guard.Action{}
 	}
 	if err := a.Print(made, func(w io.Writer) { writeDecision(w, made) }); err != nil {
 		return err
 	}
-	if !got.Allowed {
+	if !made.Allowed {
 		return program.WithCode(console.ExitDenied, fmt.Errorf("tier %d may not do that", int(o.tier)))
 	}
 	return nil
 }
 
-func writeDecision(w io.Writer, d decision) {
+func writeDecision(w io.Writer, d operations.Decision) {
 	if !d.Allowed {
 		_, _ = fmt.Fprintf(w, "Denied by: %s\nBecause:   %s\n", console.Printable(d.Rule, longLine), console.Printable(d.Reason, longLine))
 		return

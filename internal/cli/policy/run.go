@@ -43,15 +43,17 @@ func (a *app) run(ctx context.Context, tier escalation.Tier, dir, script string)
 	case script == "":
 		return program.Misuse(errors.New("the script is missing (see `starter policy run --help`)"))
 	}
-	g, err := a.openGuard(dir)
+	checker, err := a.Operations.Policy.Checker(dir)
 	if err != nil {
 		return err
 	}
 	place := func(directory string, variables map[string]string, asked []string) (guard.Place, error) {
-		return supervisor.GuardPlace(g.config, a.Environ, supervisor.AgentPlace{Directory: directory, Variables: variables, Asked: asked})
+		at := supervisor.AgentPlace{Directory: directory, Variables: variables, Asked: asked}
+		return supervisor.GuardPlace(checker.Config, a.Environ, at)
 	}
-	code, err := agent.RunScript(ctx, agent.Options{Config: g.config, Environ: a.Environ, Policy: g.policy, Place: place}, agent.Script{
-		Tier: tier, Directory: g.place.Work[0], Text: script, Stdout: a.Stdout, Stderr: a.Stderr,
+	options := agent.Options{Config: checker.Config, Environ: a.Environ, Policy: checker.Policy, Place: place}
+	code, err := agent.RunScript(ctx, options, agent.Script{
+		Tier: tier, Directory: checker.Place.Work[0], Text: script, Stdout: a.Stdout, Stderr: a.Stderr,
 	})
 	if err == nil && code != 0 {
 		return program.WithCode(program.ExitCode(code), fmt.Errorf("the script ended with %d", code))

@@ -60,7 +60,7 @@ func (a *app) suggest(ctx context.Context, since time.Duration, dir string) erro
 	if since <= 0 {
 		return program.Misuse(fmt.Errorf("--since is %s, and must be a time in the past, such as 168h", since))
 	}
-	g, err := a.openGuard(dir)
+	checker, err := a.Operations.Policy.Checker(dir)
 	if err != nil {
 		return err
 	}
@@ -74,10 +74,10 @@ func (a *app) suggest(ctx context.Context, since time.Duration, dir string) erro
 	}
 	calls := make([]guard.Call, len(denied))
 	for i, decision := range denied {
-		calls[i] = guard.Call{Tier: int(decision.Tier), Tool: decision.Tool, Input: json.RawMessage(decision.Input), Place: g.place}
+		calls[i] = guard.Call{Tier: int(decision.Tier), Tool: decision.Tool, Input: json.RawMessage(decision.Input), Place: checker.Place}
 	}
 	suggestions := []suggestion{}
-	for _, found := range g.guard.Suggest(calls) {
+	for _, found := range checker.Guard.Suggest(calls) {
 		latest := denied[found.Calls[0]] // the latest comes first
 		row := suggestion{Suggestion: found, Times: len(found.Calls), Last: latest.At, Chain: latest.ChainID}
 		if row.Instead, err = endOf(ctx, records, latest.ChainID); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
@@ -37,7 +38,7 @@ func (a *app) testCommand() *cobra.Command {
 
 // row is a row of a table of calls.
 type row struct {
-	Call
+	operations.Call
 
 	Allowed *bool  `json:"allowed"`
 	Note    string `json:"note"`
@@ -54,7 +55,7 @@ type TestResult struct {
 
 // Difference is a call for which the guard's decision differs from the expected decision.
 type Difference struct {
-	Call
+	operations.Call
 
 	Line     int    `json:"line"`
 	Note     string `json:"note,omitempty"`
@@ -69,13 +70,13 @@ func (a *app) test(file, dir string) error {
 	if err != nil {
 		return program.Misuse(err)
 	}
-	g, err := a.openGuard(dir)
+	checker, err := a.Operations.Policy.Checker(dir)
 	if err != nil {
 		return err
 	}
 	result := TestResult{Calls: len(rows), Differ: []Difference{}}
 	for _, row := range rows {
-		got, err := g.decide(row.Call)
+		got, err := checker.Decide(row.Call)
 		if err != nil {
 			return err
 		}
@@ -149,7 +150,7 @@ func readRow(text []byte) (row, error) {
 		return r, errors.New("allowed is missing: say true or false")
 	}
 	var err error
-	r.Call, err = r.complete()
+	r.Call, err = r.Complete()
 	return r, err
 }
 

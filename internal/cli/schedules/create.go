@@ -127,7 +127,7 @@ var errWhen = errors.New("give either --every or --cron")
 
 // check returns the first error in the flags. It omits some checks that Temporal makes, for example of time zones.
 func (o *createOptions) check(id string, given func(flag string) bool) error {
-	if err := console.CheckID("schedule ID", id); err != nil {
+	if err := operations.CheckID("schedule ID", id); err != nil {
 		return err
 	}
 	switch {

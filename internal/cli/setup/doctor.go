@@ -1,4 +1,4 @@
-// Package setup holds the commands that show and check an installation.
+// Package setup holds the commands that begin, show and check an installation.
 package setup
 
 import (
@@ -29,12 +29,16 @@ type Finding struct {
 }
 
 // app implements the commands of this package.
-type app struct{ *console.Console }
+type app struct {
+	*console.Console
 
-// Commands returns the commands `doctor`, `config` and `notify`.
-func Commands(c *console.Console) []*cobra.Command {
-	a := &app{c}
-	return []*cobra.Command{a.doctorCommand(), a.configCommand(), a.notifyCommand()}
+	steps Steps
+}
+
+// Commands returns the commands `init`, `doctor`, `config` and `notify`.
+func Commands(c *console.Console, steps Steps) []*cobra.Command {
+	a := &app{c, steps}
+	return []*cobra.Command{a.initCommand(), a.doctorCommand(), a.configCommand(), a.notifyCommand()}
 }
 
 func (a *app) doctorCommand() *cobra.Command {

@@ -59,7 +59,7 @@ type (
 	}
 	// nowMsg is the conversation at this moment.
 	nowMsg struct {
-		now operations.Conversation
+		now operations.LiveConversation
 		err error
 	}
 	// sentMsg says what became of a message.
@@ -119,7 +119,7 @@ func (c conversation) stop() tea.Msg {
 }
 
 func (c conversation) confirm(turn, number int) tea.Msg {
-	result, err := c.Confirm(c.ctx, c.name, turn, number, c.options.actor)
+	result, err := c.Confirm(c.ctx, c.name, turn, number, operations.Actor{Name: c.options.actor})
 	return doneMsg{result, err}
 }
 
@@ -145,7 +145,7 @@ type model struct {
 	// turns holds the turns that are known, by number.
 	turns []escalation.TalkTurn
 	// state is the latest look at the conversation.
-	state operations.Conversation
+	state operations.LiveConversation
 	// sending counts the messages that have no turn yet. looking reports whether another look is due.
 	sending int
 	looking bool

@@ -191,7 +191,7 @@ func (a *app) confirmOne(ctx context.Context, name string, o options) error {
 	if err != nil {
 		return err
 	}
-	result, err := a.Operations.Conversations.Confirm(ctx, name, turn.Turn, o.confirm, o.actor)
+	result, err := a.Operations.Conversations.Confirm(ctx, name, turn.Turn, o.confirm, operations.Actor{Name: o.actor})
 	if operations.KindOf(err) == operations.KindConflict {
 		return fmt.Errorf("%w; nothing was done", err)
 	}

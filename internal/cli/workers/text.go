@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // maxName limits the length of a printed name, in characters.
@@ -53,7 +54,7 @@ func rowOf(clock console.Clock, one *Worker) []string {
 	if one.BuildID != "" && one.BuildID != one.Version {
 		version = strings.TrimSpace(version + " (" + one.BuildID + ")")
 	}
-	seen := console.Span(clock().Sub(one.LastSeen)) + " ago"
+	seen := plaintext.Span(clock().Sub(one.LastSeen)) + " ago"
 	return []string{
 		printable(one.Host), pid, printable(version), string(one.State), agents, seen, printable(strings.Join(one.Queues, ", ")),
 	}

@@ -35,6 +35,9 @@ type Person struct {
 	// unlike a name that a client merely says.
 	Name  string
 	Roles []Role
+
+	// owner reports that the person runs the `starter up` of this server.
+	owner bool
 }
 
 // May reports whether the person has a role that includes role.

@@ -49,24 +49,30 @@ CREATE TABLE sessions (
     worker_version        TEXT    NOT NULL,
     verdict               TEXT,                         -- a JSON object
     services              TEXT    NOT NULL,             -- a JSON list, copied from the verdict
+    conclusion            TEXT    NOT NULL,             -- the verdict's status, copied from it; empty: there is no verdict
     error                 TEXT    NOT NULL,
     UNIQUE (chain_id, namespace_id, sequence)
 ) STRICT;
 
 CREATE INDEX sessions_parent_session_id ON sessions (parent_session_id);
-CREATE INDEX sessions_started_at ON sessions (started_at);
+CREATE INDEX sessions_started_at ON sessions (
+    started_at, ended_at, tier, model, trigger, conclusion, services, cost_usd, cost_estimated, attempts, budget_usd
+);
 CREATE INDEX sessions_model ON sessions (model, id);
 CREATE INDEX sessions_status ON sessions (status, id);
 
 CREATE TABLE replaced_reports (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     session_id TEXT    NOT NULL REFERENCES sessions (session_id),
+    started_at INTEGER NOT NULL,                        -- copied from the session
     ended_at   INTEGER NOT NULL,
     cost_usd   REAL    NOT NULL,                        -- copied from the report
+    cost_estimated INTEGER NOT NULL CHECK (cost_estimated IN (0, 1)), -- copied from the report
     report     TEXT    NOT NULL                         -- a JSON object
 ) STRICT;
 
 CREATE INDEX replaced_reports_session_id ON replaced_reports (session_id);
+CREATE INDEX replaced_reports_started_at ON replaced_reports (started_at);
 
 CREATE TABLE events (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -86,6 +92,7 @@ CREATE INDEX events_kind ON events (kind, occurred_at);
 -- What was done to services, by which cooldowns are reckoned.
 CREATE TABLE ledger (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    service_key TEXT   NOT NULL,                        -- the name in the form in which names are compared
     service    TEXT    NOT NULL,
     kind       TEXT    NOT NULL,
     position   INTEGER NOT NULL CHECK (position > 0),   -- among the session's actions of that kind on that service
@@ -98,6 +105,7 @@ CREATE TABLE ledger (
 ) STRICT;
 
 CREATE INDEX ledger_at ON ledger (at);
+CREATE INDEX ledger_service_key ON ledger (service_key, at);
 
 -- Who works on which service now.
 CREATE TABLE service_locks (
@@ -209,6 +217,79 @@ CREATE TABLE duties (
     holder TEXT    NOT NULL,
     until  INTEGER NOT NULL                             -- milliseconds since 1970, UTC, by the holder's clock
 ) STRICT;
+
+-- What agents and people have learned. A row is the sum of the acts in memory_sources.
+CREATE TABLE memories (
+    id                    INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind                  TEXT    NOT NULL,
+    service_key           TEXT    NOT NULL,             -- the name in the form in which names are compared
+    service               TEXT    NOT NULL,             -- empty: about all services
+    subject               TEXT    NOT NULL,
+    text                  TEXT    NOT NULL,
+    fingerprint           TEXT    NOT NULL,             -- the text's words: two texts with the same ones are one memory
+    words                 TEXT    NOT NULL,             -- by which it is found
+    status                TEXT    NOT NULL,
+    trust                 TEXT    NOT NULL,
+    decided_by            TEXT    NOT NULL,             -- the person who confirmed or deleted it; empty: no person did
+    decided_at            INTEGER,
+    created_at            INTEGER NOT NULL,             -- milliseconds since 1970, UTC, as all times
+    uses                  INTEGER NOT NULL,
+    last_used_at          INTEGER
+) STRICT;
+
+CREATE INDEX memories_service_key ON memories (service_key, kind, fingerprint);
+CREATE INDEX memories_status ON memories (status, id);
+
+-- Full text search over memories. The triggers keep it like the table.
+CREATE VIRTUAL TABLE memories_search USING fts5 (words, content = 'memories', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 0');
+-- +goose StatementBegin
+CREATE TRIGGER memories_inserted AFTER INSERT ON memories BEGIN
+    INSERT INTO memories_search (rowid, words) VALUES (new.id, new.words);
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER memories_deleted AFTER DELETE ON memories BEGIN
+    INSERT INTO memories_search (memories_search, rowid, words) VALUES ('delete', old.id, old.words);
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER memories_updated AFTER UPDATE OF words ON memories BEGIN
+    INSERT INTO memories_search (memories_search, rowid, words) VALUES ('delete', old.id, old.words);
+    INSERT INTO memories_search (rowid, words) VALUES (new.id, new.words);
+END;
+-- +goose StatementEnd
+
+-- What people and sessions did with memories.
+CREATE TABLE memory_sources (
+    id                    INTEGER PRIMARY KEY AUTOINCREMENT,
+    memory_id             INTEGER NOT NULL REFERENCES memories (id),
+    act                   TEXT    NOT NULL,
+    trust                 TEXT    NOT NULL,
+    at                    INTEGER NOT NULL,
+    person                TEXT    NOT NULL,             -- empty: a session did it
+    chain_id              TEXT    NOT NULL,
+    namespace_id          TEXT    NOT NULL,
+    session_id            TEXT    NOT NULL,
+    incidents             TEXT,                         -- a JSON list of IDs
+    text                  TEXT    NOT NULL              -- of the memory, after the act
+) STRICT;
+
+CREATE INDEX memory_sources_memory_id ON memory_sources (memory_id, id);
+
+-- Which session's prompt had which memory.
+CREATE TABLE memory_uses (
+    id                    INTEGER PRIMARY KEY AUTOINCREMENT,
+    memory_id             INTEGER NOT NULL REFERENCES memories (id),
+    chain_id              TEXT    NOT NULL,
+    namespace_id          TEXT    NOT NULL,
+    first_run_id          TEXT    NOT NULL,
+    session_id            TEXT    NOT NULL,
+    at                    INTEGER NOT NULL,
+    UNIQUE (memory_id, session_id)
+) STRICT;
+
+CREATE INDEX memory_uses_chain_id ON memory_uses (chain_id, namespace_id, first_run_id);
+CREATE INDEX memory_uses_session_id ON memory_uses (session_id);
 
 -- What people and the supervisor say to each other in conversations, by turns.
 CREATE TABLE talk_turns (

@@ -1,0 +1,187 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/program"
+	"github.com/claudeops/claudeops/internal/web"
+	"github.com/claudeops/claudeops/internal/web/access"
+	"github.com/claudeops/claudeops/internal/web/api"
+	"github.com/claudeops/claudeops/internal/web/pages"
+	"github.com/claudeops/claudeops/internal/web/stream"
+)
+
+// pageServer serves the pages and the API at a port.
+type pageServer struct {
+	listener net.Listener
+	access   *access.Access
+	server   *web.Server
+	does     *operations.Operations
+	hub      *stream.Hub
+	secure   bool
+	logger   *slog.Logger
+
+	stop  context.CancelFunc // nil before serve
+	ended chan error
+}
+
+// pageOptions describe a pageServer.
+type pageOptions struct {
+	// listen is the address, and hint says how to choose another one.
+	listen, hint string
+	owner        access.Owner
+	operations   *operations.Operations
+	// temporalUI returns the address of a chain in Temporal's Web UI; nil if there is none.
+	temporalUI func(chainID, runID string) string
+	logger     *slog.Logger
+}
+
+// openLocalPages opens the pages of a `starter up`, whose token is secret.
+func openLocalPages(ctx context.Context, cfg config.Config, o Pages, secret string, logger *slog.Logger) (*pageServer, error) {
+	return openPages(ctx, cfg, pageOptions{
+		listen: net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port)), hint: "--web-port",
+		owner: access.Owner{Name: ownName(), Secret: secret}, operations: o.Operations,
+		temporalUI: o.temporalUI, logger: logger,
+	})
+}
+
+// ownName returns the name of the user who runs this process.
+func ownName() string {
+	if current, err := user.Current(); err == nil {
+		return current.Username
+	}
+	return "user " + strconv.Itoa(os.Getuid())
+}
+
+// openPages listens at the address. If a browser connects before the call of serve, the browser waits.
+func openPages(ctx context.Context, cfg config.Config, o pageOptions) (_ *pageServer, err error) {
+	p := &pageServer{does: o.operations, secure: cfg.Web.Certificate != "", logger: o.logger, ended: make(chan error, 1)}
+	if p.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", o.listen); err != nil {
+		return nil, listenError(o, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.listener.Close())
+		}
+	}()
+	proxy, err := proxyOf(cfg.Web)
+	if err != nil {
+		return nil, err
+	}
+	p.access, err = access.New(access.Options{
+		Tokens: access.OpenTokens(cfg.Web.TokensFile), Owner: o.owner, Proxy: proxy,
+		KeyFile: filepath.Join(cfg.State.Dir, "web", "session-key"), Port: p.port(),
+		Secure: p.secure || strings.HasPrefix(cfg.Web.URL, "https://"), Logger: o.logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	all, err := p.parts(o)
+	if err != nil {
+		return nil, err
+	}
+	options := web.Options{
+		Access: p.access, Parts: all, Hosts: hostsOf(cfg.Web, o.listen), Origins: originsOf(cfg.Web),
+		Admit: admitOthers, Logger: o.logger,
+	}
+	if p.secure {
+		certificate := &certificateFile{cert: cfg.Web.Certificate, key: cfg.Web.Key}
+		if _, err = certificate.get(); err != nil {
+			return nil, err
+		}
+		options.Certificate = certificate.get
+	}
+	p.server, err = web.New(options)
+	return p, err
+}
+
+// parts returns the parts of the server. The hub looks for changes while the server serves.
+func (p *pageServer) parts(o pageOptions) ([]web.Part, error) {
+	p.hub = stream.NewHub(func() stream.Source { return o.operations.Feed.Watch() }, o.logger)
+	shown, err := pages.New(o.operations, pages.Options{
+		Clock: time.Now, TemporalUI: o.temporalUI, Events: eventsPath, Position: p.hub.Position,
+	})
+	return []web.Part{shown, api.New(o.operations, p.hub, program.Version())}, err
+}
+
+// eventsPath is the path of the API's event stream.
+const eventsPath = "/api/v1/events"
+
+func listenError(o pageOptions, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("the address %s for the pages is in use by another program; choose another with %s: %w", o.listen, o.hint, err)
+	}
+	return fmt.Errorf("the address %s for the pages cannot be opened; choose another with %s: %w", o.listen, o.hint, err)
+}
+
+// admitOthers refuses connections of agents. A connection from another host is none: agents run where their worker does, and
+// the kernel says only of this host's connections who has opened them.
+func admitOthers(conn net.Conn) error {
+	remote, ok := conn.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return fmt.Errorf("%v is not the address of a TCP connection", conn.RemoteAddr())
+	}
+	if !remote.IP.IsLoopback() {
+		own, err := net.InterfaceAddrs()
+		if err != nil {
+			return fmt.Errorf("list the addresses of this host: %w", err)
+		}
+		if !slices.ContainsFunc(own, func(address net.Addr) bool {
+			network, ok := address.(*net.IPNet)
+			return ok && network.IP.Equal(remote.IP)
+		}) {
+			return nil
+		}
+	}
+	return admitPeople(conn)
+}
+
+// serve serves requests until close.
+func (p *pageServer) serve(ctx context.Context) {
+	ctx, p.stop = context.WithCancel(ctx)
+	go p.hub.Run(ctx)
+	go func() {
+		err := p.server.Serve(ctx, p.listener)
+		if err != nil {
+			p.logger.Error("the pages are not served any more", slog.Any("error", err))
+		}
+		p.ended <- err
+	}()
+}
+
+// close ends the server, and the connections of its operations.
+func (p *pageServer) close() error {
+	if p.stop == nil {
+		return errors.Join(p.listener.Close(), p.does.Close())
+	}
+	p.stop()
+	return errors.Join(<-p.ended, p.does.Close())
+}
+
+func (p *pageServer) port() int {
+	address, _ := p.listener.Addr().(*net.TCPAddr) // openPages opens only TCP listeners
+	return address.Port
+}
+
+// url returns the root URL of the server on this host.
+func (p *pageServer) url() string {
+	scheme := "http"
+	if p.secure {
+		scheme = "https"
+	}
+	return scheme + "://" + p.listener.Addr().String()
+}

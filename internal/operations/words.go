@@ -1,0 +1,82 @@
+package operations
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
+)
+
+// SessionCost returns the cost of a session as text, which marks estimates, upper bounds and unknown costs.
+func SessionCost(session *escalation.Session) string {
+	switch {
+	case session.CostUnknown() && session.BudgetUSD > 0:
+		return "at most " + plaintext.Dollars(session.BudgetUSD)
+	case session.CostUnknown():
+		return "unknown"
+	case session.CostEstimated:
+		return "about " + plaintext.Dollars(session.CostUSD)
+	default:
+		return plaintext.Dollars(session.CostUSD)
+	}
+}
+
+// SessionContext describes where the context of a session comes from, and the verdict of the session.
+func SessionContext(session *escalation.Session) string {
+	text := string(session.Continuity)
+	if session.Purpose != escalation.PurposeTier {
+		text = string(session.Purpose) + ", " + text
+	}
+	of := "of"
+	if session.ContinuityReason == escalation.ReasonInterrupted {
+		text, of = text+" (interrupted)", "after" // the session resumed its own conversation
+	}
+	if session.Forced {
+		text += ", forced"
+	}
+	if session.ParentID != 0 {
+		text += fmt.Sprintf(" %s #%d", of, session.ParentID)
+	}
+	if strings.Contains(session.Sandbox, "none: ") {
+		text += ", no sandbox"
+	}
+	if session.Worktree != nil && session.Worktree.Kept {
+		text += ", work left on " + session.Worktree.Branch
+	}
+	if session.Verdict != nil {
+		text += ", verdict " + string(session.Verdict.Status)
+	}
+	return text
+}
+
+// AnswerMeaning says what an answer at a gate does.
+func AnswerMeaning(action escalation.GateAction, gate escalation.Gate) string {
+	switch action {
+	case escalation.GateContinue:
+		return "continue session: resume the interrupted agent"
+	case escalation.GateFix:
+		return fmt.Sprintf("fix: run %s again in a new session", gate.Tier)
+	case escalation.GateOverride:
+		return "override: accept the state and end the chain"
+	case escalation.GateAbort:
+		return "abort: end the chain"
+	case escalation.GateRecheck: // people cannot choose this action
+	}
+	return line(string(action), 60)
+}
+
+// CallSubject returns the most informative field of a call's input. If the input has no known field, CallSubject returns
+// the whole input.
+func CallSubject(input string) string {
+	var fields map[string]any
+	if json.Unmarshal([]byte(input), &fields) == nil {
+		for _, key := range []string{"command", "file_path", "pattern", "url", "path", "description"} {
+			if text, ok := fields[key].(string); ok && text != "" {
+				return text
+			}
+		}
+	}
+	return input
+}

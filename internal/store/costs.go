@@ -1,0 +1,175 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// Spending is what some sessions have cost, in US dollars. Only sessions that have ended count.
+type Spending struct {
+	// Sessions counts the sessions.
+	Sessions int
+	// USD is their cost. It includes the cost in replaced reports, because that was paid, too.
+	USD float64
+	// EstimatedUSD is the part of USD in reports that have an estimated cost.
+	EstimatedUSD float64
+	// UnknownUSD is what counts against budgets in addition to USD, for sessions with unknown cost (see
+	// escalation.Session.CostUnknown).
+	UnknownUSD float64
+}
+
+// Costs is what the sessions of some time have cost, grouped in three ways. The sums of the three are equal.
+type Costs struct {
+	// Quarters groups the sessions by the quarter of an hour in which they started, in order. Days begin at a quarter of an
+	// hour in every time zone.
+	Quarters []QuarterCost
+	Kinds    []KindCost
+	// Services groups the sessions by the services in their verdicts.
+	Services []ServicesCost
+}
+
+// QuarterCost is the spending of the sessions that started in a quarter of an hour.
+type QuarterCost struct {
+	Start time.Time
+	Spending
+}
+
+// KindCost is the spending of the sessions of one kind.
+type KindCost struct {
+	Tier       escalation.Tier
+	Model      string
+	Trigger    escalation.Trigger
+	Conclusion escalation.VerdictStatus
+	Spending
+}
+
+// ServicesCost is the spending of the sessions whose verdicts name the same services, in the same order. Of many services,
+// only the first ones are there.
+type ServicesCost struct {
+	Services []string
+	Spending
+}
+
+const quarter = 15 * time.Minute
+
+const (
+	spending = `COUNT(*), SUM(cost_usd), SUM(CASE WHEN cost_estimated THEN cost_usd ELSE 0 END),
+    SUM(CASE WHEN cost_estimated AND attempts = 0 AND budget_usd > cost_usd THEN budget_usd - cost_usd ELSE 0 END)
+FROM sessions WHERE started_at >= $1 AND started_at < $2 AND ended_at IS NOT NULL`
+
+	// replacedSpending belongs to no further session.
+	replacedSpending = `0, SUM(r.cost_usd), SUM(CASE WHEN r.cost_estimated THEN r.cost_usd ELSE 0 END), 0.0
+FROM replaced_reports AS r JOIN sessions ON sessions.session_id = r.session_id
+WHERE r.started_at >= $1 AND r.started_at < $2 AND sessions.ended_at IS NOT NULL`
+)
+
+// costQueries returns the query that groups sessions by keys, and the one that groups replaced reports in the same way. The
+// two are not one query, because SQLite would sort the rows of both.
+func costQueries(keys string, count int) [2]string {
+	groups := make([]string, count)
+	for i := range groups {
+		groups[i] = strconv.Itoa(i + 1)
+	}
+	by := strings.Join(groups, ", ")
+	query := func(keys, from string) string {
+		return fmt.Sprintf("SELECT %s, %s GROUP BY %s ORDER BY %s", keys, from, by, by)
+	}
+	return [2]string{query(keys, spending), query(strings.ReplaceAll(keys, "started_at", "r.started_at"), replacedSpending)}
+}
+
+var (
+	quarterQueries  = costQueries(fmt.Sprintf("started_at / %d", quarter.Milliseconds()), 1)
+	kindQueries     = costQueries("tier, model, trigger, conclusion", 4)
+	servicesQueries = costQueries("services", 1)
+)
+
+// Costs returns what the sessions of all namespaces have cost that started from the time from until before the time to, and
+// have ended. A key can occur twice: for the sessions, and for the reports that were replaced.
+func (s *Store) Costs(ctx context.Context, from, to time.Time) (costs Costs, err error) {
+	args := []any{from.UnixMilli(), to.UnixMilli()}
+	err = s.read(ctx, func(tx *sql.Tx) error {
+		if costs.Quarters, err = collectBoth(ctx, tx, quarterFields, quarterQueries, args); err != nil {
+			return err
+		}
+		if costs.Kinds, err = collectBoth(ctx, tx, kindFields, kindQueries, args); err != nil {
+			return err
+		}
+		costs.Services, err = collectBoth(ctx, tx, servicesFields, servicesQueries, args)
+		return err
+	})
+	if err != nil {
+		return Costs{}, fmt.Errorf("add up what sessions have cost: %w", err)
+	}
+	return costs, nil
+}
+
+// collectBoth returns the rows of two queries.
+func collectBoth[T any](ctx context.Context, q querier, fields func(*T) []field, queries [2]string, args []any) ([]T, error) {
+	first, err := collect(ctx, q, fields, queries[0], args...)
+	if err != nil {
+		return nil, err
+	}
+	second, err := collect(ctx, q, fields, queries[1], args...)
+	return append(first, second...), err
+}
+
+func quarterFields(c *QuarterCost) []field {
+	return append([]field{{"quarter", quarterNumber{&c.Start}}}, spendingFields(&c.Spending)...)
+}
+
+func kindFields(c *KindCost) []field {
+	return append([]field{
+		{"tier", &c.Tier},
+		{"model", &c.Model},
+		{"trigger", &c.Trigger},
+		{"conclusion", &c.Conclusion},
+	}, spendingFields(&c.Spending)...)
+}
+
+func servicesFields(c *ServicesCost) []field {
+	return append([]field{{"services", jsonText[[]string]{&c.Services}}}, spendingFields(&c.Spending)...)
+}
+
+func spendingFields(s *Spending) []field {
+	return []field{
+		{"sessions", &s.Sessions},
+		{"usd", &s.USD},
+		{"estimated_usd", &s.EstimatedUSD},
+		{"unknown_usd", &s.UnknownUSD},
+	}
+}
+
+// quarterNumber reads a time from the number of quarters of an hour since the Unix epoch.
+type quarterNumber struct{ to *time.Time }
+
+// Scan implements sql.Scanner. The time is in UTC.
+func (q quarterNumber) Scan(src any) error {
+	var number sql.NullInt64
+	if err := number.Scan(src); err != nil {
+		return err
+	}
+	*q.to = time.UnixMilli(number.Int64 * quarter.Milliseconds()).UTC()
+	return nil
+}
+
+// DaySpending is the money of one day (UTC), as an admission counts it, in US dollars.
+type DaySpending struct {
+	// SpentUSD is the cost of the day's ended sessions. A session of unknown cost counts with its budget.
+	SpentUSD float64
+	// ReservedUSD is the sum of the budgets of the day's open sessions.
+	ReservedUSD float64
+}
+
+// DaySpending returns the money of the day of the given time, in all namespaces.
+func (s *Store) DaySpending(ctx context.Context, at time.Time) (day DaySpending, err error) {
+	if day.SpentUSD, day.ReservedUSD, err = daySpent(ctx, s.db, at); err != nil {
+		return DaySpending{}, fmt.Errorf("add up what the day has cost: %w", err)
+	}
+	return day, nil
+}

@@ -1,0 +1,80 @@
+package pages
+
+import (
+	"context"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// backend holds the operations that the pages use.
+type backend struct {
+	overview  overview
+	chains    chains
+	sessions  sessions
+	gates     gates
+	incidents incidents
+	services  services
+	schedules schedules
+	costs     costs
+	policy    policy
+}
+
+type overview interface {
+	Now(ctx context.Context) operations.Now
+}
+
+type sessions interface {
+	Get(ctx context.Context, number int64) (operations.SessionDetail, error)
+}
+
+type services interface {
+	List(ctx context.Context) (operations.ServiceList, error)
+	Get(ctx context.Context, name string) (operations.ServiceDetail, error)
+}
+
+type costs interface {
+	Report(ctx context.Context, f operations.CostFilter) (operations.CostReport, error)
+}
+
+type policy interface {
+	Explain(tier escalation.Tier) (guard.Explanation, error)
+	Try(call operations.Call, dir string) (operations.Decision, error)
+}
+
+type chains interface {
+	List(ctx context.Context, f operations.ChainFilter) (operations.ChainPage, error)
+	Get(ctx context.Context, id string) (operations.Snapshot, error)
+	Escalate(ctx context.Context, id string, signal workflows.EscalateSignal) error
+	Cancel(ctx context.Context, id string) error
+}
+
+type gates interface {
+	List(ctx context.Context) (operations.GateList, error)
+	Answer(ctx context.Context, chainID string, answer escalation.GateAnswer) (escalation.GateResolution, error)
+}
+
+type incidents interface {
+	List(ctx context.Context, f operations.IncidentFilter) ([]operations.Incident, error)
+	Get(ctx context.Context, id string) (operations.Incident, error)
+	Close(ctx context.Context, id string, closing store.IncidentClosing) (operations.ClosedIncident, error)
+}
+
+type schedules interface {
+	List(ctx context.Context) ([]operations.Schedule, error)
+	Get(ctx context.Context, id string) (operations.ScheduleDetail, error)
+	Pause(ctx context.Context, id, note string) error
+	Resume(ctx context.Context, id, note string) error
+	Trigger(ctx context.Context, id, overlap string) error
+}
+
+// backendOf returns the operations of o.
+func backendOf(o *operations.Operations) backend {
+	return backend{
+		overview: o.Overview, chains: o.Chains, sessions: o.Sessions, gates: o.Gates, incidents: o.Incidents,
+		services: o.Services, schedules: o.Schedules, costs: o.Costs, policy: o.Policy,
+	}
+}

@@ -1,0 +1,62 @@
+package pages
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
+)
+
+// flashCookie carries one sentence about what became of a form to the page that follows.
+const flashCookie = "claudeops_flash"
+
+// maxFlash limits the sentence, in characters, so that it fits into a cookie.
+const maxFlash = 800
+
+// flash says what became of a form.
+type flash struct {
+	Text string `json:"text"`
+	// Bad reports that something did not work.
+	Bad bool `json:"bad,omitempty"`
+}
+
+// done redirects to the path back, where the page says what became of the form.
+func done(w http.ResponseWriter, r *http.Request, back string, said flash) error {
+	said.Text = plaintext.Cut(plaintext.Compact(said.Text), maxFlash)
+	text, err := json.Marshal(said)
+	if err != nil {
+		return err
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: flashCookie, Value: base64.RawURLEncoding.EncodeToString(text), Path: "/", MaxAge: 60,
+		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
+	})
+	http.Redirect(w, r, back, http.StatusSeeOther)
+	return nil
+}
+
+// takeFlash returns the sentence that the form before has left, once; nil if there is none.
+func takeFlash(w http.ResponseWriter, r *http.Request) *flash {
+	cookie, err := r.Cookie(flashCookie)
+	if err != nil {
+		return nil
+	}
+	http.SetCookie(w, &http.Cookie{Name: flashCookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
+	text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
+	said := &flash{}
+	if err != nil || json.Unmarshal(text, said) != nil {
+		return nil
+	}
+	return said
+}
+
+// backTo returns the path in the form's field `back` if it is a path of this server. If not, it returns otherwise.
+func backTo(r *http.Request, otherwise string) string {
+	back := r.PostFormValue("back")
+	if !strings.HasPrefix(back, "/") || strings.HasPrefix(back, "//") || strings.ContainsAny(back, "\\\r\n") {
+		return otherwise
+	}
+	return back
+}

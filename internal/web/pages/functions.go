@@ -1,0 +1,208 @@
+package pages
+
+import (
+	"fmt"
+	"hash/fnv"
+	"html/template"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/plaintext"
+)
+
+// functions returns the functions of the templates.
+func (p *Pages) functions() template.FuncMap {
+	return template.FuncMap{
+		"asset":   p.assets.url,
+		"moment":  p.moment,
+		"dollars": plaintext.Dollars,
+		"count":   plaintext.Count,
+		"cut":     plaintext.Cut,
+		"compact": plaintext.Compact,
+		"span":    plaintext.Span,
+		"since":   func(t time.Time) string { return plaintext.Span(p.Clock().Sub(t)) },
+		"words":   words,
+		"names":   names,
+		"tone":    tone,
+		"key":     key,
+		"bytes":   byteCount,
+		"number":  grouped,
+		"length":  length,
+		"cost":    func(s escalation.Session) string { return operations.SessionCost(&s) },
+		"subject": operations.CallSubject,
+		"meaning": operations.AnswerMeaning,
+
+		"sections":   sections,
+		"gateCard":   func(f frame, form gateForm, tick bool) gateCard { return gateCard{f, form, tick} },
+		"listOf":     func(f frame, list []operations.Incident, back string) closable { return closable{f, list, back} },
+		"left":       func(use escalation.Use) int { return max(use.Limit.Max-use.Used, 0) },
+		"programsOf": programsOf,
+		"namedCost":  func(id, title string, list []operations.NamedCost) namedCost { return namedCost{id, title, list} },
+
+		"chainPath":    pathOf("/chains/"),
+		"incidentPath": pathOf("/incidents/"),
+		"servicePath":  pathOf("/services/"),
+		"schedulePath": pathOf("/schedules/"),
+		"sessionPath":  func(number int64) string { return "/sessions/" + strconv.FormatInt(number, 10) },
+	}
+}
+
+// section is a link of the navigation.
+type section struct{ Path, Name string }
+
+func sections() []section {
+	return []section{
+		{"/", "Now"},
+		{"/chains", "Chains"},
+		{"/incidents", "Incidents"},
+		{"/services", "Services"},
+		{"/schedules", "Schedules"},
+		{"/cost", "Cost"},
+		{"/policy", "Policy"},
+	}
+}
+
+// gateCard is the data of the template of an open gate. Tick adds a box that selects the gate.
+type gateCard struct {
+	Frame frame
+	Form  gateForm
+	Tick  bool
+}
+
+// closable is the data of a list of incidents that a person can close. Back is the path of the page with the list.
+type closable struct {
+	Frame frame
+	List  []operations.Incident
+	Back  string
+}
+
+// namedCost is the data of a table of costs.
+type namedCost struct {
+	ID, Title string
+	List      []operations.NamedCost
+}
+
+// pathOf returns a function that appends a name to a path, as one segment.
+func pathOf(prefix string) func(name any) string {
+	return func(name any) string { return prefix + url.PathEscape(fmt.Sprint(name)) }
+}
+
+// moment is a time as a page shows it.
+type moment struct {
+	// Machine is the time in the form of HTML. Full is the date and the time of day with the zone.
+	Machine, Full string
+	// Clock is the time of day, with the date if that is not today's.
+	Clock string
+	// Text says how long ago the time was, or how far ahead it is. The script keeps it up to date in the same words.
+	Text string
+}
+
+// moment describes t; nil for the zero time.
+func (p *Pages) moment(t time.Time) *moment {
+	if t.IsZero() {
+		return nil
+	}
+	now := p.Clock()
+	t = t.In(now.Location())
+	clock := t.Format(time.TimeOnly)
+	if t.Format(time.DateOnly) != now.Format(time.DateOnly) {
+		clock = t.Format("Jan 2 15:04")
+	}
+	return &moment{
+		Clock:   clock,
+		Machine: t.UTC().Format(time.RFC3339),
+		Full:    t.Format("2006-01-02 15:04:05 MST"),
+		Text:    relative(t.Sub(now)),
+	}
+}
+
+// relative says how far away a time is, in the largest unit that fits.
+func relative(d time.Duration) string {
+	text := "now"
+	switch far := d.Abs().Round(time.Second); {
+	case far < 5*time.Second:
+		return text
+	case far < time.Minute:
+		text = fmt.Sprintf("%d s", int(far.Seconds()))
+	case far < time.Hour:
+		text = fmt.Sprintf("%d min", int(far.Minutes()))
+	case far < 48*time.Hour:
+		text = fmt.Sprintf("%d h", int(far.Hours()))
+	default:
+		text = fmt.Sprintf("%d days", int(far.Hours())/24)
+	}
+	if d < 0 {
+		return text + " ago"
+	}
+	return "in " + text
+}
+
+// words replaces the underscores in the name of a state.
+func words(name any) string { return strings.ReplaceAll(fmt.Sprint(name), "_", " ") }
+
+// names lists names, such as those of services.
+func names(list []string) string { return strings.Join(list, ", ") }
+
+// byteCount returns a number of bytes in words.
+func byteCount(n int) string {
+	switch {
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%d kB", n>>10)
+	}
+	return plaintext.Count(n, "byte")
+}
+
+// length returns a duration without units that are zero, such as 1h.
+func length(d escalation.Duration) string {
+	text := d.Std().String()
+	for _, zero := range []string{"0s", "0m"} {
+		shorter := strings.TrimSuffix(text, zero)
+		if shorter == "" || shorter[len(shorter)-1] >= '0' && shorter[len(shorter)-1] <= '9' {
+			break
+		}
+		text = shorter
+	}
+	return text
+}
+
+// grouped returns a number with a blank before each group of three digits.
+func grouped(n int) string {
+	text := strconv.Itoa(n)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "\u202f" + text[at:]
+	}
+	return text
+}
+
+// key returns an ID for an element that belongs to something with a name. Names can have characters that an ID cannot.
+func key(parts ...any) string {
+	sum := fnv.New64a()
+	_, _ = fmt.Fprintln(sum, parts...)
+	return "k" + strconv.FormatUint(sum.Sum64(), 36)
+}
+
+// tone returns the class that colours a state. The state is always written, too, so that no meaning is in the colour alone.
+func tone(state any) string {
+	switch fmt.Sprint(state) {
+	case string(escalation.OutcomeHealthy), string(escalation.OutcomeResolved), string(escalation.SessionCompleted),
+		string(escalation.ActionRestart), "allowed", "active":
+		return "good"
+	case string(escalation.OutcomeNeedsHuman), string(escalation.IncidentWaiting), string(escalation.SeverityWarning),
+		string(escalation.CheckDegraded), string(escalation.SessionTimedOut), string(escalation.SessionBudgetExhausted),
+		"waits for a person", "paused", "at run", "escalate":
+		return "warn"
+	case string(escalation.OutcomeFailed), string(escalation.IncidentOpen), string(escalation.SeverityCritical),
+		string(escalation.CheckDown), string(escalation.SessionResumeFailed), string(escalation.SessionTranscriptLost),
+		"denied", "terminated", "timedout":
+		return "bad"
+	case string(escalation.SessionRunning), string(escalation.IncidentRepairing):
+		return "busy"
+	}
+	return "calm"
+}

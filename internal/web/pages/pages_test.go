@@ -1,0 +1,382 @@
+package pages
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+
+	"github.com/claudeops/claudeops/internal/chaintest"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/plaintext"
+	"github.com/claudeops/claudeops/internal/web/access"
+)
+
+func TestEveryPage(t *testing.T) {
+	t.Parallel()
+	handler := newSample().serve(t, ada)
+	for name, path := range samplePaths() {
+		want := http.StatusOK
+		if name == "unknown" {
+			want = http.StatusNotFound
+		}
+		got := get(handler, path)
+		require.Equal(t, want, got.Code, "%s: %s", path, got.Body)
+		require.Equal(t, "no-store", got.Header().Get("Cache-Control"), path)
+		checkMarkup(t, got.Body.String())
+	}
+}
+
+// TestEmptyInstallation checks that pages without any data say so.
+func TestEmptyInstallation(t *testing.T) {
+	t.Parallel()
+	empty := &sample{incidents: []operations.Incident{{}}}
+	empty.snapshot.Chain.ID = "c"
+	empty.session.Session.ChainID = "c"
+	empty.service.Name = "s"
+	empty.schedule.ID = "s"
+	for name, path := range samplePaths() {
+		got := get(empty.serve(t, ada), path)
+		require.Less(t, got.Code, 500, "%s: %s", path, got.Body)
+		if name == "now" {
+			require.Contains(t, got.Body.String(), "Nothing is wrong that this installation knows of.")
+		}
+	}
+}
+
+// hostile is what an agent can write to harm the person who reads it.
+const hostile = `"'></title></textarea></style></script><script>window.owned=1</script><img src=x onerror=window.owned=1>` +
+	`<style>body{display:none}</style><b style="color:red" onclick="window.owned=1">` + "\x1b]0;owned\a\x1b[2J\u202eevil\u2066\u200b\x00\r\njavascript:window.owned=1"
+
+// poison appends a text to every string in a value.
+func poison(value reflect.Value, text string) {
+	switch value.Kind() { //nolint:exhaustive // the other kinds hold no text
+	case reflect.Pointer, reflect.Interface:
+		if !value.IsNil() {
+			poison(value.Elem(), text)
+		}
+	case reflect.Struct:
+		for i := range value.NumField() {
+			if value.Field(i).CanSet() {
+				poison(value.Field(i), text)
+			}
+		}
+	case reflect.Slice:
+		if value.Type().Elem().Kind() == reflect.Uint8 {
+			return // JSON
+		}
+		for i := range value.Len() {
+			poison(value.Index(i), text)
+		}
+	case reflect.String:
+		value.SetString(value.String() + text)
+	}
+}
+
+// poisoned returns a sample in which an agent has written text wherever a text is.
+func poisoned(text string) *sample {
+	s := newSample()
+	for _, part := range []any{
+		&s.now, &s.list, &s.snapshot, &s.session, &s.incidents, &s.services, &s.service, &s.schedules, &s.schedule, &s.costs, &s.policy, &s.decision,
+	} {
+		poison(reflect.ValueOf(part).Elem(), text)
+	}
+	return s
+}
+
+func TestHostileTexts(t *testing.T) {
+	t.Parallel()
+	evil := access.Person{Name: "ada" + hostile, Roles: ada.Roles}
+	handler := poisoned(hostile).serve(t, evil)
+	for name, path := range samplePaths() {
+		path, _, _ = strings.Cut(path, "?")
+		got := get(handler, path+"?"+url.Values{"service": {hostile}, "call": {hostile}, "cost": {hostile}}.Encode())
+		page := got.Body.String()
+		require.Less(t, got.Code, 500, page)
+		checkMarkup(t, page)
+		require.Equal(t, name != "unknown", strings.Contains(page, "evil"), path)
+	}
+	failing := newSample()
+	failing.err = fmt.Errorf("no worker: %s", hostile)
+	for _, path := range samplePaths() {
+		checkMarkup(t, get(failing.serve(t, ada), path).Body.String())
+	}
+}
+
+// TestHugeTexts checks that a line of megabytes neither makes a huge page nor is left out in silence.
+func TestHugeTexts(t *testing.T) {
+	t.Parallel()
+	s := newSample()
+	huge := strings.Repeat("x", 5<<20)
+	s.session.Conversation.Messages[2].Results[0].Text = huge
+	s.session.Conversation.Messages[0].Text = huge
+	s.session.Session.Verdict.Summary, s.snapshot.Chain.Reason, s.snapshot.Chain.Events[0].Message = huge, huge, huge
+	s.incidents[0].Summary, s.now.Work.Chains[0].Doing = huge, huge
+	for _, path := range samplePaths() {
+		got := get(s.serve(t, ada), path)
+		require.Equal(t, got.Code < 500, true, path)
+		require.Less(t, got.Body.Len(), 200_000, path)
+	}
+	require.Contains(t, get(s.serve(t, ada), "/sessions/42").Body.String(), "x…")
+}
+
+var (
+	machineID = regexp.MustCompile(`^[A-Za-z][-A-Za-z0-9_:.]*$`)
+	ownFile   = regexp.MustCompile(`^/assets/[0-9a-f]{16}/[-a-z.]+$`)
+)
+
+// checkMarkup checks that a page has no script and no style but its own files, that no link leaves http, that IDs are unique,
+// and that no character is invisible.
+func checkMarkup(t *testing.T, page string) {
+	t.Helper()
+	require.Equal(t, plaintext.Block(page), page, "no control characters, and no marks of direction")
+	root, err := html.Parse(strings.NewReader(page))
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for node := range root.Descendants() {
+		if node.Type != html.ElementNode {
+			continue
+		}
+		require.NotContains(t, []string{"style", "img", "iframe", "object", "base", "b style"}, node.Data)
+		attributes := map[string]string{}
+		for _, attribute := range node.Attr {
+			attributes[attribute.Key] = attribute.Val
+			require.NotEqual(t, "style", attribute.Key)
+			require.False(t, strings.HasPrefix(attribute.Key, "on"), attribute.Key)
+		}
+		if node.Data == "script" || node.Data == "link" {
+			require.Regexp(t, ownFile, attributes["src"]+attributes["href"])
+			require.Nil(t, node.FirstChild)
+		}
+		if href, found := attributes["href"]; found && node.Data == "a" {
+			require.Regexp(t, `^(/|#|\?|http)`, href)
+		}
+		if node.Data == "form" {
+			require.Regexp(t, `^/[a-z]`, attributes["action"])
+		}
+		if id, found := attributes["id"]; found {
+			require.Regexp(t, machineID, id)
+			require.False(t, seen[id], "two elements have the ID %s", id)
+			seen[id] = true
+		}
+	}
+}
+
+func TestFilesAreKeptForEver(t *testing.T) {
+	t.Parallel()
+	handler := newSample().serve(t, ada)
+	page := get(handler, "/").Body.String()
+	for _, name := range []string{"style.css", "scripts.js", "icon.svg"} {
+		path := regexp.MustCompile(`/assets/[0-9a-f]+/` + regexp.QuoteMeta(name)).FindString(page)
+		got := get(handler, path)
+		require.Equal(t, http.StatusOK, got.Code, path)
+		require.Contains(t, got.Header().Get("Cache-Control"), "immutable")
+		require.NotContains(t, got.Header().Get("Content-Type"), "text/plain")
+		require.Equal(t, http.StatusNotFound, get(handler, "/assets/0000000000000000/"+name).Code, "an old page gets no other file")
+	}
+}
+
+// TestParts checks that htmx gets a part of a page alone.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	handler := newSample().serve(t, ada)
+	part := get(handler, "/", "HX-Request", "true", "HX-Request-Type", "partial", "HX-Target", "div#work").Body.String()
+	require.Contains(t, part, "docker logs --tail 200 caddy")
+	require.NotContains(t, part, "<html")
+	require.NotContains(t, part, "what should happen?")
+	whole := get(handler, "/", "HX-Request", "true", "HX-Request-Type", "partial", "HX-Target", "div#layout").Body.String()
+	require.Contains(t, whole, "<html", "only parts of the page can be asked for")
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	position := "e-7"
+	handler := newSample().serve(t, ada, func(o *Options) {
+		o.Events, o.Position = "/api/v1/events", func() string { return position }
+	})
+	require.Contains(t, get(handler, "/").Body.String(), `hx-sse:connect="/api/v1/events?after=e-7"`)
+	chain := html.UnescapeString(get(handler, "/chains/a%20b").Body.String())
+	require.Contains(t, chain, `hx-sse:connect="/api/v1/events?after=e-7&chain=a+b"`)
+	require.NotContains(t, get(handler, "/policy").Body.String(), "hx-sse:connect", "nothing on it changes by itself")
+}
+
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	for role, want := range map[access.Role]struct{ answers, operates bool }{
+		access.View: {false, false}, access.Answer: {true, false}, access.Operate: {true, true}, access.Alert: {},
+	} {
+		s := newSample()
+		handler := s.serve(t, access.Person{Name: "eve", Roles: []access.Role{role}})
+		for path, permitted := range map[string]bool{
+			"/chains/c/answer": want.answers, "/gates/answer": want.answers, "/chains/c/escalate": want.operates, "/chains/c/cancel": want.operates,
+			"/chains/cancel": want.operates, "/incidents/incident-7/close": want.operates, "/incidents/close": want.operates,
+			"/schedules/s/pause": want.operates, "/schedules/s/resume": want.operates, "/schedules/s/trigger": want.operates,
+		} {
+			require.Equal(t, permitted, post(handler, path, "").Code != http.StatusForbidden, "%s %s", role, path)
+		}
+		page := get(handler, "/").Body.String()
+		require.Equal(t, want.answers, strings.Contains(page, `action="/gates/answer"`), role)
+		require.Equal(t, want.operates, strings.Contains(page, `action="/incidents/close"`), role)
+	}
+}
+
+// TestNothingActsByLooking checks that no GET changes anything, whatever it asks for.
+func TestNothingActsByLooking(t *testing.T) {
+	t.Parallel()
+	s := newSample()
+	handler := s.serve(t, ada)
+	for _, path := range []string{"/chains/c/answer", "/chains/c/cancel", "/incidents/incident-7/close", "/schedules/hourly/pause"} {
+		require.Equal(t, http.StatusNotFound, get(handler, path+"?action=abort&gate_id=gate-1").Code)
+	}
+	for _, path := range samplePaths() {
+		get(handler, path+"?action=abort&gate_id=gate-1")
+	}
+	require.Empty(t, s.acts)
+}
+
+func TestForms(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ path, form, back, did, said string }{
+		{
+			"/chains/" + sampleChain + "/answer", "gate_id=gate-1&action=fix&guidance=look+at+the+disk&back=/", "/",
+			"ada answers gate-1 of " + sampleChain + " with fix: look at the disk", "Answered. Tier 2 runs again in a new session.",
+		},
+		{"/chains/c/escalate", "tier=3&reason=it+burns&guidance=hurry", "/chains/c", "escalate c to 3: ada: it burns: hurry", "Tier 3 is asked for."},
+		{"/chains/c/cancel", "back=//evil.example", "/chains/c", "cancel c", "asked to end"},
+		{"/chains/cancel", "ticked=a&ticked=b&back=/chains?state=running", "/chains?state=running", "cancel a\ncancel b", "2 chains asked to end."},
+		{"/incidents/incident-7/close", "reason=replaced", "/incidents/incident-7", "ada closes incident-7: replaced", "incident-7 is closed."},
+		{"/incidents/close", "ticked=incident-7&reason=gone", "/", "ada closes incident-7: gone", "1 incident closed."},
+		{"/incidents/close", "", "/", "", "Nothing was changed: tick at least one incident"},
+		{"/schedules/hourly/pause", "note=holiday", "/schedules/hourly", "pause hourly: paused by ada: holiday", "is paused"},
+		{"/schedules/hourly/resume", "", "/schedules/hourly", "resume hourly: resumed by ada", "is resumed"},
+		{"/schedules/hourly/trigger", "", "/schedules/hourly", "trigger hourly", "starts a cycle"},
+	} {
+		s := newSample()
+		handler := s.serve(t, ada)
+		got := post(handler, test.path, test.form)
+		require.Equal(t, http.StatusSeeOther, got.Code, "%s: %s", test.path, got.Body)
+		require.Equal(t, test.back, got.Header().Get("Location"))
+		require.Equal(t, test.did, strings.Join(s.acts, "\n"))
+		cookie := got.Header().Get("Set-Cookie")
+		require.Contains(t, cookie, "HttpOnly; SameSite=Strict")
+		value, _, _ := strings.Cut(cookie, ";")
+		followed := get(handler, test.back, "Cookie", value)
+		require.Contains(t, html.UnescapeString(followed.Body.String()), test.said)
+		require.Contains(t, followed.Header().Get("Set-Cookie"), "Max-Age=0", "the sentence is said once")
+	}
+}
+
+// TestSeveralGates checks that one form answers several gates, and says which answers were refused.
+func TestSeveralGates(t *testing.T) {
+	t.Parallel()
+	s := newSample()
+	handler := s.serve(t, ada)
+	form := url.Values{"action": {"override"}, "ticked": {"gate-1 " + sampleChain, "gate-9 chain-20260301-100000-c0ffee", "gate-1 unknown"}}
+	got := post(handler, "/gates/answer", form.Encode())
+	require.Equal(t, []string{"ada answers gate-1 of " + sampleChain + " with override: "}, s.acts)
+	value, _, _ := strings.Cut(got.Header().Get("Set-Cookie"), ";")
+	page := html.UnescapeString(get(handler, "/", "Cookie", value).Body.String())
+	require.Contains(t, page, "1 gate answered. 2 refused: chain chain-20260301-100000-c0ffee: gate \"gate-9\" is not the one that is asked")
+}
+
+// TestAnswerToAnotherGate checks that an answer counts only for the gate that the person has seen, and that nobody has to type
+// it again.
+func TestAnswerToAnotherGate(t *testing.T) {
+	t.Parallel()
+	s := newSample()
+	handler := s.serve(t, ada)
+	got := post(handler, "/chains/"+sampleChain+"/answer", "gate_id=gate-0&action=fix&guidance=look+%3Chere%3E")
+	require.Equal(t, http.StatusConflict, got.Code)
+	page := got.Body.String()
+	require.Contains(t, html.UnescapeString(page), `gate "gate-0" is not the one that is asked: it is gate-1`)
+	require.Contains(t, page, "look &lt;here&gt;</textarea>")
+	require.Contains(t, page, `value="fix" required checked`)
+	require.Empty(t, s.acts)
+	require.Equal(t, http.StatusUnprocessableEntity, post(handler, "/chains/c/answer", "gate_id=gate-1&action=dance").Code)
+}
+
+func TestChainFilter(t *testing.T) {
+	t.Parallel()
+	s := newSample()
+	handler := s.serve(t, ada)
+	got := get(handler, "/chains?state=retries&outcome=resolved&service=web&trigger=manual&incident=7&tier=2&since=2026-02-01&until=2026-02-02&cost=$0.5&after=key")
+	require.Equal(t, http.StatusOK, got.Code)
+	require.Equal(t, operations.ChainFilter{
+		Retries: true, Outcome: "resolved", Service: "web", Trigger: "manual", Incident: "incident-7", Tier: 2, MinCostUSD: 0.5, Limit: chainsPerPage, After: "key",
+		Since: time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC), Until: time.Date(2026, 2, 3, 0, 0, 0, 0, time.UTC),
+	}, s.filter)
+	require.Contains(t, got.Body.String(), "after=bmV4dA&amp;cost=", "the next page has the same filter")
+	for query, problem := range map[string]string{
+		"tier=4": "tier must be 1, 2 or 3", "cost=much": "cost must be a number", "since=yesterday": "since must be a date", "outcome=great": "outcome is",
+	} {
+		got := get(handler, "/chains?"+query)
+		require.Equal(t, http.StatusUnprocessableEntity, got.Code)
+		require.Contains(t, got.Body.String(), problem)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[int]error{
+		http.StatusUnprocessableEntity: operations.Invalid(fmt.Errorf("no such tier")), http.StatusConflict: operations.ErrNoGate,
+		http.StatusNotFound: operations.ErrNoSuchChain, http.StatusServiceUnavailable: fmt.Errorf("Temporal cannot be reached"),
+	} {
+		s := newSample()
+		s.err = err
+		got := get(s.serve(t, ada), "/chains/c")
+		require.Equal(t, want, got.Code)
+		require.Contains(t, html.UnescapeString(got.Body.String()), err.Error())
+	}
+}
+
+func TestRelative(t *testing.T) {
+	t.Parallel()
+	for want, d := range map[string]time.Duration{
+		"now": -2 * time.Second, "30 s ago": -30 * time.Second, "in 12 min": 12*time.Minute + 20*time.Second, "3 h ago": -200 * time.Minute,
+		"47 h ago": -47*time.Hour - 59*time.Minute, "2 days ago": -48 * time.Hour,
+	} {
+		require.Equal(t, want, relative(d))
+	}
+}
+
+func TestWordsAndNumbers(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "412\u202f009", grouped(412_009))
+	require.Equal(t, "12", grouped(12))
+	for want, d := range map[string]time.Duration{"1h": time.Hour, "1h30m": 90 * time.Minute, "10m": 10 * time.Minute, "20s": 20 * time.Second, "0s": 0, "10s": 10 * time.Second} {
+		require.Equal(t, want, length(escalation.Duration(d)))
+	}
+	require.Equal(t, []string{"1 byte", "2 kB", "5.0 MB"}, []string{byteCount(1), byteCount(2 << 10), byteCount(5 << 20)})
+}
+
+func TestTimeline(t *testing.T) {
+	t.Parallel()
+	line := timelineOf(sampleSnapshot(), chaintest.Noon)
+	require.Equal(t, chaintest.Noon.Add(-3*time.Hour), line.From)
+	require.Equal(t, chaintest.Noon, line.To)
+	require.True(t, line.Compressed)
+	var names []string
+	for _, lane := range line.Lanes {
+		names = append(names, lane.Name)
+		for _, bar := range lane.Bars {
+			require.GreaterOrEqual(t, bar.X, 0.0)
+			require.LessOrEqual(t, bar.X+bar.Width, 100.01)
+		}
+	}
+	require.Equal(t, []string{"Tier 1", "Tier 2", "Tier 3", "Waits", "People"}, names)
+	require.Equal(t, "#42 ×2", line.Lanes[1].Bars[0].Label)
+	require.Greater(t, line.Lanes[1].Bars[0].X, line.Lanes[3].Bars[0].X, "the second session follows the wait")
+	require.Len(t, line.Lanes[4].Bars, 1)
+	require.Len(t, line.Lanes[4].Marks, 3, "people were told, reminded, and once could not be told")
+
+	begun := escalation.Chain{StartedAt: chaintest.Noon, MaxTier: 2}
+	require.False(t, timelineOf(operations.Snapshot{Chain: begun, Live: true}, chaintest.Noon).Drawn(), "nothing has happened yet")
+}
