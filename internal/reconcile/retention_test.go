@@ -105,3 +105,39 @@ func TestRetentionOfMemories(t *testing.T) {
 	require.Len(t, left, 1)
 	require.Equal(t, "It listens on port 2.", left[0].Text)
 }
+
+// TestRetentionOfConversations checks that old turns are removed although their conversation runs.
+func TestRetentionOfConversations(t *testing.T) {
+	t.Parallel()
+	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, records.Close()) })
+	own := records.In(store.Namespace{ID: "own"})
+	const conversation = "conversation-ada"
+	now := time.Now()
+	ids := map[int]string{1: uuid.NewString(), 2: uuid.NewString()}
+	for turn, at := range map[int]time.Time{1: now.Add(-1000 * time.Hour), 2: now.Add(-time.Hour)} {
+		session := escalation.Session{
+			ChainID: conversation, SessionID: ids[turn], Tier: escalation.TierObserve, Purpose: escalation.PurposeTalk, StartedAt: at,
+		}
+		_, err := own.OpenSession(t.Context(), session, escalation.AdmissionRequest{}, escalation.Policy{Tiers: make([]escalation.TierPolicy, 1)})
+		require.NoError(t, err)
+		require.NoError(t, own.CloseSession(t.Context(), session.SessionID, escalation.Report{Status: escalation.SessionCompleted}, at))
+		number, err := own.AddMessage(t.Context(), conversation, escalation.TalkMessage{MessageID: ids[turn], Text: "hello", Actor: "ada"}, 0, at)
+		require.NoError(t, err)
+		require.NoError(t, own.EndTurn(t.Context(), conversation, number, escalation.TalkEnd{State: escalation.TalkAnswered, EndedAt: at}))
+	}
+	archive := &fakeArchive{}
+	retention := Retention{
+		Records: own, Archive: archive, NamespaceID: "own", Holder: "a", Keep: 800 * time.Hour, Logger: slog.New(slog.DiscardHandler),
+		Temporal: fakeChains{conversation: chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)},
+	}
+	require.NoError(t, retention.remove(t.Context(), now))
+	require.Equal(t, []string{ids[1]}, archive.removed)
+	turns, err := own.TalkTurns(t.Context(), conversation, 10)
+	require.NoError(t, err)
+	require.Len(t, turns, 1)
+	require.Equal(t, ids[2], turns[0].MessageID)
+	_, err = own.BySessionID(t.Context(), ids[2])
+	require.NoError(t, err)
+}

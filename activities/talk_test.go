@@ -1,0 +1,202 @@
+package activities_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/memory"
+	"github.com/claudeops/claudeops/prompts"
+)
+
+// talkBook keeps one turn of a conversation, and has memories.
+type talkBook struct {
+	begun  escalation.TalkSession
+	text   string
+	reply  *escalation.TalkReply
+	report *escalation.Report
+
+	recalled memory.Recall
+	proposed []escalation.MemoryProposal
+	source   memory.Source
+	away     error // the error of the memories
+}
+
+var (
+	_ activities.TalkKeeper     = (*talkBook)(nil)
+	_ activities.Memories       = (*talkBook)(nil)
+	_ activities.MemoryProposer = (*talkBook)(nil)
+)
+
+func (b *talkBook) TalkTurn(context.Context, string, int) (escalation.TalkTurn, error) {
+	return escalation.TalkTurn{Turn: 3, TalkMessage: escalation.TalkMessage{MessageID: "m-3", Text: "/how is nas?", Actor: "ada"}}, nil
+}
+
+func (b *talkBook) TalkFacts(_ context.Context, _ string, _ time.Time, cold bool) (facts escalation.TalkFacts, err error) {
+	if cold {
+		facts.Recalled = []escalation.TalkTurn{{TalkMessage: escalation.TalkMessage{Text: "earlier", Actor: "ada"}}}
+	}
+	return facts, nil
+}
+
+func (b *talkBook) BeginTurn(_ context.Context, of escalation.TalkSession, text string) error {
+	b.begun, b.text = of, text
+	return nil
+}
+
+func (b *talkBook) KeepReply(_ context.Context, _ escalation.TalkSession, reply escalation.TalkReply, report escalation.Report) error {
+	b.reply, b.report = &reply, &report
+	return nil
+}
+
+func (b *talkBook) KeptReport(context.Context, escalation.TalkSession) (*escalation.Report, error) {
+	return b.report, nil
+}
+
+func (b *talkBook) RecallMemories(_ context.Context, recall memory.Recall) (memory.Brief, error) {
+	b.recalled = recall
+	return memory.Brief{Markdown: "- `nas` sleeps on Sundays"}, b.away
+}
+
+func (b *talkBook) ProposeMemories(_ context.Context, source memory.Source, proposals []escalation.MemoryProposal) ([]memory.Memory, error) {
+	b.source, b.proposed = source, proposals
+	return nil, b.away
+}
+
+func runTalk(
+	t *testing.T, book *talkBook, agent *fakeAgent, input activities.RunTalkInput, past *activities.TierProgress,
+) (activities.RunTalkResult, error) {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	tiers := newTiers(t, agent)
+	tiers.Memories = book
+	tiers.Talk = activities.Talker{Store: book, Proposals: book, Persona: prompts.Persona{Identity: "You are Bubba."}, Project: "/srv"}
+	env.RegisterActivity(tiers)
+	if past != nil {
+		env.SetHeartbeatDetails(*past)
+	}
+	input.ConversationID, input.Turn, input.SessionID = "conversation-ada", 3, ownID
+	input.Policy = escalation.Policy{Tiers: []escalation.TierPolicy{{Model: "sonnet", Tools: []string{"Bash"}, BudgetUSD: 1}}}
+	encoded, err := env.ExecuteActivity(tiers.RunTalk, input)
+	var result activities.RunTalkResult
+	if err == nil {
+		require.NoError(t, encoded.Get(&result))
+	}
+	return result, err
+}
+
+const yes = `{"reply":"yes","memories":[{"kind":"correction","service":"nas","subject":"sleep","text":"it sleeps on Sundays"}]}`
+
+// TestRunTalk answers a message in a new conversation, and in one that is alive.
+func TestRunTalk(t *testing.T) {
+	t.Parallel()
+	for name, parent := range map[string]string{"new": "", "alive": parentID} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			book, agent := &talkBook{}, &fakeAgent{replies: []agentReply{finished(yes, 0.25)}}
+			result, err := runTalk(t, book, agent, activities.RunTalkInput{ParentSessionID: parent}, nil)
+			require.NoError(t, err)
+			require.True(t, result.Replied)
+			require.Equal(t, "yes", book.reply.Reply)
+			require.InDelta(t, 0.25, book.report.CostUSD, 1e-9)
+			run := agent.runs[0]
+			require.Equal(t, parent, run.Resume)
+			require.Equal(t, escalation.TierObserve, run.Tier)
+			require.False(t, run.Repairs)
+			require.Equal(t, escalation.TalkSchema, run.Schema)
+			require.Contains(t, run.SystemPrompt, "# Who you are\n\nYou are Bubba.")
+			require.Contains(t, run.SystemPrompt, "- what is granted to tier 1")
+			require.Equal(t, book.text+"\n\n/how is nas?", run.Prompt, "a slash is no command, because the context comes first")
+			require.Contains(t, book.text, "`nas` sleeps on Sundays")
+			require.Equal(t, ownID, book.begun.SessionID)
+			require.Equal(t, parent == "", result.Recalled == 1, "only a new conversation learns of the turns before")
+			require.True(t, book.recalled.Matching)
+			require.Equal(t, parent != "", book.recalled.Resumed)
+			require.Len(t, book.proposed, 1)
+			require.Equal(t, memory.TrustOutput, book.source.Trust)
+		})
+	}
+}
+
+// TestRunTalkAgain runs a second attempt at a session.
+func TestRunTalkAgain(t *testing.T) {
+	t.Parallel()
+	t.Run("that has replied", func(t *testing.T) {
+		t.Parallel()
+		book := &talkBook{report: &escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.5}}
+		agent := &fakeAgent{}
+		result, err := runTalk(t, book, agent, activities.RunTalkInput{}, nil)
+		require.NoError(t, err)
+		require.True(t, result.Replied)
+		require.InDelta(t, 0.5, result.Report.CostUSD, 1e-9)
+		require.Empty(t, agent.runs, "no answer is paid for twice")
+	})
+	t.Run("that was in the middle of a call", func(t *testing.T) {
+		t.Parallel()
+		book, agent := &talkBook{}, &fakeAgent{replies: []agentReply{finished(yes, 0.25)}, conversations: map[string]bool{ownID: true}}
+		past := activities.TierProgress{
+			Spent: escalation.Report{Turns: 1, CostUSD: 0.5}, InFlight: []activities.ToolCall{{Name: "Bash", Input: "docker logs nas"}},
+		}
+		result, err := runTalk(t, book, agent, activities.RunTalkInput{ParentSessionID: parentID}, &past)
+		require.NoError(t, err)
+		require.Equal(t, ownID, agent.runs[0].Resume)
+		require.Contains(t, agent.runs[0].Prompt, "docker logs nas")
+		require.NotContains(t, agent.runs[0].Prompt, "how is nas", "the conversation has the message")
+		require.InDelta(t, 0.5, agent.runs[0].Policy.BudgetUSD, 1e-9)
+		require.InDelta(t, 0.75, result.Report.CostUSD, 1e-9)
+		require.True(t, result.Report.Interrupted)
+	})
+	t.Run("that has read nothing", func(t *testing.T) {
+		t.Parallel()
+		book, agent := &talkBook{}, &fakeAgent{replies: []agentReply{finished(yes, 0.25)}, conversations: map[string]bool{ownID: true}}
+		_, err := runTalk(t, book, agent, activities.RunTalkInput{}, &activities.TierProgress{})
+		require.NoError(t, err)
+		require.Contains(t, agent.runs[0].Prompt, "ended before it was done")
+		require.Contains(t, agent.runs[0].Prompt, "how is nas?")
+	})
+}
+
+// TestRunTalkAsksAgain checks replies that are missing or invalid.
+func TestRunTalkAsksAgain(t *testing.T) {
+	t.Parallel()
+	book, agent := &talkBook{away: errors.New("away")}, &fakeAgent{replies: []agentReply{finished(`{"reply":""}`, 0.25), finished(yes, 0.25)}}
+	result, err := runTalk(t, book, agent, activities.RunTalkInput{}, nil)
+	require.NoError(t, err, "a conversation works without memories")
+	require.True(t, result.Replied)
+	require.Contains(t, agent.runs[1].Prompt, "reply is empty")
+	require.Equal(t, ownID, agent.runs[1].Resume)
+	require.Empty(t, agent.runs[1].Policy.Tools)
+	require.InDelta(t, 0.5, book.report.CostUSD, 1e-9)
+
+	book, agent = &talkBook{}, &fakeAgent{replies: []agentReply{finished("", 0.25), finished("", 0.25)}}
+	result, err = runTalk(t, book, agent, activities.RunTalkInput{}, nil)
+	require.NoError(t, err)
+	require.False(t, result.Replied)
+	require.Nil(t, book.reply)
+	require.Equal(t, escalation.TalkCauseNoReply, result.Cause)
+}
+
+// TestRunTalkFails checks the causes that the workflow gets.
+func TestRunTalkFails(t *testing.T) {
+	t.Parallel()
+	refused := agentReply{report: activities.AgentReport{Report: escalation.Report{Status: escalation.SessionFailed}, Cause: escalation.TalkCauseLogin}}
+	result, err := runTalk(t, &talkBook{}, &fakeAgent{replies: []agentReply{refused}}, activities.RunTalkInput{}, nil)
+	require.NoError(t, err)
+	require.Equal(t, escalation.TalkCauseLogin, result.Cause)
+
+	away := agentReply{err: fmt.Errorf("%w: overloaded", activities.ErrProvider)}
+	_, err = runTalk(t, &talkBook{}, &fakeAgent{replies: []agentReply{away}}, activities.RunTalkInput{}, &activities.TierProgress{Failures: 2})
+	var failure *temporal.ApplicationError
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, activities.ErrorTypeProvider, failure.Type())
+	require.True(t, failure.NonRetryable(), "a person waits, so the third failure is the last")
+}
