@@ -82,7 +82,8 @@ COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_comple
 .PHONY: install-units
 install-units:
 	install -D -m 0644 deploy/systemd/sysusers.conf $(DESTDIR)/etc/sysusers.d/claudeops.conf
-	install -D -m 0644 -t $(DESTDIR)/etc/systemd/system deploy/systemd/claudeops-worker.service deploy/systemd/claudeops-up.service
+	install -D -m 0644 -t $(DESTDIR)/etc/systemd/system deploy/systemd/claudeops-worker.service deploy/systemd/claudeops-up.service \
+		deploy/systemd/claudeops-web.service
 	for unit in worker up; do \
 		install -D -m 0644 -t $(DESTDIR)/etc/systemd/system/claudeops-$$unit.service.d deploy/systemd/drop-ins/agent-user.conf || exit 1; done
 	install -d -m 0700 $(DESTDIR)/etc/claudeops

@@ -38,8 +38,8 @@ type Notifications struct {
 	Deliveries DeliveryLog
 	// IsPermanent reports whether an error of Deliveries is permanent, so that a retry would fail, too.
 	IsPermanent func(error) bool
-	// UIURL is the address of Temporal's Web UI; empty if notifications must not contain links.
-	UIURL string
+	// PagesURL is the address of the pages, and UIURL that of Temporal's Web UI. Notifications contain no link to what is empty.
+	PagesURL, UIURL string
 }
 
 // NotifyInput is the notification to send.
@@ -69,7 +69,7 @@ func (n *Notifications) notify(ctx context.Context, input NotifyInput, info acti
 	if err != nil && !late {
 		return n.translate(err)
 	}
-	input.Text += n.link(info)
+	input.Text += n.page(input.Notification) + n.link(info)
 	errs := make([]error, len(n.Targets))
 	var sending sync.WaitGroup
 	for i, target := range n.Targets {
@@ -116,6 +116,23 @@ type undelivered struct {
 
 func (u *undelivered) Error() string   { return u.text }
 func (u *undelivered) Unwrap() []error { return u.causes }
+
+// page returns a line with the address of the page about a notification; "" if PagesURL is empty. The page needs a login, and
+// opening it changes nothing.
+func (n *Notifications) page(about escalation.Notification) string {
+	if n.PagesURL == "" {
+		return ""
+	}
+	page := "/chains/" + url.PathEscape(about.ChainID)
+	switch about.Kind {
+	case escalation.NotifyNeedsHuman, escalation.NotifyWorse:
+		page += "#gate"
+	case escalation.NotifyCycleMissed: // the notification is about a cycle, which has no page
+		page = "/schedules"
+	case escalation.NotifyFailed, escalation.NotifyResolved, escalation.NotifyBlocked, escalation.NotifyBudgetSpent:
+	}
+	return "\nPage: " + strings.TrimSuffix(n.PagesURL, "/") + page
+}
 
 // link returns a line with the address of the workflow in the Web UI; "" if UIURL is empty.
 func (n *Notifications) link(info activity.Info) string {

@@ -112,3 +112,30 @@ func TestOmittedCycles(t *testing.T) {
 	require.Equal(t, activities.OmittedCycles{Overlapped: 1}, activities.OmittedCycles{Overlapped: 1}.Since(now), "it was created anew")
 	require.Equal(t, "cycles that did not take place: 3 skipped because the one before still ran, 2 missed while Temporal was away", now.String())
 }
+
+// TestNotificationsLeadToTheirPage checks which page a notification names: at a gate that of the gate, without a way to act on it.
+func TestNotificationsLeadToTheirPage(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[escalation.NotificationKind]string{
+		escalation.NotifyNeedsHuman:  "https://ops.example.org/chains/chain%2F1#gate",
+		escalation.NotifyWorse:       "https://ops.example.org/chains/chain%2F1#gate",
+		escalation.NotifyFailed:      "https://ops.example.org/chains/chain%2F1",
+		escalation.NotifyResolved:    "https://ops.example.org/chains/chain%2F1",
+		escalation.NotifyBlocked:     "https://ops.example.org/chains/chain%2F1",
+		escalation.NotifyBudgetSpent: "https://ops.example.org/chains/chain%2F1",
+		escalation.NotifyCycleMissed: "https://ops.example.org/schedules",
+	} {
+		target := &fakeTarget{id: "ntfy-1"}
+		notifications := &activities.Notifications{
+			Targets: []activities.NotifyTarget{target}, Deliveries: &fakeDeliveries{}, PagesURL: "https://ops.example.org/",
+		}
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestActivityEnvironment()
+		env.RegisterActivity(notifications)
+		_, err := env.ExecuteActivity(notifications.Notify, activities.NotifyInput{Notification: escalation.Notification{
+			Key: "run/1", Kind: kind, ChainID: "chain/1", Text: "a text",
+		}})
+		require.NoError(t, err)
+		require.Equal(t, "a text\nPage: "+want, target.got[0].Text)
+	}
+}

@@ -49,6 +49,8 @@ func TestSettingsOfDeploymentsAreValid(t *testing.T) {
 		"systemd, up":              {"systemd/up.env.example"},
 		"Kubernetes":               {"kubernetes/base/settings.env", "kubernetes/overlays/production/settings.env"},
 		"Kubernetes, autoscaled":   {"kubernetes/base/settings.env", "kubernetes/components/autoscaling/settings.env"},
+		"Kubernetes, pages":        {"kubernetes/overlays/web/settings.env"},
+		"systemd, pages":           {"systemd/web.env.example"},
 		"Kubernetes, another site": {"kubernetes/base/settings.env", "kubernetes/overlays/temporal-cloud/settings.env"},
 	} {
 		t.Run(name, func(t *testing.T) {

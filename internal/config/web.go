@@ -13,7 +13,7 @@ import (
 
 // Web holds the settings of the server of pages and API: `starter web`, and in part `starter up`.
 type Web struct {
-	Listen          string      `env:"WEB_LISTEN" desc:"Address (host:port) at which starter web listens. An address that other hosts can reach needs CLAUDEOPS_WEB_URL with https, and tokens or a trusted proxy. starter up listens on 127.0.0.1 and has --web-port."`
+	Listen          string      `env:"WEB_LISTEN" desc:"Address (host:port) at which starter web listens. An address that other hosts can reach needs CLAUDEOPS_WEB_URL with https (or with a loopback address, to which the port of a container is published), and tokens or a trusted proxy. starter up listens on 127.0.0.1 and has --web-port."`
 	URL             string      `env:"WEB_URL" desc:"Address by which people reach starter web or starter up, such as https://ops.example.org. If set, notifications contain a link to the page of the chain or its gate, and the server answers to this host name."`
 	TokensFile      string      `env:"WEB_TOKENS_FILE" default:"STATE_DIR/web/tokens.json" desc:"Absolute path of the file with the hashes of the tokens for pages and API. starter web token changes it; changes count at once. Other users must not be able to change it."`
 	TrustedProxy    NetworkList `env:"WEB_TRUSTED_PROXY" desc:"Addresses or networks (10.0.0.5, 10.0.0.0/24), comma-separated, of a proxy that logs people in. Its headers with name and groups count as a login. The same headers from other addresses are ignored. A loopback address needs CLAUDEOPS_WEB_PROXY_SECRET_FILE, because other programs of the host have it, too."`
@@ -136,8 +136,9 @@ func (w Web) validate(p *problems) {
 	}
 	p.must("WEB_TLS_KEY_FILE", (w.Certificate == "") == (w.Key == ""), "be set together with %sWEB_TLS_CERT_FILE", Prefix)
 	if ok && !w.IsLocal() {
-		p.must("WEB_LISTEN", secure, "be a loopback address unless %sWEB_URL begins with https://, because tokens must not pass the "+
-			"network in clear: set %sWEB_TLS_CERT_FILE, or let a proxy end TLS", Prefix, Prefix)
+		// A container listens on all of its addresses, and its port can be published on the loopback address of the host.
+		p.must("WEB_LISTEN", secure || isLoopback(w.Hostname()), "be a loopback address unless %sWEB_URL begins with https://, because "+
+			"tokens must not pass the network in clear: set %sWEB_TLS_CERT_FILE, or let a proxy end TLS", Prefix, Prefix)
 	}
 	w.validateProxy(p)
 }

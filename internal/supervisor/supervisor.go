@@ -161,6 +161,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		records:       activities.Records{IsPermanent: isPermanent, IsUnknown: isUnknown, Catalog: cfg.Services.Catalog},
 		notifications: activities.Notifications{
 			Targets: maskTargets(opened.mask, targets), IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
+			PagesURL: cfg.Web.URL,
 		},
 		tiers: activities.Tiers{
 			Agent: watchedAgent{opened.agents, env.Telemetry, env.Logger}, Prompts: texts, Briefs: briefs(policy),

@@ -63,7 +63,7 @@ func build(directory string) ([]map[string]any, error) {
 // (CLAUDEOPS_STOP_GRACE), and their last reports take 10 s. The remaining 10 s are a reserve.
 const drainMargin = 30 * time.Second
 
-// checkWorker returns the problems of the worker's Deployment. It also checks that each PodDisruptionBudget and each
+// checkWorker returns the problems of the Deployment of the worker or of the pages. It also checks that each PodDisruptionBudget and each
 // NetworkPolicy selects the worker's pods.
 func checkWorker(objects []map[string]any) []string {
 	deployment := find(objects, "Deployment")
@@ -72,7 +72,10 @@ func checkWorker(objects []map[string]any) []string {
 	}
 	pod, _ := at(deployment, "spec", "template").(map[string]any)
 	settings := find(objects, "ConfigMap")
-	found := append(checkSecurity(pod, at(settings, "data", "CLAUDEOPS_AGENT_USER") != nil), checkDrain(pod, settings)...)
+	found := checkSecurity(pod, at(settings, "data", "CLAUDEOPS_AGENT_USER") != nil)
+	if at(deployment, "metadata", "labels", "app.kubernetes.io/component") != "web" { // the pages have no agents to wait for
+		found = append(found, checkDrain(pod, settings)...)
+	}
 	for _, object := range objects {
 		found = append(found, checkSelector(object, pod)...)
 		if at(object, "metadata", "namespace") != at(deployment, "metadata", "namespace") && object["kind"] != "Namespace" {

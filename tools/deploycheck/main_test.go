@@ -52,6 +52,7 @@ func TestMistakesAreFound(t *testing.T) {
 		"a text for a number":         {"kubernetes/base/deployment.yaml", "replicas: 2", "replicas: two", "of type integer"},
 		"privileges":                  {"kubernetes/base/deployment.yaml", "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", "allowPrivilegeEscalation"},
 		"a grace that is too short":   {"kubernetes/base/settings.env", "DRAIN_TIMEOUT=15m", "DRAIN_TIMEOUT=16m", "terminationGracePeriodSeconds is 16m0s"},
+		"privileges of the pages":     {"kubernetes/overlays/web/deployment.yaml", "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", "allowPrivilegeEscalation"},
 		"a policy of something else":  {"kubernetes/overlays/production/network.yaml", "component: worker", "component: wrker", "does not select"},
 		"no archive":                  {"kubernetes/overlays/production/settings.env", "CLAUDEOPS_TRANSCRIPTS", "#", "CLAUDEOPS_TRANSCRIPTS is not set"},
 		"an unknown key of a trigger": {"kubernetes/components/autoscaling/scaledobject.yaml", "queueTypes", "queueType", "is unknown"},

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,13 +20,14 @@ import (
 func hostsOf(settings config.Web, listen string) []string {
 	var hosts []string
 	host, _, _ := net.SplitHostPort(listen)
-	if address, err := netip.ParseAddr(host); host == "localhost" || (err == nil && address.IsLoopback()) {
-		hosts = append(hosts, "127.0.0.1", "localhost", "::1")
-	} else if err == nil && !address.IsUnspecified() {
+	if address, err := netip.ParseAddr(host); err != nil || !address.IsUnspecified() {
 		hosts = append(hosts, host)
 	}
 	if own := settings.Hostname(); own != "" {
 		hosts = append(hosts, own)
+	}
+	if slices.ContainsFunc(hosts, func(host string) bool { return host == "127.0.0.1" || host == "localhost" }) {
+		hosts = append(hosts, "127.0.0.1", "localhost", "::1")
 	}
 	return hosts
 }
