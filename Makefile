@@ -63,7 +63,9 @@ build: ## Build bin/worker and bin/starter, or one of them: COMMANDS=./worker
 
 .PHONY: demo
 demo: ## Watch a simulated incident climb all three tiers; DEMO=--keep leaves everything up
-	@$(GO) run ./starter demo $(DEMO)
+	@echo 'Compiling. The first time it takes three to six minutes on two cores, most of it for the Temporal server.' >&2
+	@$(GO) build $(BUILD) -o $(BIN)/ ./starter
+	@$(BIN)/starter demo $(DEMO)
 
 # DESTDIR is for packages. The parts for systemd are left out where it is missing. It builds nothing, because root may lack Go.
 .PHONY: install

@@ -240,7 +240,7 @@ func describeSession(session escalation.Session, request sessionRequest) string 
 
 func describeEnd(session escalation.Session) string {
 	turns := plaintext.Count(session.Turns, "turn")
-	text := fmt.Sprintf("%s ended %s after %s for $%.4f", session.Tier, session.Status, turns, session.CostUSD)
+	text := fmt.Sprintf("%s ended %s after %s for %s", session.Tier, session.Status, turns, plaintext.Dollars(session.CostUSD))
 	if session.Verdict != nil {
 		text += fmt.Sprintf(", verdict %s: %s", session.Verdict.Status, session.Verdict.Summary)
 	}
@@ -256,5 +256,5 @@ func describeDecision(decision escalation.Decision) string {
 
 func describeOutcome(chain escalation.Chain) string {
 	sessions := chain.Earlier.Sessions + len(chain.Sessions)
-	return fmt.Sprintf("chain ended %s after %s for $%.4f", chain.Outcome, plaintext.Count(sessions, "session"), chain.CostUSD)
+	return fmt.Sprintf("chain ended %s after %s for %s", chain.Outcome, plaintext.Count(sessions, "session"), plaintext.Dollars(chain.CostUSD))
 }

@@ -8,6 +8,7 @@ import (
 	_ "github.com/claudeops/claudeops/internal/agentshell" // the test binary is also the shell of its agents, as starter is
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/servicetest"
+	"github.com/claudeops/claudeops/internal/web/browsertest"
 )
 
 // asStarter is the environment variable that makes the test binary run as starter.
@@ -24,5 +25,5 @@ func TestMain(m *testing.M) {
 		})))
 	}
 	flag.Parse()
-	os.Exit(m.Run())
+	os.Exit(browsertest.Run(m))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/gates"
 	"github.com/claudeops/claudeops/internal/cli/incidents"
 	"github.com/claudeops/claudeops/internal/cli/local"
+	"github.com/claudeops/claudeops/internal/cli/memories"
 	"github.com/claudeops/claudeops/internal/cli/policy"
 	"github.com/claudeops/claudeops/internal/cli/schedules"
 	"github.com/claudeops/claudeops/internal/cli/setup"
@@ -79,7 +80,8 @@ func rootCommand(c *console.Console) *cobra.Command {
 	root.AddCommand(setup.Commands(c, stepsOf(c))...)
 	root.AddCommand(local.Commands(c)...)
 	root.AddCommand(chains.Commands(c)...)
-	root.AddCommand(gates.Command(c), incidents.Command(c), schedules.Command(c), talk.Command(c))
+	root.AddCommand(gates.Command(c), incidents.Command(c), memories.Command(c), schedules.Command(c),
+		talk.Command(c))
 	root.AddCommand(workers.Commands(c)...)
 	root.AddCommand(policy.Command(c), codec.Command(c), database.Command(c))
 	for _, command := range root.Commands() {
@@ -116,7 +118,7 @@ var groups = []*cobra.Group{
 // groupOf gives the ID of each command's group. Cobra lists a command without a group as an additional command.
 var groupOf = map[string]string{
 	"run": "daily", "watch": "daily", "chains": "daily", "chain": "daily", "gate": "daily", "escalate": "daily", "cancel": "daily",
-	"incidents": "daily", "schedule": "daily", "talk": "daily", "costs": "daily",
+	"incidents": "daily", "memory": "daily", "schedule": "daily", "talk": "daily", "costs": "daily",
 	"init": "setup", "demo": "setup", "up": "setup", "doctor": "setup", "config": "setup", "policy": "setup", "notify": "setup",
 	"env": "setup", "web": "setup",
 	"workers": "operate", "replay": "operate", "db": "operate", "codec": "operate",

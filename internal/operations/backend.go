@@ -45,6 +45,7 @@ type Operations struct {
 	Sessions  Sessions
 	Gates     Gates
 	Incidents Incidents
+	Memories  Memories
 	Services  Services
 	Schedules Schedules
 	Costs     Costs
@@ -63,7 +64,7 @@ func New(options Options) *Operations {
 	}
 	return &Operations{
 		Overview: Overview{b}, Chains: Chains{b}, Sessions: Sessions{b}, Gates: Gates{b}, Incidents: Incidents{b},
-		Services: Services{b}, Schedules: Schedules{b}, Costs: Costs{b}, Policy: Policy{b}, Feed: Feed{b},
+		Memories: Memories{b}, Services: Services{b}, Schedules: Schedules{b}, Costs: Costs{b}, Policy: Policy{b}, Feed: Feed{b},
 		Conversations: Conversations{b}, backend: b,
 	}
 }

@@ -17,6 +17,9 @@ import (
 // Policy says what agents may do, by the policy of this program's settings. Nothing is run.
 type Policy struct{ *backend }
 
+// Explanation is what a tier may do.
+type Explanation = guard.Explanation
+
 // Explain returns what a tier may do. The error is KindInvalid if there is no such tier.
 func (p Policy) Explain(tier escalation.Tier) (guard.Explanation, error) {
 	if !tier.Valid() {

@@ -54,7 +54,7 @@ func Month(timing Timing, look Look, dayBudgetUSD float64) string {
 		return text + " Without a day's budget there is no upper limit."
 	}
 	most := dayBudgetUSD * daysOfMonth
-	text += fmt.Sprintf(" With repairs it is at most $%s, the day's budget.", dollars(most))
+	text += fmt.Sprintf(" With repairs it is at most $%s, the day's budget on each day.", dollars(most))
 	if usd > most {
 		text += fmt.Sprintf(" That budget ends a day after %.0f looks.", math.Floor(dayBudgetUSD/look.USD))
 	}

@@ -49,10 +49,10 @@ func TestMonth(t *testing.T) {
 	look := proposal.EstimatedLook("haiku", 0.5)
 	require.InDelta(t, 0.08, look.USD, 0.01)
 	require.Equal(t, "About $58 a month: 720 looks at $0.08 (an estimate: 12 turns at the list price of claude-haiku-4; your first looks will tell). "+
-		"With repairs it is at most $150, the day's budget.", proposal.Month(hourly, look, 5))
+		"With repairs it is at most $150, the day's budget on each day.", proposal.Month(hourly, look, 5))
 	require.Equal(t, "About $2.88 a month: 720 looks at $0.0040 (the average of 12 looks that found nothing wrong). "+
 		"Without a day's budget there is no upper limit.", proposal.Month(hourly, proposal.RecordedLook(0.004, 12), 0))
 	require.Equal(t, "About $360 a month: 720 looks at $0.50 (its whole budget, because no price of a-model is known). "+
-		"With repairs it is at most $30, the day's budget. That budget ends a day after 2 looks.",
+		"With repairs it is at most $30, the day's budget on each day. That budget ends a day after 2 looks.",
 		proposal.Month(hourly, proposal.EstimatedLook("a-model", 0.5), 1))
 }

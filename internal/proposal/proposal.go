@@ -46,6 +46,8 @@ type Answers struct {
 	NotifyURLs string
 	// APIKey is a key of the model's API to keep in the file of settings; empty to keep none.
 	APIKey string
+	// APIAddress is the address of the model's API to which APIKey belongs; empty for the usual one.
+	APIAddress string
 	// Login has agents use the claude login of this user.
 	Login bool
 	// Services lists services to add to the services file.
@@ -119,7 +121,10 @@ func (a Answers) settings() []envfile.Setting {
 	}
 	if a.APIKey != "" {
 		set("ANTHROPIC_API_KEY", a.APIKey,
-			"The key of the model's API. Only the worker has it: each session of an\nagent gets a key of its own in its place.")
+			"The key of the model's API. The supervisor keeps it: each session of an\nagent gets a key of its own in its place.")
+	}
+	if a.APIAddress != "" {
+		set("ANTHROPIC_BASE_URL", a.APIAddress, "The address of the model's API, to which the key belongs.")
 	}
 	if a.Login {
 		set("CLAUDEOPS_CLAUDE_CONFIG_DIR", "login",

@@ -49,10 +49,10 @@ func TestOrdinaryValues(t *testing.T) {
 	r := New([]string{
 		"KEY=1", "USE_TOKEN=disabled", "DB_PASSWORD=jellyfin", "MODE_SECRET=needs_human", "CLAUDE_CODE_MAX_OUTPUT_TOKENS=64000", "MAX_TOKENS=200000000",
 		"DB_PASSWORD_FILE=/run/secrets/db", "GOOGLE_APPLICATION_CREDENTIALS=/etc/gcp/key1.json", "GIT_CONFIG_KEY_0=core.hooksPath",
-		"SSH_AUTH_SOCK=/run/user/1000/ssh", "API_KEY_NAME=name-of-key-1", "HTTPS_PROXY=http://proxy.example:3128",
+		"SSH_AUTH_SOCK=/run/user/1000/ssh", "API_KEY_NAME=name-of-key-1", "PWD=/home/ada/ops-1", "OLDPWD=/srv/compose-2", "HTTPS_PROXY=http://proxy.example:3128",
 	})
 	text := "1 disabled jellyfin needs_human 64000 200000000 /run/secrets/db /etc/gcp/key1.json core.hooksPath /run/user/1000/ssh name-of-key-1 " +
-		"http://proxy.example:3128"
+		"/home/ada/ops-1 /srv/compose-2 http://proxy.example:3128"
 	require.Equal(t, text, r.Text(text))
 }
 

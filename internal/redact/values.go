@@ -25,10 +25,10 @@ var (
 	// secretName matches names of variables that contain secrets.
 	secretName = regexp.MustCompile(
 		`(?i)KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|HEADERS|(?:_|^)(?:PASS|PWD|PW|DSN|AUTH|PAT)$`)
-	// placeName matches the names of two kinds of variables: those that contain the location of a secret, and those
-	// with the names of git settings. The values of these variables are not secret.
+	// placeName matches the names of three kinds of variables: those that contain the location of a secret, those with
+	// the names of git settings, and the working directories of a shell. The values of these variables are not secret.
 	placeName = regexp.MustCompile(`(?i)_(?:FILE|PATH|DIR|URI|URL|URLS|SOCK|NAME|ID)$|` +
-		`^GOOGLE_APPLICATION_CREDENTIALS$|^CLAUDE_CODE_CLIENT_KEY$|^GIT_CONFIG_KEY_\d+$`)
+		`^GOOGLE_APPLICATION_CREDENTIALS$|^CLAUDE_CODE_CLIENT_KEY$|^GIT_CONFIG_KEY_\d+$|^(?:OLD)?PWD$`)
 	// keyID matches names that end with ACCESS_KEY_ID. They also match placeName, but the values of these variables are
 	// parts of secrets.
 	keyID = regexp.MustCompile(`(?i)ACCESS_KEY_ID$`)

@@ -147,6 +147,18 @@ func (a MemoryAct) source(act memory.Act) memory.Source {
 	return memory.Source{Act: act, Trust: memory.TrustPerson, At: a.At, Person: storable(a.Actor)}
 }
 
+// MemoryConflictError says why an act on a memory changed nothing. It wraps ErrConflict.
+type MemoryConflictError struct{ Reason string }
+
+func (e *MemoryConflictError) Error() string { return ErrConflict.Error() + ": " + e.Reason }
+
+// Unwrap returns ErrConflict.
+func (*MemoryConflictError) Unwrap() error { return ErrConflict }
+
+func memoryConflict(reason string, args ...any) error {
+	return &MemoryConflictError{fmt.Sprintf(reason, args...)}
+}
+
 // AddMemory records a memory of a person, which needs no confirmation. The caller must have checked it with memory.Check. If
 // there is a candidate with the same words, AddMemory confirms it. If there is such a confirmed memory, AddMemory returns
 // it with ErrConflict.
@@ -157,7 +169,7 @@ func (s *Store) AddMemory(ctx context.Context, proposal escalation.MemoryProposa
 		case errors.Is(err, ErrNotFound):
 			return newMemory(ctx, tx, by.source(memory.ActAdded), proposal)
 		case err == nil && row.Status == memory.StatusConfirmed:
-			return row, fmt.Errorf("%w: %s%d says the same", ErrConflict, memoryPrefix, row.row)
+			return row, memoryConflict("%s%d says the same already", memoryPrefix, row.row)
 		case err != nil:
 			return row, err
 		}
@@ -171,7 +183,7 @@ func (s *Store) ConfirmMemory(ctx context.Context, id string, by MemoryAct) (mem
 	return s.actOnMemory(ctx, "confirm "+strconv.Quote(id), by, func(tx *sql.Tx) (memoryRow, error) {
 		row, err := oneMemory(ctx, tx, id)
 		if err == nil && row.DecidedBy != "" {
-			err = fmt.Errorf("%w: %s has decided on it already (%s)", ErrConflict, row.DecidedBy, row.Status)
+			err = memoryConflict("%s has %s it already", row.DecidedBy, row.Status)
 		}
 		if err != nil {
 			return row, err
@@ -186,14 +198,14 @@ func (s *Store) EditMemory(ctx context.Context, id string, content escalation.Me
 	return s.actOnMemory(ctx, "edit "+strconv.Quote(id), by, func(tx *sql.Tx) (memoryRow, error) {
 		row, err := oneMemory(ctx, tx, id)
 		if err == nil && row.Status == memory.StatusDeleted {
-			err = fmt.Errorf("%w: %s has deleted it", ErrConflict, row.DecidedBy)
+			err = memoryConflict("%s has deleted it", row.DecidedBy)
 		}
 		if err != nil {
 			return row, err
 		}
 		switch other, err := sameMemory(ctx, tx, content); {
 		case err == nil && other.row != row.row:
-			return row, fmt.Errorf("%w: %s%d says the same", ErrConflict, memoryPrefix, other.row)
+			return row, memoryConflict("%s%d says the same already", memoryPrefix, other.row)
 		case err != nil && !errors.Is(err, ErrNotFound):
 			return row, err
 		}
@@ -208,7 +220,7 @@ func (s *Store) DeleteMemory(ctx context.Context, id string, by MemoryAct) (memo
 	return s.actOnMemory(ctx, "delete "+strconv.Quote(id), by, func(tx *sql.Tx) (memoryRow, error) {
 		row, err := oneMemory(ctx, tx, id)
 		if err == nil && row.Status == memory.StatusDeleted {
-			err = fmt.Errorf("%w: %s has deleted it already", ErrConflict, row.DecidedBy)
+			err = memoryConflict("%s has deleted it already", row.DecidedBy)
 		}
 		if err != nil {
 			return row, err

@@ -103,6 +103,10 @@ func Connect(ctx context.Context, options client.Options) (client.Client, error)
 		return nil, fmt.Errorf("connect to Temporal at %s: %s: %w", options.HostPort,
 			cmp.Or(denied.Reason, "set TEMPORAL_API_KEY to a key that it knows"), err)
 	}
+	if err != nil && options.HostPort == client.DefaultHostPort {
+		return nil, fmt.Errorf("no Temporal answers at %s: run `starter up` in another terminal, or set TEMPORAL_ADDRESS to where "+
+			"yours runs", options.HostPort)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to Temporal at %s: %w; check that it runs there, or set TEMPORAL_ADDRESS", options.HostPort, err)
 	}

@@ -31,6 +31,9 @@ func WriteSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, li
 		_, _ = fmt.Fprintf(w, " (%s)", console.Printable(strings.Join(chain.Services, ", "), 80))
 	}
 	_, _ = fmt.Fprintln(w)
+	if chain.DryRun {
+		_, _ = fmt.Fprintln(w, "Dry run: it looks, and changes nothing.")
+	}
 	if unknown := chain.UnknownServices; len(unknown) > 0 {
 		_, _ = fmt.Fprintf(w, "Not in the services file: %s\n", console.Printable(strings.Join(unknown, ", "), 200))
 	}
@@ -88,10 +91,21 @@ func writeSessions(w io.Writer, clock console.Clock, now operations.Snapshot, li
 			indent = "        "
 		}
 		_, _ = io.WriteString(w, line)
+		writeFinding(w, indent, &sessions[i])
 		writeCalls(w, clock, indent, ofSession(now.Calls, sessions[i].SessionID), listed)
 		i++
 	}
 	return total
+}
+
+// maxFinding limits the summary of a verdict below its session, in characters.
+const maxFinding = 200
+
+// writeFinding writes what the session's agent has concluded, in its own words.
+func writeFinding(w io.Writer, indent string, session *escalation.Session) {
+	if session.Verdict != nil && session.Verdict.Summary != "" {
+		_, _ = fmt.Fprintf(w, "%s%s\n", indent, console.Printable(session.Verdict.Summary, maxFinding))
+	}
 }
 
 // EarlierOf returns a line about the sessions that a very long chain has dropped; "" if the chain has dropped none.

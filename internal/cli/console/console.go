@@ -37,6 +37,8 @@ type Console struct {
 	// Operations does what the commands are for.
 	Operations *operations.Operations
 
+	// goesBack reports that the person has pressed the key that leads to the previous question.
+	goesBack bool
 	// telemetry traces the calls to Temporal; nil before the first connection.
 	telemetry *telemetry.Telemetry
 }

@@ -9,12 +9,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/supervisor"
@@ -60,6 +62,11 @@ type Running struct {
 	Temporal string `json:"temporal_address"`
 	WebUI    string `json:"web_ui"`
 	StateDir string `json:"state_dir"`
+	// Agents says how far agents may go.
+	Agents string `json:"agents"`
+
+	// ownDir reports that another terminal has to be told the state directory.
+	ownDir bool
 }
 
 func (a *app) up(ctx context.Context, o upOptions) (err error) {
@@ -97,25 +104,50 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	result := Running{one.pages.url(), one.server.Address(), one.server.UIURL(), cfg.State.Dir}
+	result := Running{
+		Pages: one.pages.url(), Temporal: one.server.Address(), WebUI: one.server.UIURL(), StateDir: cfg.State.Dir, Agents: extent(cfg),
+		ownDir: saysStateDir(cfg),
+	}
 	if err := result.Print(a.Console, one.lock.Token); err != nil {
 		return errors.Join(err, one.Stop())
 	}
-	return one.wait(ctx)
+	err = one.wait(ctx)
+	a.Say("Stopped. Started again, it goes on with what was running.")
+	return err
+}
+
+// extent says how far agents may go.
+func extent(cfg config.Config) string {
+	switch {
+	case cfg.Chain.DryRun || cfg.Chain.MaxTier == escalation.TierObserve:
+		return "look only, and change nothing"
+	default:
+		return fmt.Sprintf("repair, up to %s, unless a chain is a dry run", cfg.Chain.MaxTier)
+	}
+}
+
+// saysStateDir reports whether the state directory is set in the environment of this terminal only, so that another terminal needs it.
+func saysStateDir(cfg config.Config) bool {
+	return slices.ContainsFunc(cfg.Settings(), func(setting config.Setting) bool {
+		return setting.Name == config.Prefix+"STATE_DIR" && setting.Source == config.SourceEnvironment
+	})
 }
 
 // Print prints the addresses. It prints the links with the token only on a terminal. Output elsewhere can be stored, for
 // example in the journal of a service, where agents could read the token.
 func (r Running) Print(c *console.Console, token string) error {
-	here := "CLAUDEOPS_STATE_DIR=" + console.ShellQuote(r.StateDir) + " starter"
+	here := "starter"
+	if r.ownDir {
+		here = "CLAUDEOPS_STATE_DIR=" + console.ShellQuote(r.StateDir) + " " + here
+	}
 	pages, webUI := r.Pages+fmt.Sprintf("  (the link that opens it: %s env)", here), r.WebUI
 	if c.OnTerminal() {
 		pages, webUI = access.Link(r.Pages, token), access.Link(r.WebUI, token)
 	}
 	return c.Print(r, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "Claude Ops is up.\n  Pages     %s\n  Temporal  %s, and its Web UI %s\n  State     %s\n\n",
-			pages, r.Temporal, webUI, r.StateDir)
-		_, _ = fmt.Fprintf(w, "Start a chain from another terminal:\n  %s run --wait\n\n", here)
+		_, _ = fmt.Fprintf(w, "Claude Ops is up.\n  Pages     %s\n  Temporal  %s, and its Web UI %s\n  State     %s\n  Agents    %s\n\n",
+			pages, r.Temporal, webUI, r.StateDir, r.Agents)
+		_, _ = fmt.Fprintf(w, "Let it look from another terminal:\n  %s run --wait --dry-run\n\n", here)
 		_, _ = fmt.Fprintf(w, "For temporal and tctl there:\n  eval \"$(%s env)\"\n\n", here)
 		_, _ = fmt.Fprintln(w, "Ctrl-C stops it.")
 	})

@@ -116,7 +116,7 @@ func (a *app) createSchedule(ctx context.Context, id string, o *createOptions, g
 	}
 	created := operations.DescribeSchedule(id, described, c.Converter)
 	return a.Print(created, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "Created schedule %s, %s.\n", id, created.When)
+		_, _ = fmt.Fprintf(w, "Created schedule %s, %s. Its chains %s.\n", id, created.When, mayOf(created.Input))
 		if len(created.Next) > 0 && !created.Paused {
 			_, _ = fmt.Fprintf(w, "The next cycle is at %s.\n", created.Next[0].Local().Format(time.DateTime))
 		}

@@ -2,6 +2,7 @@ package schedules
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/workflows"
 )
 
 func writeSchedules(w io.Writer, rows []operations.Schedule) {
@@ -50,6 +52,7 @@ func writeSchedule(w io.Writer, s operations.ScheduleDetail) {
 		{"Catch-up window", s.CatchupWindow.String()},
 		{"Pause on failure", fmt.Sprint(s.PauseOnFailure)},
 		{"Actor", cmp.Or(console.Printable(s.Actor, escalation.MaxActor), "-")},
+		{"Chains", mayOf(s.Input)},
 		{"Input", console.Printable(string(s.Input), 400)},
 		{"Cycles", fmt.Sprintf("%d started, %d skipped because one still ran, %d missed", s.Cycles, s.Skipped, s.Missed)},
 		{"Running", strings.Join(s.Running, ", ")},
@@ -64,10 +67,25 @@ func writeSchedule(w io.Writer, s operations.ScheduleDetail) {
 	console.Table(w, lines)
 }
 
+// mayOf says whether the chains of a schedule may repair.
+func mayOf(input json.RawMessage) string {
+	var said workflows.ChainInput
+	switch err := json.Unmarshal(input, &said); {
+	case err != nil:
+		return "-" // a schedule of another program
+	case said.DryRun || said.MaxTier == escalation.TierObserve:
+		return "look only, and change nothing"
+	case said.MaxTier != 0:
+		return fmt.Sprintf("may repair, up to %s, if the workers permit it", said.MaxTier)
+	default:
+		return "may repair, as far as the workers permit it (CLAUDEOPS_MAX_TIER)"
+	}
+}
+
 // localTime returns a time in the local zone; "-" for the zero time.
 func localTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return t.Local().Format(time.DateTime)
+	return t.Local().Format("2006-01-02 15:04:05 MST")
 }

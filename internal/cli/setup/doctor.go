@@ -24,6 +24,8 @@ import (
 type Finding struct {
 	Check string `json:"check"`
 	OK    bool   `json:"ok"`
+	// Note reports that it works, and that the detail says something to know or to improve.
+	Note bool `json:"note,omitempty"`
 	// Detail describes the result and, if the check failed, how to repair the problem.
 	Detail string `json:"detail"`
 }
@@ -53,7 +55,7 @@ func (a *app) doctorCommand() *cobra.Command {
 
 func (a *app) doctor(ctx context.Context) error {
 	findings := a.examine(ctx)
-	if err := a.Print(findings, func(w io.Writer) { writeFindings(w, findings) }); err != nil {
+	if err := a.Print(findings, func(w io.Writer) { writeFindings(w, a.Width(), findings) }); err != nil {
 		return err
 	}
 	broken := 0
@@ -112,7 +114,7 @@ func checkPolicy(settings config.Guard) Finding {
 	case policy.Own() != nil:
 		return passed(check, fmt.Sprintf("the built-in one, changed by %s; `starter policy explain` says how", settings.PolicyFile))
 	case len(lacking) > 0:
-		return passed(check, fmt.Sprintf("%s, which lacks rules of the built-in one (%d, such as %s): keep only your changes in it, with "+
+		return noted(check, fmt.Sprintf("%s, which lacks rules of the built-in one (%d, such as %s): keep only your changes in it, with "+
 			"`extends: default`", settings.PolicyFile, len(lacking), lacking[0]))
 	default:
 		return passed(check, settings.PolicyFile)
@@ -175,7 +177,7 @@ func checkNotifications(settings config.Notify) Finding {
 		return failed(check, err)
 	}
 	if len(targets) == 0 {
-		return passed(check, "nobody is notified: CLAUDEOPS_NOTIFY_URLS is not set")
+		return noted(check, "nobody is notified: CLAUDEOPS_NOTIFY_URLS is not set")
 	}
 	services := make([]string, len(targets))
 	for i, target := range targets {
@@ -212,7 +214,7 @@ func (a *app) checkCredentials(cfg config.Config) Finding {
 		return failed(check, err)
 	}
 	if !withWorker {
-		return passed(check, "agents use "+where+" themselves, and their commands can read it: "+
+		return noted(check, "agents use "+where+" themselves, and their commands can read it: "+
 			"set ANTHROPIC_API_KEY to keep the credential with the worker")
 	}
 	return passed(check, where+" stays with the worker: each session gets a key of its own")
@@ -235,6 +237,9 @@ func (a *app) checkSandbox(ctx context.Context, cfg config.Config) Finding {
 	if err != nil {
 		return failed(check, fmt.Errorf("%w; set %sSANDBOX=auto to run agents without one where there is none", err, config.Prefix))
 	}
+	if !strings.HasPrefix(found, "full") {
+		return noted(check, found)
+	}
 	return passed(check, found)
 }
 
@@ -246,7 +251,7 @@ func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) Finding {
 	}
 	switch {
 	case agent.RootAlone(cfg):
-		return passed(check, "agents run as root, like the worker; this is much more than they need, see "+config.Prefix+"AGENT_USER")
+		return noted(check, "agents run as root, like the worker; this is much more than they need, see "+config.Prefix+"AGENT_USER")
 	case !cfg.Claude.HasAgentUser():
 		return passed(check, "agents run as the worker's user")
 	case cfg.Claude.Account == nil:
@@ -295,14 +300,22 @@ func checkAttributes(ctx context.Context, c operations.Connection) Finding {
 
 func passed(check, detail string) Finding { return Finding{Check: check, OK: true, Detail: detail} }
 
+func noted(check, detail string) Finding { return Finding{Check: check, OK: true, Note: true, Detail: detail} }
+
 func failed(check string, err error) Finding { return Finding{Check: check, Detail: err.Error()} }
 
-func writeFindings(w io.Writer, findings []Finding) {
+// writeFindings writes the findings, on a terminal of the given width. The sign ! is for what works, and is worth knowing.
+func writeFindings(w io.Writer, width int, findings []Finding) {
 	for _, f := range findings {
 		sign := "✓"
-		if !f.OK {
+		switch {
+		case !f.OK:
 			sign = "✗"
+		case f.Note:
+			sign = "!"
 		}
-		_, _ = fmt.Fprintf(w, "%s %-18s %s\n", sign, f.Check, f.Detail)
+		for _, line := range console.Labelled(fmt.Sprintf("%s %-18s ", sign, f.Check), f.Detail, width) {
+			_, _ = fmt.Fprintln(w, line)
+		}
 	}
 }

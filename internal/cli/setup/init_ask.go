@@ -79,7 +79,7 @@ func (f *form) modelGroups() []*huh.Group {
 	case cli.Credentials != "":
 		f.access = accessKeep
 		options = append(options,
-			huh.NewOption("Keep the key of this terminal in the file of settings, for all programs", accessKeep),
+			huh.NewOption("Keep the key of this terminal in the file of settings", accessKeep),
 			huh.NewOption("Leave it: each terminal that runs starter has the key itself", accessAsIs))
 	default:
 		if cli.Login != "" {
@@ -99,13 +99,13 @@ func (f *form) modelGroups() []*huh.Group {
 	}
 	how := huh.NewSelect[access]().Value(&f.access).Title("How do agents get at the model?").Options(options...)
 	key := huh.NewInput().Value(&f.key).Title("The key").EchoMode(huh.EchoModePassword).
-		Description("Only the worker sees it: each session of an agent gets a key of its own in its place.").
-		Validate(func(text string) error {
+		Description("The supervisor keeps it: each session of an agent gets a key of its own in its place.").
+		Validate(f.setting.Valid(func(text string) error {
 			if strings.TrimSpace(text) == "" || !plaintext.IsLine(text) {
 				return errors.New("paste the key, or go back (shift+tab) and choose another answer")
 			}
 			return nil
-		})
+		}))
 	return []*huh.Group{
 		huh.NewGroup(how),
 		huh.NewGroup(key).WithHideFunc(func() bool { return f.access != accessKey }),
@@ -147,26 +147,27 @@ func (f *form) limitGroups() []*huh.Group {
 	options = append(options, huh.NewOption("not by the clock", time.Duration(0)))
 	if got.keepTiming {
 		f.every = asItIs
-		options = append([]huh.Option[time.Duration]{huh.NewOption("as it is; every 1h if there is no schedule yet", asItIs)}, options...)
+		options = append([]huh.Option[time.Duration]{huh.NewOption("as it is now, hours and all; every 1h if there is no schedule yet", asItIs)}, options...)
 	}
 	return []*huh.Group{
 		huh.NewGroup(console.TierQuestion(&got.MaxTier).
 			Description("The policy says what each tier may do. A person is asked about the rest.")),
 		huh.NewGroup(
-			huh.NewInput().Value(&f.day).Title("Most dollars in a day, for all agents").Description("0 is no limit.").Validate(budget),
-			huh.NewInput().Value(&f.chain).Title("Most dollars for one chain, from look to repair").Validate(budget),
+			huh.NewInput().Value(&f.day).Title("Most dollars in a day, for all agents").Description("0 is no limit.").Validate(f.setting.Valid(budget)),
+			huh.NewInput().Value(&f.chain).Title("Most dollars for one chain, from look to repair").Validate(f.setting.Valid(budget)),
 		),
 		huh.NewGroup(
 			huh.NewSelect[time.Duration]().Value(&f.every).Title("How often should Tier 1 look?").Options(options...).
 				Height(len(options)+monthLines).DescriptionFunc(f.month, &f.every),
 		),
 		huh.NewGroup(
-			huh.NewInput().Value(&f.hours).Title("Only in some hours of the day?").Placeholder("7-22").
-				DescriptionFunc(f.month, &f.hours).Validate(f.checkHours),
+			huh.NewInput().Value(&f.hours).Title("Only in some hours of the day? For example 7-22; empty: all day").
+				DescriptionFunc(f.month, &f.hours).Validate(f.setting.Valid(f.checkHours)),
 		).WithHideFunc(func() bool { return f.every <= 0 }),
 		huh.NewGroup(
-			huh.NewInput().Value(&got.NotifyURLs).Title("Where should people be told?").Placeholder("ntfy://ntfy.sh/your-topic").
-				Description("A test is sent there. Nothing is fine, too. docs/notifications.md lists the services.").Validate(checkTargets),
+			huh.NewInput().Value(&got.NotifyURLs).Title("Where are you notified?").
+				Description("For example ntfy://ntfy.sh/your-topic, or discord://token@id. A test is sent there. Empty: nowhere.").
+				Validate(f.setting.Valid(checkTargets)),
 		),
 	}
 }
@@ -252,6 +253,7 @@ func (f *form) apply() error {
 		got.APIKey = strings.TrimSpace(f.key)
 	case accessKeep:
 		got.APIKey = console.Variable(f.setting.now.outer, "ANTHROPIC_API_KEY")
+		got.APIAddress = console.Variable(f.setting.now.outer, "ANTHROPIC_BASE_URL")
 	case accessAsIs, accessLogin:
 	}
 	return err

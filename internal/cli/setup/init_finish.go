@@ -82,7 +82,7 @@ func (e *ending) work(ctx context.Context, temporal bool) error {
 	if ctx.Err() != nil {
 		return errLeftLate
 	}
-	writeFindings(e.Stdout, findings)
+	writeFindings(e.Stdout, e.Width(), findings)
 	var err error
 	if temporal && e.answers.timing.Every > 0 {
 		err = e.schedule(ctx)

@@ -135,7 +135,7 @@ func (s *setting) firstAnswers() (answers, error) {
 	}
 	if s.now.first { // later runs add only what a person selects
 		got.Services = s.newServices()
-		got.Grants.Projects = s.projects()
+		got.Grants.Projects = s.runningProjects()
 	}
 	err := s.applyFlags(&got)
 	return got, err
@@ -200,6 +200,14 @@ func (s *setting) projects() []string {
 	}
 	slices.Sort(dirs)
 	return slices.DeleteFunc(slices.Compact(dirs), func(dir string) bool { return slices.Contains(s.now.ownProjects, dir) })
+}
+
+// runningProjects returns the directories of the projects whose containers run. Files of Compose that lie around may belong to
+// nothing that runs here, so that a person selects them.
+func (s *setting) runningProjects() []string {
+	return slices.DeleteFunc(s.projects(), func(dir string) bool {
+		return !slices.ContainsFunc(s.machine.Projects, func(p discover.Project) bool { return p.Dir == dir && p.Running })
+	})
 }
 
 // sshHosts returns the hosts that init can grant.

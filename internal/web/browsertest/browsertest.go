@@ -27,32 +27,29 @@ const (
 	look = 50 * time.Millisecond
 )
 
-// shared is the browser of this process.
-var shared struct {
-	start   sync.Once
-	context context.Context //nolint:containedctx // chromedp keeps the browser in a context
+// browser starts the browser of this process at the first call. stop ends it; nil if it was not started.
+var (
+	browser = sync.OnceValues(start)
 	stop    func()
-	err     error
-}
+)
 
 // Run runs the tests of a package, and then stops the browser if one was started. Call it in TestMain.
 func Run(m *testing.M) int {
 	code := m.Run()
-	if shared.stop != nil {
-		shared.stop()
+	if stop != nil {
+		stop()
 	}
 	return code
 }
 
-// start starts the browser.
-func start() {
+// start starts a browser, and returns its context.
+func start() (context.Context, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
 	allocated, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	started, stopBrowser := chromedp.NewContext(allocated)
-	shared.context = started
-	shared.stop = func() { stopBrowser(); stopAllocator() }
-	shared.err = chromedp.Do(started)
+	stop = func() { stopBrowser(); stopAllocator() }
+	return started, chromedp.Do(started)
 }
 
 // Tab is a tab of the browser.
@@ -68,9 +65,9 @@ func Open(t testing.TB) *Tab {
 		require.NotEqual(t, "true", os.Getenv("CI"), "%s is not installed", program)
 		t.Skipf("%s is not installed", program)
 	}
-	shared.start.Do(start)
-	require.NoError(t, shared.err)
-	return open(t, shared.context, chromedp.WithNewBrowserContext())
+	started, err := browser()
+	require.NoError(t, err)
+	return open(t, started, chromedp.WithNewBrowserContext())
 }
 
 // Another opens a tab in the browser's window, with the cookies of tab. The new tab is visible, and tab becomes hidden.

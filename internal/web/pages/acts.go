@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/web/access"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -66,9 +66,9 @@ func (p *Pages) closeIncidents(w http.ResponseWriter, r *http.Request) error {
 }
 
 // closingOf reads from a form why an incident is closed.
-func closingOf(r *http.Request) store.IncidentClosing {
+func closingOf(r *http.Request) operations.IncidentClosing {
 	person, _ := access.PersonOf(r.Context())
-	return store.IncidentClosing{Actor: person.Name, Reason: strings.TrimSpace(r.PostFormValue("reason"))}
+	return operations.IncidentClosing{Actor: person.Name, Reason: strings.TrimSpace(r.PostFormValue("reason"))}
 }
 
 // pauseSchedule lets a schedule start nothing until it is resumed.

@@ -4,9 +4,7 @@ import (
 	"context"
 
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/operations"
-	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -41,7 +39,7 @@ type costs interface {
 }
 
 type policy interface {
-	Explain(tier escalation.Tier) (guard.Explanation, error)
+	Explain(tier escalation.Tier) (operations.Explanation, error)
 	Try(call operations.Call, dir string) (operations.Decision, error)
 }
 
@@ -60,7 +58,7 @@ type gates interface {
 type incidents interface {
 	List(ctx context.Context, f operations.IncidentFilter) ([]operations.Incident, error)
 	Get(ctx context.Context, id string) (operations.Incident, error)
-	Close(ctx context.Context, id string, closing store.IncidentClosing) (operations.ClosedIncident, error)
+	Close(ctx context.Context, id string, closing operations.IncidentClosing) (operations.ClosedIncident, error)
 }
 
 type schedules interface {

@@ -72,14 +72,14 @@ func openSite(t *testing.T, s *sample) *site {
 	dir := t.TempDir()
 	one.tokens = access.OpenTokens(filepath.Join(dir, "tokens.json"))
 	server := httptest.NewUnstartedServer(nil)
-	port := server.Listener.Addr().(*net.TCPAddr).Port //nolint:errcheck,forcetypeassert // httptest listens on TCP
+	port := server.Listener.Addr().(*net.TCPAddr).Port
 	who, err := access.New(access.Options{
 		Tokens: one.tokens, KeyFile: filepath.Join(dir, "key"), Port: port, Logger: slog.New(slog.DiscardHandler),
 		Clock: func() time.Time { return time.Now().Add(time.Duration(one.away.Load())) },
 	})
 	require.NoError(t, err)
 	hub := stream.NewHub(func() stream.Source { return one }, slog.New(slog.DiscardHandler))
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { hub.Run(ctx) })
 	made, err := newPages(s.backend(), Options{Clock: chaintest.Clock, Events: eventsPath, Position: hub.Position})

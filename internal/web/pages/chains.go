@@ -45,7 +45,8 @@ func (p *Pages) showChains(w http.ResponseWriter, r *http.Request) error {
 	get := func(name string) string { return strings.TrimSpace(form.Get(name)) }
 	list := chainList{
 		Query: chainQuery{
-			get("state"), get("outcome"), get("service"), get("trigger"), get("incident"), get("tier"), get("since"), get("until"), get("cost"),
+			get("state"), get("outcome"), get("service"), get("trigger"), get("incident"), get("tier"),
+			get("since"), get("until"), get("cost"),
 		},
 		Outcomes: escalation.Outcomes(), Tiers: escalation.Tiers(),
 		Triggers: []escalation.Trigger{escalation.TriggerManual, escalation.TriggerScheduled, escalation.TriggerIssue},

@@ -29,12 +29,18 @@ func done(w http.ResponseWriter, r *http.Request, back string, said flash) error
 	if err != nil {
 		return err
 	}
-	http.SetCookie(w, &http.Cookie{
-		Name: flashCookie, Value: base64.RawURLEncoding.EncodeToString(text), Path: "/", MaxAge: 60,
+	setFlash(w, r, base64.RawURLEncoding.EncodeToString(text), 60)
+	w.Header().Set("Location", back)
+	w.WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
+// setFlash sets the cookie for a number of seconds; a negative number deletes it.
+func setFlash(w http.ResponseWriter, r *http.Request, value string, seconds int) {
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure would lose the cookie where there is no https
+		Name: flashCookie, Value: value, Path: "/", MaxAge: seconds,
 		HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode,
 	})
-	http.Redirect(w, r, back, http.StatusSeeOther)
-	return nil
 }
 
 // takeFlash returns the sentence that the form before has left, once; nil if there is none.
@@ -43,7 +49,7 @@ func takeFlash(w http.ResponseWriter, r *http.Request) *flash {
 	if err != nil {
 		return nil
 	}
-	http.SetCookie(w, &http.Cookie{Name: flashCookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
+	setFlash(w, r, "", -1)
 	text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
 	said := &flash{}
 	if err != nil || json.Unmarshal(text, said) != nil {

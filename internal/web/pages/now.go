@@ -29,7 +29,8 @@ func (p *Pages) showNow(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		page.Forms = append(page.Forms, gateForm{
-			ChainID: row.ChainID, Gate: *row.Gate, Services: row.Services, Faults: faultsOf(row.ChainID, page.Incidents.Incidents), Back: "/",
+			ChainID: row.ChainID, Gate: *row.Gate, Services: row.Services, Back: "/",
+			Faults: faultsOf(row.ChainID, page.Incidents.Incidents),
 		})
 	}
 	return p.show(w, r, view{

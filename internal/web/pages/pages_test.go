@@ -58,15 +58,15 @@ const hostile = `"'></title></textarea></style></script><script>window.owned=1</
 
 // poison appends a text to every string in a value.
 func poison(value reflect.Value, text string) {
-	switch value.Kind() { //nolint:exhaustive // the other kinds hold no text
+	switch value.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		if !value.IsNil() {
 			poison(value.Elem(), text)
 		}
 	case reflect.Struct:
-		for i := range value.NumField() {
-			if value.Field(i).CanSet() {
-				poison(value.Field(i), text)
+		for _, field := range value.Fields() {
+			if field.CanSet() {
+				poison(field, text)
 			}
 		}
 	case reflect.Slice:
@@ -122,7 +122,7 @@ func TestHugeTexts(t *testing.T) {
 	s.incidents[0].Summary, s.now.Work.Chains[0].Doing = huge, huge
 	for _, path := range samplePaths() {
 		got := get(s.serve(t, ada), path)
-		require.Equal(t, got.Code < 500, true, path)
+		require.Less(t, got.Code, 500, path)
 		require.Less(t, got.Body.Len(), 200_000, path)
 	}
 	require.Contains(t, get(s.serve(t, ada), "/sessions/42").Body.String(), "x…")

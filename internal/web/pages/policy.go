@@ -7,13 +7,12 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/operations"
 )
 
 // policyPage is the data of the page about the policy.
 type policyPage struct {
-	Explanation guard.Explanation
+	Explanation operations.Explanation
 	Tier        escalation.Tier
 	Tiers       []escalation.Tier
 	// Tool and Call are the call that is tried; Call is empty if none is.
@@ -29,7 +28,8 @@ func (p *Pages) showPolicy(w http.ResponseWriter, r *http.Request) error {
 	form := r.URL.Query()
 	tier, _ := strconv.Atoi(form.Get("tier"))
 	page := policyPage{
-		Tier: escalation.Tier(tier), Tiers: escalation.Tiers(), Tool: strings.TrimSpace(form.Get("tool")), Call: strings.TrimSpace(form.Get("call")),
+		Tier: escalation.Tier(tier), Tiers: escalation.Tiers(),
+		Tool: strings.TrimSpace(form.Get("tool")), Call: strings.TrimSpace(form.Get("call")),
 	}
 	if !page.Tier.Valid() {
 		page.Tier = escalation.TierObserve
@@ -72,7 +72,7 @@ type grantedProgram struct {
 }
 
 // programsOf groups what a tier may run by program.
-func programsOf(e guard.Explanation) []grantedProgram {
+func programsOf(e operations.Explanation) []grantedProgram {
 	var programs []grantedProgram
 	for _, grant := range e.Merged() {
 		name := strings.ReplaceAll(grant.Program, "|", ", ")

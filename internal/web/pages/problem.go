@@ -30,7 +30,7 @@ func problemOf(err error) *problem {
 	case operations.KindInvalid:
 		return &problem{http.StatusUnprocessableEntity, "That does not work", text, "Nothing was changed. Go back, and mend it."}
 	case operations.KindNotFound:
-		return &problem{http.StatusNotFound, "Not found", text, "It may have been removed, or the address is wrong. The lists show what there is."}
+		return &problem{http.StatusNotFound, "Not found", text, "It may be gone, or the address is wrong. The lists show what there is."}
 	case operations.KindConflict:
 		return &problem{http.StatusConflict, "It has changed", text, "Nothing was changed. Look at its page again before you repeat it."}
 	case operations.KindFailure:

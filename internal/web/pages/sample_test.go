@@ -18,7 +18,6 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/operations"
-	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/web/access"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -53,9 +52,14 @@ func (s *sample) did(format string, args ...any) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if s.err == nil {
-		s.acts = append(s.acts, fmt.Sprintf(format, args...))
+		s.record(format, args...)
 	}
 	return s.err
+}
+
+// record records an act. The caller holds the mutex.
+func (s *sample) record(format string, args ...any) {
+	s.acts = append(s.acts, fmt.Sprintf(format, args...))
 }
 
 // backend returns the operations of the sample.
@@ -121,7 +125,7 @@ func (s sampleGates) Answer(_ context.Context, id string, answer escalation.Gate
 		return escalation.GateResolution{}, operations.Invalid(err)
 	}
 	rows[at].Gate.Answer = &escalation.GateClosing{Action: answer.Action, Actor: answer.Actor, At: chaintest.Noon, Guidance: answer.Guidance}
-	s.acts = append(s.acts, fmt.Sprintf("%s answers %s of %s with %s: %s", answer.Actor, answer.GateID, id, answer.Action, answer.Guidance))
+	s.record("%s answers %s of %s with %s: %s", answer.Actor, answer.GateID, id, answer.Action, answer.Guidance)
 	return escalation.GateResolution{GateID: answer.GateID, Action: answer.Action, Next: "Tier 2 runs again in a new session."}, nil
 }
 
@@ -138,7 +142,7 @@ func (s sampleIncidents) Get(_ context.Context, id string) (operations.Incident,
 	return s.incidents[0], s.err
 }
 
-func (s sampleIncidents) Close(_ context.Context, id string, closing store.IncidentClosing) (operations.ClosedIncident, error) {
+func (s sampleIncidents) Close(_ context.Context, id string, closing operations.IncidentClosing) (operations.ClosedIncident, error) {
 	return operations.ClosedIncident{Incident: s.incidents[0]}, s.did("%s closes %s: %s", closing.Actor, id, closing.Reason)
 }
 

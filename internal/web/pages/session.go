@@ -23,6 +23,12 @@ type turn struct {
 	Calls []callWithResult
 }
 
+// maxUnfolded is the longest text of the supervisor that is shown unfolded, in bytes. Its prompts have pages.
+const maxUnfolded = 600
+
+// Folded reports whether the text is folded, because it is long and not the agent's.
+func (t turn) Folded() bool { return t.Role != operations.RoleAssistant && len(t.Text) > maxUnfolded }
+
 // callWithResult is a call with its result.
 type callWithResult struct {
 	operations.MessageCall

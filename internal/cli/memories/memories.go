@@ -1,0 +1,33 @@
+// Package memories holds the commands that list, show and change memories. The records answer.
+package memories
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/claudeops/claudeops/internal/cli/console"
+)
+
+// app implements the commands of this package.
+type app struct{ *console.Console }
+
+// Command returns `memory`.
+func Command(c *console.Console) *cobra.Command {
+	a := &app{c}
+	cmd := a.listCommand("memory")
+	cmd.Short = "List, confirm or change what agents have learned"
+	cmd.Long = "A memory is something learned that still holds in a month. Agents and conversations propose candidates. A candidate\n" +
+		"reaches no prompt before a person confirms it, or a second incident shows the same. The records answer: run it on\n" +
+		"the host that has them.\n\n" + listHelp
+	cmd.Example = "  starter memory\n  starter memory show 7\n  starter memory confirm 7\n" +
+		"  starter memory add --service jellyfin --subject \"start order\" \"The NFS mount comes up after the service.\"\n" +
+		"  starter memory export > MEMORY.md"
+	cmd.AddCommand(a.listCommand("list"), a.showCommand(), a.addCommand(), a.confirmCommand(), a.editCommand(), a.deleteCommand(),
+		a.exportCommand())
+	return cmd
+}
+
+// addActor adds the flag --actor.
+func addActor(flags *pflag.FlagSet, actor *string) {
+	flags.StringVar(actor, "actor", "", "who does it, for the record (default: the user)")
+}
