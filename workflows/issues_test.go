@@ -219,7 +219,7 @@ func TestIssueTakesTheChainsInputAlong(t *testing.T) {
 	}, 2, 2)
 	s.policy.Repositories = []string{"/srv/infra", "/srv/other"}
 	input := workflows.ChainInput{
-		Prompt: "be quick", Repository: "infra", Models: map[escalation.Tier]string{2: "opus"}, Actor: "ben", MaxTier: 2,
+		Prompt: "be quick", Repository: "infra", Models: map[escalation.Tier]string{2: "opus"}, Actor: "ben", Verified: true, MaxTier: 2,
 	}
 	_, err := s.run(t, input)
 	require.NoError(t, err)
