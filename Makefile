@@ -217,6 +217,12 @@ histories: ## Record the history of every branch of a chain anew for the replay 
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -tags soak,$(SLIM) -run "$$tests" ./internal/supervisor -update
 	$(GO) test -count=1 -run '^TestCostOfTemporal$$' ./workflows -update
 
+# Some of the pictures are in the documentation.
+.PHONY: screenshots
+screenshots: ## Write pictures of all pages of an installation on a bad night: light, dark and narrow
+	SCREENSHOTS=$(abspath $(BIN)/screenshots) $(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestScreenshots$$' ./internal/cli
+	cp $(BIN)/screenshots/page-*.webp docs/pictures/
+
 .PHONY: freeze
 freeze: ## Keep the recorded histories for VERSION, a release: they must replay from then on
 	sh tools/freeze.sh '$(VERSION)'

@@ -37,7 +37,11 @@ func execute(ctx context.Context, c *console.Console) program.ExitCode {
 	c.Output, c.Operations = console.Text, c.NewOperations()
 	begun := false // an error before any command begins is an error in the command line
 	root := rootCommand(c)
-	root.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
+	server := root.PersistentFlags().String("server", "", "do it through the server at this address, with a token (also CLAUDEOPS_SERVER)")
+	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
+		begun = true
+		return program.Misuse(useServer(c, command, *server))
+	}
 	root.SetArgs(c.Args)
 	root.SetIn(c.Stdin)
 	root.SetOut(c.Stdout)

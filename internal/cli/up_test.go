@@ -138,6 +138,47 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 	up.interrupt(t)
 }
 
+// TestPagesAreClosedToAgentsOfEachTier lets an agent of each tier request the pages and the API with the valid token: in a
+// header, by the link, and as a login. It also lets the agent look for the token where the server keeps it.
+func TestPagesAreClosedToAgentsOfEachTier(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("starts a Temporal server; not with -short")
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere nobody can tell who opens a connection")
+	}
+	dir := t.TempDir()
+	const ask = `P=$(cat %[1]s/pages); T=$(cat %[1]s/token); O="-sS -i -o -"; ` +
+		`curl $O -H "Authorization: Bearer $T" $P/api/v1/chains; curl $O "$P/?token=$T"; curl $O --data-urlencode "token=$T" $P/login; ` +
+		`curl $O -H "Authorization: Bearer $T" -H "Content-Type: application/json" -d '{"start_tier":3}' $P/api/v1/chains; ` +
+		`curl $O -H "X-Forwarded-User: ada" $P/`
+	turn := func(model string) claudesim.Turn {
+		return claudesim.On(claudesim.Match{Model: model},
+			claudesim.Bash("sh "+script(t, "("+fmt.Sprintf(ask, dir)+") > "+filepath.Join(dir, model)+" 2>&1")),
+			claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))
+	}
+	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(turn("haiku"), turn("sonnet"), turn("opus")))
+	require.NoError(t, err)
+	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
+		"CLAUDEOPS_TIER1_TOOLS=Bash")
+	up := startUp(t, environ)
+	token := settingsOf(t, environ).value(t, "TEMPORAL_API_KEY")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "pages"), []byte(up.Pages), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "token"), []byte(token), 0o600))
+	environ = append(environ, "TEMPORAL_ADDRESS="+up.Temporal)
+	for tier, model := range map[string]string{"1": "haiku", "2": "sonnet", "3": "opus"} {
+		ran := starter(t, environ, "run", "--wait", "--tier", tier)
+		require.Equal(t, program.ExitOK, ran.code, ran.stderr)
+		answers, err := os.ReadFile(filepath.Join(dir, model))
+		require.NoError(t, err)
+		require.Equal(t, 5, strings.Count(string(answers), "HTTP/1.1 403 Forbidden"), "tier %s: %s", tier, answers)
+		require.Equal(t, 5, strings.Count(string(answers), "this server is not for agents"), "tier %s: %s", tier, answers)
+	}
+	require.Equal(t, http.StatusOK, fetch(t, http.MethodGet, up.Pages+"/api/v1/chains", "Bearer "+token, "").status, "it is open to others")
+	up.interrupt(t)
+}
+
 // script writes a shell script. The guard does not inspect the content of scripts.
 func script(t *testing.T, text string) string {
 	t.Helper()

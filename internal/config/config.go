@@ -32,6 +32,7 @@ type Config struct {
 	Worker     Worker     `group:"Worker"`
 	Log        Log        `group:"Log"`
 	Telemetry  Telemetry  `group:"Telemetry"`
+	Remote     Remote     `group:"A server, from elsewhere"`
 
 	// given reports for each variable whether it is set to a value that is not empty.
 	given map[string]bool

@@ -35,7 +35,7 @@ const databaseVariable = Prefix + "DATABASE_URL"
 
 // secretVariables lists the variables whose values can contain credentials. A test compares this list with the settings
 // that have the tag secret.
-var secretVariables = []string{databaseVariable, Prefix + "NOTIFY_URLS"}
+var secretVariables = []string{databaseVariable, Prefix + "NOTIFY_URLS", TokenVariable}
 
 // Settings returns all settings of c in the order of declaration.
 func (c Config) Settings() []Setting {

@@ -68,7 +68,7 @@ func parseNetworks(text string) (NetworkList, error) {
 		if address, plain := netip.ParseAddr(item); plain == nil {
 			network, err = netip.PrefixFrom(address, address.BitLen()), nil
 		}
-		if err != nil || network.Addr().Zone() != "" || network.Addr().Is4In6() {
+		if err != nil || strings.Contains(item, "%") || network.Addr().Is4In6() {
 			return nil, errors.New("be addresses or networks, separated by commas, such as 10.0.0.5 or 10.0.0.0/24")
 		}
 		list = append(list, network.Masked())

@@ -25,6 +25,9 @@ type kindError struct {
 func (e *kindError) Error() string { return e.err.Error() }
 func (e *kindError) Unwrap() error { return e.err }
 
+// WithKind gives err a kind, for a front end that gets errors of another one. If err is nil, WithKind returns nil.
+func WithKind(kind Kind, err error) error { return withKind(kind, err) }
+
 // withKind gives err a kind. If err is nil, withKind returns nil.
 func withKind(kind Kind, err error) error {
 	if err == nil {

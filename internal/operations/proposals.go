@@ -44,7 +44,9 @@ func (c Conversations) Confirm(ctx context.Context, name string, turn, number in
 	if err != nil {
 		return "", err
 	}
-	confirmation := escalation.Confirmation{Proposal: number, Actor: c.maskInput(actor.Name), At: c.Clock().UTC().Truncate(time.Millisecond)}
+	confirmation := escalation.Confirmation{
+		Proposal: number, Actor: c.maskInput(actor.Name), At: c.Clock().UTC().Truncate(time.Millisecond),
+	}
 	err = records.ConfirmProposal(ctx, record.ConversationID, turn, confirmation)
 	if errors.Is(err, store.ErrConflict) {
 		return "", confirmedBefore(record, number)
@@ -87,7 +89,8 @@ func (c Conversations) checkUnchanged(ctx context.Context, record escalation.Tal
 		case !now.Live || now.Chain.Outcome != "":
 			return changedSince("chain %s has ended since", printableID(proposal.ChainID))
 		case now.Chain.Tier() >= proposal.ToTier, last != nil && last.StartedAt.After(record.EndedAt):
-			return changedSince("chain %s has gone on since, and is at %s: look at it first", printableID(proposal.ChainID), now.Chain.Tier())
+			return changedSince("chain %s has gone on since, and is at %s: look at it first",
+				printableID(proposal.ChainID), now.Chain.Tier())
 		}
 		return nil
 	case escalation.ProposeAnswer:
@@ -96,7 +99,8 @@ func (c Conversations) checkUnchanged(ctx context.Context, record escalation.Tal
 			return changedSince("%s of chain %s is closed", line(proposal.GateID, 100), printableID(proposal.ChainID))
 		}
 		if err == nil && gate.ID != proposal.GateID {
-			return changedSince("chain %s waits at another gate by now, %s: look at it first", printableID(proposal.ChainID), line(gate.ID, 100))
+			return changedSince("chain %s waits at another gate by now, %s: look at it first",
+				printableID(proposal.ChainID), line(gate.ID, 100))
 		}
 		return err
 	case escalation.ProposeClose:

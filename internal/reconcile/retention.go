@@ -24,7 +24,6 @@ type OldRecords interface {
 	OldChains(ctx context.Context, before time.Time, after string) ([]store.OldChain, error)
 	// RemoveChain removes the records of a chain. It returns false if the records are needed now.
 	RemoveChain(ctx context.Context, chainID string, before time.Time) (store.Removed, bool, error)
-	OldTalks
 	// RemoveIncidents removes incidents that were resolved before the given time.
 	RemoveIncidents(ctx context.Context, before time.Time) (int64, error)
 	// RemoveMemories removes the memories that nobody has confirmed, and those that people have deleted, before the given
@@ -35,7 +34,10 @@ type OldRecords interface {
 // memoryRetention is the time for which a memory waits for its confirmation.
 const memoryRetention = 90 * 24 * time.Hour
 
-var _ OldRecords = (*store.Store)(nil)
+var (
+	_ OldRecords = (*store.Store)(nil)
+	_ OldTalks   = (*store.Store)(nil)
+)
 
 // OldTalks finds and removes the records of old turns of conversations. A conversation has no end, so its turns are removed one
 // by one.
@@ -57,6 +59,7 @@ type Conversations interface {
 // or wait, and chains of unresolved incidents. At any time, only one worker of the namespace removes records.
 type Retention struct {
 	Records  OldRecords
+	Talks    OldTalks
 	Archive  Conversations
 	Temporal Describer
 	// NamespaceID is the ID of the namespace in which Temporal describes chains.
@@ -145,18 +148,18 @@ func (r Retention) removeChains(ctx context.Context, before time.Time, sum *remo
 // removeTurns removes the old turns of conversations, with their sessions and what the archive has of them.
 func (r Retention) removeTurns(ctx context.Context, before time.Time) (int64, error) {
 	for {
-		sessions, err := r.Records.OldTalkSessions(ctx, before)
+		sessions, err := r.Talks.OldTalkSessions(ctx, before)
 		if err != nil {
 			return 0, err
 		}
 		if len(sessions) == 0 {
-			return r.Records.RemoveTurns(ctx, before)
+			return r.Talks.RemoveTurns(ctx, before)
 		}
 		for _, id := range sessions {
 			if err := r.Archive.Remove(ctx, id); err != nil {
 				return 0, fmt.Errorf("remove an old turn of a conversation: %w", err)
 			}
-			if err := r.Records.RemoveTalkSession(ctx, id); err != nil {
+			if err := r.Talks.RemoveTalkSession(ctx, id); err != nil {
 				return 0, err
 			}
 		}

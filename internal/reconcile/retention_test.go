@@ -57,7 +57,7 @@ func TestRetention(t *testing.T) {
 	archive := &fakeArchive{stuck: conversations["stuck"]}
 	var log bytes.Buffer
 	retention := Retention{
-		Records: own, Archive: archive, NamespaceID: "own", Holder: "a", Keep: 800 * time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Records: own, Talks: own, Archive: archive, NamespaceID: "own", Holder: "a", Keep: 800 * time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Temporal: fakeChains{
 			"completed": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED),
 			"stuck":     chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_FAILED),
@@ -129,7 +129,7 @@ func TestRetentionOfConversations(t *testing.T) {
 	}
 	archive := &fakeArchive{}
 	retention := Retention{
-		Records: own, Archive: archive, NamespaceID: "own", Holder: "a", Keep: 800 * time.Hour, Logger: slog.New(slog.DiscardHandler),
+		Records: own, Talks: own, Archive: archive, NamespaceID: "own", Holder: "a", Keep: 800 * time.Hour, Logger: slog.New(slog.DiscardHandler),
 		Temporal: fakeChains{conversation: chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)},
 	}
 	require.NoError(t, retention.remove(t.Context(), now))

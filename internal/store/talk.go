@@ -237,7 +237,7 @@ func (s *Store) EndTurn(ctx context.Context, conversationID string, turn int, en
 func (s *Store) updateTurn(ctx context.Context, conversationID string, turn int, fields []field) error {
 	next := len(fields) + 1
 	const update = "UPDATE talk_turns SET %s WHERE conversation_id = $%d AND namespace_id = $%d AND turn = $%d"
-	query := fmt.Sprintf(update, assignments(fields), next, next+1, next+2)
+	query := fmt.Sprintf(update, assignments(fields), next, next+1, next+2) //nolint:gosec // our own column names
 	args := append(values(fields), conversationID, s.namespace.ID, turn)
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, query, args...)

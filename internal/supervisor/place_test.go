@@ -81,6 +81,7 @@ func TestGuardPlaceAsConfigured(t *testing.T) {
 	}
 	require.ElementsMatch(t, []guard.Door{
 		{Host: "127.0.0.1", Port: 7233},
+		{Host: "127.0.0.1", Port: 8230},
 		{Host: "127.0.0.1", Port: 8233},
 		{Host: "temporal.lan", Port: 7244},
 		{Host: "temporal.example.org", Port: 443},
@@ -101,6 +102,7 @@ func TestDoors(t *testing.T) {
 	cfg := config.Config{
 		State:  config.State{DatabaseURL: "postgres://u:hunter2@db.lan,standby.lan/records?port=5432,6432&hostaddr=10.9.8.7,10.9.8.6"},
 		Notify: config.Notify{UIURL: "http://[::1]:8080/"},
+		Web:    config.Web{URL: "https://ops.example.org", Listen: "0.0.0.0:9230"},
 	}
 	doors, err := doorsOf(cfg, []string{"TEMPORAL_ADDRESS=temporal.example.org"})
 	require.NoError(t, err)
@@ -110,6 +112,9 @@ func TestDoors(t *testing.T) {
 		{Host: "standby.lan", Port: 6432},
 		{Host: "10.9.8.6", Port: 6432},
 		{Host: "::1", Port: 8080},
+		{Host: "ops.example.org", Port: 443},
+		{Host: "127.0.0.1", Port: 9230},
+		{Host: "127.0.0.1", Port: config.WebPort},
 		{Host: "temporal.example.org", Port: 443},
 	})
 

@@ -335,8 +335,9 @@ func (s *Supervisor) rename(ctx context.Context, kept *store.Store) error {
 // clean settles the records of ended chains and removes old records, until stop is called.
 func (s *Supervisor) clean(ctx context.Context, c client.Client, sweeper reconcile.Sweeper) (stop func()) {
 	stopSweeping := inBackground(ctx, sweeper.Run)
+	kept := s.store.In(store.Namespace{ID: sweeper.NamespaceID})
 	retention := reconcile.Retention{
-		Records: s.store.In(store.Namespace{ID: sweeper.NamespaceID}), Archive: s.archive, Temporal: c, NamespaceID: sweeper.NamespaceID,
+		Records: kept, Talks: kept, Archive: s.archive, Temporal: c, NamespaceID: sweeper.NamespaceID,
 		Holder: s.identity, Keep: s.config.State.Retention, Logger: s.logger,
 	}
 	stopRemoving := inBackground(ctx, retention.Run)

@@ -19,7 +19,7 @@ import (
 // of settings. It asks only on a terminal, and only while nobody has said so. It returns the input with the answer.
 func (a *app) permitted(ctx context.Context, input workflows.ChainInput, yes bool) (workflows.ChainInput, error) {
 	place, ok := a.Terminal()
-	if !ok || yes || input.DryRun || input.MaxTier != 0 {
+	if !ok || yes || a.Operations.Server != "" || input.DryRun || input.MaxTier != 0 {
 		return input, nil
 	}
 	cfg, err := config.Load(a.Environ)

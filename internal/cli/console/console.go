@@ -3,6 +3,7 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -35,7 +36,7 @@ type Console struct {
 	Machine func(environ []string) discover.Host
 
 	// Operations does what the commands are for.
-	Operations *operations.Operations
+	Operations *Operations
 
 	// goesBack reports that the person has pressed the key that leads to the previous question.
 	goesBack bool
@@ -43,13 +44,29 @@ type Console struct {
 	telemetry *telemetry.Telemetry
 }
 
-// NewOperations returns the operations of the console's commands.
-func (c *Console) NewOperations() *operations.Operations {
-	return operations.New(operations.Options{
+// NewOperations returns the operations of the console's commands, beside the worker.
+func (c *Console) NewOperations() *Operations {
+	return Beside(operations.New(operations.Options{
 		Environ: c.Environ, Logger: c.QuietLogger(), Clock: c.Clock, Patience: c.Patience,
-		Masked:    sync.OnceFunc(func() { _, _ = io.WriteString(c.Stderr, MaskedHint) }),
-		Telemetry: c.startTelemetry,
-	})
+		Masked: c.hint(), Telemetry: c.startTelemetry,
+	}))
+}
+
+// hint returns a function that tells people once that their input contained a secret.
+func (c *Console) hint() func() {
+	return sync.OnceFunc(func() { _, _ = io.WriteString(c.Stderr, MaskedHint) })
+}
+
+// Masks returns a function that masks the secrets in JSON before it is sent, and tells people if there was one.
+func (c *Console) Masks() func(document []byte) []byte {
+	mask, hint := redact.New(c.Environ), c.hint()
+	return func(document []byte) []byte {
+		masked := mask.JSON(document)
+		if !bytes.Equal(masked, document) {
+			hint()
+		}
+		return masked
+	}
 }
 
 // In returns a console for a command with other settings, which prints to the same streams. Close it, too.

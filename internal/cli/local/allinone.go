@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
@@ -34,8 +35,9 @@ type AllInOne struct {
 
 // Pages say where an AllInOne serves the pages, and what they call.
 type Pages struct {
-	Port       int
-	Operations *operations.Operations
+	Port int
+	// Operations returns the operations with the settings in environ.
+	Operations func(environ []string, logger *slog.Logger) *operations.Operations
 
 	// temporalUI returns the address of a chain in Temporal's Web UI.
 	temporalUI func(chainID, runID string) string
@@ -84,6 +86,10 @@ func StartAllInOne(
 		return nil, err
 	}
 	if one.pages != nil {
+		does := pages.Operations(atServer(environment.Environ, one.server.Address()), environment.Logger)
+		if err := one.pages.prepare(does); err != nil {
+			return nil, err
+		}
 		one.pages.serve(context.WithoutCancel(ctx))
 	}
 	// The worker must continue after ctx has ended, so that Stop can drain the worker while the server still runs.
@@ -91,6 +97,13 @@ func StartAllInOne(
 	one.stopWorker = stop
 	go func() { one.worked <- one.worker.Run(working, one.client, embedded.DefaultNamespace) }()
 	return one, nil
+}
+
+// atServer returns environ with the address of the own Temporal server, whatever server environ names. The token is found by
+// the state directory.
+func atServer(environ []string, address string) []string {
+	own := slices.DeleteFunc(slices.Clone(environ), func(variable string) bool { return strings.HasPrefix(variable, "TEMPORAL_") })
+	return append(own, "TEMPORAL_ADDRESS="+address, "TEMPORAL_NAMESPACE="+embedded.DefaultNamespace)
 }
 
 // connect connects to the server, prepares its namespace, and publishes the address for other programs.

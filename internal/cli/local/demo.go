@@ -99,9 +99,8 @@ func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (esc
 	}
 	a.Say("Starting Temporal, its Web UI and a worker in this process …")
 	logger := a.quietLogger(ctx, slog.LevelWarn)
-	does := operations.New(operations.Options{Environ: environ, Logger: logger, Clock: a.Clock, Patience: a.Patience, Masked: func() {}})
 	one, err := StartAllInOne(ctx, cfg, embedded.Options{FrontendPort: o.port, UIPort: o.uiPort, Logger: logger},
-		&Pages{Port: o.webPort, Operations: does},
+		&Pages{Port: o.webPort, Operations: a.serverOperations},
 		supervisor.Environment{Environ: environ, Host: "demo", Version: program.Version(), Logger: logger})
 	if err != nil {
 		return escalation.Chain{}, err

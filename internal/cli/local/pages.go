@@ -27,16 +27,18 @@ import (
 
 // pageServer serves the pages and the API at a port.
 type pageServer struct {
+	pageOptions
+
 	listener net.Listener
 	access   *access.Access
-	server   *web.Server
-	does     *operations.Operations
-	hub      *stream.Hub
-	secure   bool
-	logger   *slog.Logger
+	settings web.Options // without parts
 
-	stop  context.CancelFunc // nil before serve
-	ended chan error
+	// does, hub and server are nil before prepare, and stop before serve.
+	does   *operations.Operations
+	hub    *stream.Hub
+	server *web.Server
+	stop   context.CancelFunc
+	ended  chan error
 }
 
 // pageOptions describe a pageServer.
@@ -44,7 +46,6 @@ type pageOptions struct {
 	// listen is the address, and hint says how to choose another one.
 	listen, hint string
 	owner        access.Owner
-	operations   *operations.Operations
 	// temporalUI returns the address of a chain in Temporal's Web UI; nil if there is none.
 	temporalUI func(chainID, runID string) string
 	logger     *slog.Logger
@@ -54,8 +55,7 @@ type pageOptions struct {
 func openLocalPages(ctx context.Context, cfg config.Config, o Pages, secret string, logger *slog.Logger) (*pageServer, error) {
 	return openPages(ctx, cfg, pageOptions{
 		listen: net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port)), hint: "--web-port",
-		owner: access.Owner{Name: ownName(), Secret: secret}, operations: o.Operations,
-		temporalUI: o.temporalUI, logger: logger,
+		owner: access.Owner{Name: ownName(), Secret: secret}, temporalUI: o.temporalUI, logger: logger,
 	})
 }
 
@@ -69,7 +69,7 @@ func ownName() string {
 
 // openPages listens at the address. If a browser connects before the call of serve, the browser waits.
 func openPages(ctx context.Context, cfg config.Config, o pageOptions) (_ *pageServer, err error) {
-	p := &pageServer{does: o.operations, secure: cfg.Web.Certificate != "", logger: o.logger, ended: make(chan error, 1)}
+	p := &pageServer{pageOptions: o, ended: make(chan error, 1)}
 	if p.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", o.listen); err != nil {
 		return nil, listenError(o, err)
 	}
@@ -85,37 +85,36 @@ func openPages(ctx context.Context, cfg config.Config, o pageOptions) (_ *pageSe
 	p.access, err = access.New(access.Options{
 		Tokens: access.OpenTokens(cfg.Web.TokensFile), Owner: o.owner, Proxy: proxy,
 		KeyFile: filepath.Join(cfg.State.Dir, "web", "session-key"), Port: p.port(),
-		Secure: p.secure || strings.HasPrefix(cfg.Web.URL, "https://"), Logger: o.logger,
+		Secure: cfg.Web.Certificate != "" || strings.HasPrefix(cfg.Web.URL, "https://"), Logger: o.logger,
 	})
 	if err != nil {
 		return nil, err
 	}
-	all, err := p.parts(o)
-	if err != nil {
-		return nil, err
+	p.settings = web.Options{
+		Access: p.access, Hosts: hostsOf(cfg.Web, o.listen), Origins: originsOf(cfg.Web), Admit: admitOthers, Logger: o.logger,
 	}
-	options := web.Options{
-		Access: p.access, Parts: all, Hosts: hostsOf(cfg.Web, o.listen), Origins: originsOf(cfg.Web),
-		Admit: admitOthers, Logger: o.logger,
-	}
-	if p.secure {
+	if cfg.Web.Certificate != "" {
 		certificate := &certificateFile{cert: cfg.Web.Certificate, key: cfg.Web.Key}
-		if _, err = certificate.get(); err != nil {
-			return nil, err
-		}
-		options.Certificate = certificate.get
+		_, err = certificate.get()
+		p.settings.Certificate = certificate.get
 	}
-	p.server, err = web.New(options)
 	return p, err
 }
 
-// parts returns the parts of the server. The hub looks for changes while the server serves.
-func (p *pageServer) parts(o pageOptions) ([]web.Part, error) {
-	p.hub = stream.NewHub(func() stream.Source { return o.operations.Feed.Watch() }, o.logger)
-	shown, err := pages.New(o.operations, pages.Options{
-		Clock: time.Now, TemporalUI: o.temporalUI, Events: eventsPath, Position: p.hub.Position,
+// prepare puts the parts of the server together. They call does, which close closes.
+func (p *pageServer) prepare(does *operations.Operations) error {
+	p.does = does
+	p.hub = stream.NewHub(func() stream.Source { return does.Feed.Watch() }, p.logger)
+	shown, err := pages.New(does, pages.Options{
+		Clock: time.Now, TemporalUI: p.temporalUI, Events: eventsPath, Position: p.hub.Position,
 	})
-	return []web.Part{shown, api.New(o.operations, p.hub, program.Version())}, err
+	if err != nil {
+		return err
+	}
+	options := p.settings
+	options.Parts = []web.Part{shown, api.New(does, p.hub, program.Version())}
+	p.server, err = web.New(options)
+	return err
 }
 
 // eventsPath is the path of the API's event stream.
@@ -150,7 +149,7 @@ func admitOthers(conn net.Conn) error {
 	return admitPeople(conn)
 }
 
-// serve serves requests until close.
+// serve serves requests until close. Call prepare before.
 func (p *pageServer) serve(ctx context.Context) {
 	ctx, p.stop = context.WithCancel(ctx)
 	go p.hub.Run(ctx)
@@ -165,11 +164,17 @@ func (p *pageServer) serve(ctx context.Context) {
 
 // close ends the server, and the connections of its operations.
 func (p *pageServer) close() error {
+	var errs []error
 	if p.stop == nil {
-		return errors.Join(p.listener.Close(), p.does.Close())
+		errs = append(errs, p.listener.Close())
+	} else {
+		p.stop()
+		errs = append(errs, <-p.ended)
 	}
-	p.stop()
-	return errors.Join(<-p.ended, p.does.Close())
+	if p.does != nil {
+		errs = append(errs, p.does.Close())
+	}
+	return errors.Join(errs...)
 }
 
 func (p *pageServer) port() int {
@@ -180,7 +185,7 @@ func (p *pageServer) port() int {
 // url returns the root URL of the server on this host.
 func (p *pageServer) url() string {
 	scheme := "http"
-	if p.secure {
+	if p.settings.Certificate != nil {
 		scheme = "https"
 	}
 	return scheme + "://" + p.listener.Addr().String()

@@ -20,7 +20,7 @@ import (
 func hostsOf(settings config.Web, listen string) []string {
 	var hosts []string
 	host, _, _ := net.SplitHostPort(listen)
-	if address, err := netip.ParseAddr(host); err != nil || !address.IsUnspecified() {
+	if address, err := netip.ParseAddr(host); host != "" && (err != nil || !address.IsUnspecified()) {
 		hosts = append(hosts, host)
 	}
 	if own := settings.Hostname(); own != "" {

@@ -94,7 +94,7 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 		FrontendPort: o.port,
 		UIPort:       o.uiPort,
 		Logger:       logger,
-	}, &Pages{Port: o.webPort, Operations: a.serverOperations(logger)}, supervisor.Environment{
+	}, &Pages{Port: o.webPort, Operations: a.serverOperations}, supervisor.Environment{
 		Environ: a.Environ, Host: host, Version: program.Version(), Logger: logger, Telemetry: watched,
 	})
 	if errors.Is(err, supervisor.ErrLocalInUse) || errors.Is(err, embedded.ErrInUse) {

@@ -59,11 +59,13 @@ func (a *app) web(ctx context.Context) error {
 	}
 	logger := supervisor.NewLogger(a.Stderr, cfg.Log, redact.New(a.Environ))
 	pages, err := openPages(ctx, cfg, pageOptions{
-		listen: cfg.Web.Listen, hint: "CLAUDEOPS_WEB_LISTEN", operations: a.serverOperations(logger),
-		temporalUI: temporalUIOf(cfg.Notify, a.Environ), logger: logger,
+		listen: cfg.Web.Listen, hint: "CLAUDEOPS_WEB_LISTEN", temporalUI: temporalUIOf(cfg.Notify, a.Environ), logger: logger,
 	})
 	if err != nil {
 		return err
+	}
+	if err := pages.prepare(a.serverOperations(a.Environ, logger)); err != nil {
+		return errors.Join(err, pages.close())
 	}
 	pages.serve(context.WithoutCancel(ctx))
 	result := servedPages{pages.url(), cfg.Web.TokensFile, len(tokens)}
@@ -104,8 +106,8 @@ func (p *pageServer) wait(ctx context.Context) error {
 }
 
 // serverOperations returns the operations of a server, which runs for longer than a command.
-func (a *app) serverOperations(logger *slog.Logger) *operations.Operations {
+func (a *app) serverOperations(environ []string, logger *slog.Logger) *operations.Operations {
 	return operations.New(operations.Options{
-		Environ: a.Environ, Logger: logger, Clock: a.Clock, Patience: a.Patience, Masked: func() {},
+		Environ: environ, Logger: logger, Clock: a.Clock, Patience: a.Patience, Masked: func() {},
 	})
 }

@@ -128,7 +128,7 @@ func (a *app) deleteCommand() *cobra.Command {
 		Short: "Delete a schedule; what runs goes on",
 		Args:  console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.printChanged(args[0], "deleted", a.Operations.Schedules.Delete(cmd.Context(), args[0]))
+			return a.printChanged(args[0], "deleted", a.Operations.Operations.Schedules.Delete(cmd.Context(), args[0]))
 		},
 	}
 }

@@ -300,7 +300,9 @@ func checkAttributes(ctx context.Context, c operations.Connection) Finding {
 
 func passed(check, detail string) Finding { return Finding{Check: check, OK: true, Detail: detail} }
 
-func noted(check, detail string) Finding { return Finding{Check: check, OK: true, Note: true, Detail: detail} }
+func noted(check, detail string) Finding {
+	return Finding{Check: check, OK: true, Note: true, Detail: detail}
+}
 
 func failed(check string, err error) Finding { return Finding{Check: check, Detail: err.Error()} }
 

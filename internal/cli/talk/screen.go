@@ -123,21 +123,11 @@ func (c conversation) confirm(turn, number int) tea.Msg {
 	return doneMsg{result, err}
 }
 
-// talking is what the screen asks of a conversation.
-type talking interface {
-	history() tea.Msg
-	now() tea.Msg
-	send(text string) tea.Msg
-	wait(turn int) tea.Msg
-	stop() tea.Msg
-	confirm(turn, number int) tea.Msg
-}
-
 // model is the screen of a conversation.
 type model struct {
 	clock    console.Clock
 	name     string
-	talk     talking
+	talk     conversation
 	interval time.Duration
 
 	size  tea.WindowSizeMsg
@@ -158,7 +148,7 @@ type model struct {
 
 var _ tea.Model = (*model)(nil)
 
-func newModel(clock console.Clock, name string, talk talking) *model {
+func newModel(clock console.Clock, name string, talk conversation) *model {
 	input := textinput.New()
 	input.Prompt, input.Placeholder, input.CharLimit = "> ", "your message", escalation.MaxTalkText
 	return &model{clock: clock, name: name, talk: talk, interval: nearInterval, input: input}
@@ -187,11 +177,14 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		return m, nil
 	case nowMsg:
-		return m, m.see(msg)
+		cmd := m.see(msg)
+		return m, cmd
 	case sentMsg:
-		return m, m.sent(msg)
+		cmd := m.sent(msg)
+		return m, cmd
 	case endedMsg:
-		return m, m.ended(msg)
+		cmd := m.ended(msg)
+		return m, cmd
 	case doneMsg:
 		m.note = msg.note
 		if msg.err != nil {

@@ -53,7 +53,7 @@ func Command(c *console.Console) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&o.message, "message", "m", "", "send this message and print the answer; - reads it from standard input")
-	flags.StringVar(&o.messageID, "message-id", "", "ID of the message: sent again with the same ID, it is answered once (default: a new one)")
+	flags.StringVar(&o.messageID, "message-id", "", "ID of the message: sent again with it, it is answered once (default: a new one)")
 	flags.StringVar(&o.chain, "chain", "", "talk about this chain")
 	flags.StringVar(&o.actor, "actor", "", "who talks, for the record (default: the user)")
 	flags.IntVar(&o.confirm, "confirm", 0, "carry out this proposal of a turn")
@@ -162,7 +162,8 @@ func writeAnswer(w io.Writer, turn escalation.TalkTurn) {
 		_, _ = fmt.Fprintln(w, strings.TrimSpace(plaintext.Block(turn.Reply)))
 	}
 	for i, proposal := range turn.Proposals {
-		_, _ = fmt.Fprintf(w, "\nProposal %d: %s\n  why: %s\n", i+1, console.Printable(proposal.Describe(), 2_000), console.Printable(proposal.Why, 500))
+		what, why := console.Printable(proposal.Describe(), 2_000), console.Printable(proposal.Why, 500)
+		_, _ = fmt.Fprintf(w, "\nProposal %d: %s\n  why: %s\n", i+1, what, why)
 	}
 	if len(turn.Proposals) > 0 {
 		_, _ = fmt.Fprintf(w, "\nNothing was done. To have it done in your name: starter talk %s --turn %d --confirm N\n",

@@ -39,7 +39,8 @@ func (m *model) footer() []string {
 	if m.note != "" {
 		lines = append(lines, console.Labelled("", console.Printable(m.note, 600), m.size.Width)...)
 	}
-	help := fmt.Sprintf("conversation %s  %s  Enter sends, /yes N confirms, Ctrl-C stops a turn or leaves", m.name, plaintext.Dollars(m.state.CostUSD))
+	const keys = "Enter sends, /yes N confirms, Ctrl-C stops a turn or leaves"
+	help := fmt.Sprintf("conversation %s  %s  %s", m.name, plaintext.Dollars(m.state.CostUSD), keys)
 	return append(lines, m.input.View(), console.FaintStyle.Render(console.Cut(help, m.size.Width)))
 }
 

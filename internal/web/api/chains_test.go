@@ -58,11 +58,11 @@ func TestChainByAPI(t *testing.T) {
 
 	var end stream.End
 	require.NoError(t, json.Unmarshal([]byte(following.until(t, stream.EndEvent)), &end))
-	require.Equal(t, escalation.OutcomeResolved, end.Chain.Outcome)
-	require.Equal(t, "ada", end.Chain.Gates[0].Answer.Actor)
-	require.True(t, end.Chain.Gates[0].Answer.Verified)
-	require.True(t, end.Chain.Verified)
-	require.Equal(t, "ada", end.Chain.Actor)
+	require.Equal(t, escalation.OutcomeResolved, end.Snapshot.Chain.Outcome)
+	require.Equal(t, "ada", end.Snapshot.Chain.Gates[0].Answer.Actor)
+	require.True(t, end.Snapshot.Chain.Gates[0].Answer.Verified)
+	require.True(t, end.Snapshot.Chain.Verified)
+	require.Equal(t, "ada", end.Snapshot.Chain.Actor)
 	s.requireRead(t, started.ChainID)
 	for _, viewer := range []*listener{events, ofChain} {
 		for _, kind := range []string{"session", "gate", "chain"} {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
@@ -54,11 +53,7 @@ type answerRequest struct {
 }
 
 func (a *API) answerGate(ctx context.Context, in *answerRequest) (*result[escalation.GateResolution], error) {
-	resolution, err := a.operations.Gates.Answer(ctx, string(in.ChainID), escalation.GateAnswer{
+	return resultOf(a.operations.Gates.Answer(ctx, string(in.ChainID), escalation.GateAnswer{
 		GateID: in.Body.GateID, Action: in.Body.Action, Guidance: in.Body.Guidance, Actor: personOf(ctx), Verified: true,
-	})
-	if err != nil {
-		err = fmt.Errorf("chain %s: %w", in.ChainID, err)
-	}
-	return resultOf(resolution, err)
+	}))
 }

@@ -169,6 +169,20 @@ func (tab *Tab) Picture() []byte {
 	return Get(tab, chromedp.FullScreenshot(100))
 }
 
+// Small returns what is visible of the page as a WebP, which is small.
+func (tab *Tab) Small(height int64) (picture []byte) {
+	tab.t.Helper()
+	width := Eval[int64](tab, "innerWidth")
+	tab.Do(chromedp.EmulateViewport(width, height), func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
+		taken, err := cdp.Call(ctx, target, page.CaptureScreenshot, page.CaptureScreenshotParams{
+			Format: page.CaptureScreenshotFormatWebp, Quality: new(int64(80)),
+		})
+		picture = taken.Data
+		return chromedp.Void{}, err
+	})
+	return picture
+}
+
 // quote returns text as a JavaScript string.
 func quote(text string) string { return strconv.Quote(text) }
 

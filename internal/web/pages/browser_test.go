@@ -2,7 +2,6 @@ package pages
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http/httptest"
@@ -180,7 +179,7 @@ func TestBrowserKeyboard(t *testing.T) {
 	require.Equal(t, "Answer", focus())
 	press(kb.Enter)
 	tab.UntilText("Answered. Tier 2 runs again in a new session.")
-	require.Equal(t, []string{"ada answers gate-1 of " + sampleChain + " with fix: look at the disk"}, s.acts)
+	require.Equal(t, []string{"ada (verified: true) answers gate-1 of " + sampleChain + " with fix: look at the disk"}, s.acts)
 }
 
 // TestBrowserWithoutScripts reads and acts without JavaScript.
@@ -278,31 +277,4 @@ func TestBrowserExpiredLogin(t *testing.T) {
 	tab.Until("location.pathname === '/login'")
 	require.Equal(t, "/", browsertest.Get(tab, chromedp.Value(chromedp.CSS("[name=next]"))))
 	require.Empty(t, s.acts)
-}
-
-// TestScreenshots writes pictures of all pages to the folder that SCREENSHOTS names. ONLY names some pages.
-func TestScreenshots(t *testing.T) {
-	folder, only := os.Getenv("SCREENSHOTS"), os.Getenv("ONLY")
-	if folder == "" {
-		t.Skip("writes pictures only if SCREENSHOTS names a folder")
-	}
-	require.NoError(t, os.MkdirAll(folder, 0o750))
-	server := httptest.NewServer(newSample().serve(t, ada))
-	t.Cleanup(server.Close)
-	tab := browsertest.Open(t)
-	for name, path := range samplePaths() {
-		if only != "" && !strings.Contains(","+only+",", ","+name+",") {
-			continue
-		}
-		for look, set := range map[string]func(){
-			"light":  func() { tab.Look("light", 1080) },
-			"dark":   func() { tab.Look("dark", 1080) },
-			"narrow": func() { tab.Look("light", 360) },
-		} {
-			set()
-			tab.Show(server.URL + path)
-			file := filepath.Join(folder, fmt.Sprintf("%s-%s.png", name, look))
-			require.NoError(t, os.WriteFile(file, tab.Picture(), 0o600))
-		}
-	}
 }

@@ -49,6 +49,9 @@ func faultsOf(chainID string, incidents []operations.Incident) []fault {
 	return faults
 }
 
+// Unasked counts the chains at work that were not asked what they do, because there are too many.
+func (n nowPage) Unasked() int { return max(n.Work.Running-n.Gates.Waiting-n.Work.Asked, 0) }
+
 // Waiting returns the chains that wait for something else than a person's answer.
 func (n nowPage) Waiting() []operations.WaitingChain {
 	return slices.DeleteFunc(slices.Clone(n.Waits.Chains), func(chain operations.WaitingChain) bool {

@@ -247,9 +247,9 @@ func TestForms(t *testing.T) {
 	for _, test := range []struct{ path, form, back, did, said string }{
 		{
 			"/chains/" + sampleChain + "/answer", "gate_id=gate-1&action=fix&guidance=look+at+the+disk&back=/", "/",
-			"ada answers gate-1 of " + sampleChain + " with fix: look at the disk", "Answered. Tier 2 runs again in a new session.",
+			"ada (verified: true) answers gate-1 of " + sampleChain + " with fix: look at the disk", "Answered. Tier 2 runs again in a new session.",
 		},
-		{"/chains/c/escalate", "tier=3&reason=it+burns&guidance=hurry", "/chains/c", "escalate c to 3: ada: it burns: hurry", "Tier 3 is asked for."},
+		{"/chains/c/escalate", "tier=3&reason=it+burns&guidance=hurry", "/chains/c", "ada (verified: true) escalates c to 3: it burns: hurry", "Tier 3 is asked for."},
 		{"/chains/c/cancel", "back=//evil.example", "/chains/c", "cancel c", "asked to end"},
 		{"/chains/cancel", "ticked=a&ticked=b&back=/chains?state=running", "/chains?state=running", "cancel a\ncancel b", "2 chains asked to end."},
 		{"/incidents/incident-7/close", "reason=replaced", "/incidents/incident-7", "ada closes incident-7: replaced", "incident-7 is closed."},
@@ -281,7 +281,7 @@ func TestSeveralGates(t *testing.T) {
 	handler := s.serve(t, ada)
 	form := url.Values{"action": {"override"}, "ticked": {"gate-1 " + sampleChain, "gate-9 chain-20260301-100000-c0ffee", "gate-1 unknown"}}
 	got := post(handler, "/gates/answer", form.Encode())
-	require.Equal(t, []string{"ada answers gate-1 of " + sampleChain + " with override: "}, s.acts)
+	require.Equal(t, []string{"ada (verified: true) answers gate-1 of " + sampleChain + " with override: "}, s.acts)
 	value, _, _ := strings.Cut(got.Header().Get("Set-Cookie"), ";")
 	page := html.UnescapeString(get(handler, "/", "Cookie", value).Body.String())
 	require.Contains(t, page, "1 gate answered. 2 refused: chain chain-20260301-100000-c0ffee: gate \"gate-9\" is not the one that is asked")

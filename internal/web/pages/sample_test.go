@@ -100,7 +100,7 @@ func (s sampleChains) Get(context.Context, string) (operations.Snapshot, error) 
 }
 
 func (s sampleChains) Escalate(_ context.Context, id string, signal workflows.EscalateSignal) error {
-	return s.did("escalate %s to %d: %s: %s", id, int(signal.ToTier), signal.Reason, signal.Guidance)
+	return s.did("%s (verified: %t) escalates %s to %d: %s: %s", signal.Actor, signal.Verified, id, int(signal.ToTier), signal.Reason, signal.Guidance)
 }
 func (s sampleChains) Cancel(_ context.Context, id string) error { return s.did("cancel %s", id) }
 
@@ -125,7 +125,7 @@ func (s sampleGates) Answer(_ context.Context, id string, answer escalation.Gate
 		return escalation.GateResolution{}, operations.Invalid(err)
 	}
 	rows[at].Gate.Answer = &escalation.GateClosing{Action: answer.Action, Actor: answer.Actor, At: chaintest.Noon, Guidance: answer.Guidance}
-	s.record("%s answers %s of %s with %s: %s", answer.Actor, answer.GateID, id, answer.Action, answer.Guidance)
+	s.record("%s (verified: %t) answers %s of %s with %s: %s", answer.Actor, answer.Verified, answer.GateID, id, answer.Action, answer.Guidance)
 	return escalation.GateResolution{GateID: answer.GateID, Action: answer.Action, Next: "Tier 2 runs again in a new session."}, nil
 }
 

@@ -38,10 +38,10 @@ const (
 	EndEvent      = "end"      // End
 )
 
-// End is the last event: the ended chain, or why it cannot be followed any more.
+// End is the last event: the last snapshot, which is that of the ended chain, or why the chain cannot be followed any more.
 type End struct {
-	Chain   *escalation.Chain `json:"chain,omitempty"`
-	Problem any               `json:"problem,omitempty"`
+	Snapshot *operations.Snapshot `json:"snapshot,omitempty"`
+	Problem  any                  `json:"problem,omitempty"`
 }
 
 // follower follows one chain. Viewers see its latest state: states that come quickly can be left out.
@@ -51,6 +51,9 @@ type follower struct {
 
 	mutex sync.Mutex
 	now   state
+
+	// snapshot is the last one; nil before the first. Only the goroutine that follows uses it.
+	snapshot *operations.Snapshot
 }
 
 // state is the latest event of a follower.
@@ -68,7 +71,10 @@ type state struct {
 var _ operations.Observer = (*follower)(nil)
 
 // Saw implements operations.Observer.
-func (f *follower) Saw(now operations.Snapshot) { f.set(SnapshotEvent, now, false, nil) }
+func (f *follower) Saw(now operations.Snapshot) {
+	f.snapshot = &now
+	f.set(SnapshotEvent, now, false, nil)
+}
 
 // SawNobody implements operations.Observer.
 func (f *follower) SawNobody() { f.set(NobodyEvent, struct{}{}, false, nil) }
@@ -132,11 +138,11 @@ func (s *Followers) forget(chainID string, f *follower) {
 }
 
 func (s *Followers) run(ctx context.Context, chainID string, f *follower) {
-	chain, err := s.follow(ctx, chainID, f)
+	_, err := s.follow(ctx, chainID, f)
 	s.mutex.Lock()
 	s.forget(chainID, f) // a chain with this ID may be started again
 	s.mutex.Unlock()
-	end := End{Chain: &chain}
+	end := End{Snapshot: f.snapshot}
 	if err != nil {
 		end = End{Problem: s.problem(err)}
 	}

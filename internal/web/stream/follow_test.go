@@ -32,7 +32,9 @@ func TestFollowersShare(t *testing.T) {
 			observer.SawNobody()
 			select {
 			case <-end:
-				return escalation.Chain{ID: id, Outcome: escalation.OutcomeHealthy}, nil
+				chain := escalation.Chain{ID: id, Outcome: escalation.OutcomeHealthy}
+				observer.Saw(operations.Snapshot{Chain: chain})
+				return chain, nil
 			case <-ctx.Done():
 				return escalation.Chain{}, ctx.Err()
 			}
@@ -65,7 +67,7 @@ func TestFollowersShare(t *testing.T) {
 			text := answers[i].Body.String()
 			require.Contains(t, text, "event: nobody\n")
 			require.Contains(t, text, ": ping\n")
-			require.True(t, strings.HasSuffix(text, "\n\n") && strings.Contains(text, `event: end`+"\n"+`data: {"chain":{"id":"one"`), text)
+			require.True(t, strings.HasSuffix(text, "\n\n") && strings.Contains(text, `event: end`+"\n"+`data: {"snapshot":{"chain":{"id":"one"`), text)
 		}
 		require.Empty(t, followers.running)
 	})

@@ -1,0 +1,16 @@
+package config
+
+// Remote holds the settings with which starter works through a server, from a machine without workers. The command line reads
+// them itself, because it needs no other setting then.
+type Remote struct {
+	Server    string `env:"SERVER" desc:"Address of a server (starter web), such as https://ops.example. starter works through it, as with --server. Agents and workers ignore it."`
+	Token     string `env:"TOKEN" secret:"true" desc:"Token for that server, made with starter web token."`
+	TokenFile string `env:"TOKEN_FILE" desc:"File that holds the token, in place of CLAUDEOPS_TOKEN."`
+}
+
+// The variables of Remote.
+const (
+	ServerVariable    = Prefix + "SERVER"
+	TokenVariable     = Prefix + "TOKEN"
+	TokenFileVariable = Prefix + "TOKEN_FILE"
+)
