@@ -98,7 +98,7 @@ func TestRetentionOfMemories(t *testing.T) {
 	}
 	propose("It listens on port 1.", now.Add(-memoryRetention-time.Minute))
 	propose("It listens on port 2.", now.Add(-memoryRetention+time.Minute))
-	retention := Retention{Records: records, Holder: "a", Logger: slog.New(slog.DiscardHandler)}
+	retention := Retention{Records: records, Talks: records, Holder: "a", Logger: slog.New(slog.DiscardHandler)}
 	require.NoError(t, retention.remove(t.Context(), now))
 	left, err := records.Memories(t.Context(), store.MemoryFilter{})
 	require.NoError(t, err)
