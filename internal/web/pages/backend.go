@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/memory"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -15,6 +16,7 @@ type backend struct {
 	sessions  sessions
 	gates     gates
 	incidents incidents
+	memories  memories
 	services  services
 	schedules schedules
 	costs     costs
@@ -61,6 +63,20 @@ type incidents interface {
 	Close(ctx context.Context, id string, closing operations.IncidentClosing) (operations.ClosedIncident, error)
 }
 
+// memories are the operations on memories. Those that change one take the name of the person.
+type memories interface {
+	memoryReader
+	Add(ctx context.Context, content escalation.MemoryProposal, actor string) (memory.Memory, error)
+	Confirm(ctx context.Context, id, actor string) (memory.Memory, error)
+	Edit(ctx context.Context, id string, edit operations.MemoryEdit, actor string) (memory.Memory, error)
+	Delete(ctx context.Context, id, actor string) (memory.Memory, error)
+}
+
+type memoryReader interface {
+	List(ctx context.Context, f operations.MemoryFilter) ([]memory.Memory, error)
+	Get(ctx context.Context, id string) (memory.Memory, error)
+}
+
 type schedules interface {
 	List(ctx context.Context) ([]operations.Schedule, error)
 	Get(ctx context.Context, id string) (operations.ScheduleDetail, error)
@@ -73,6 +89,6 @@ type schedules interface {
 func backendOf(o *operations.Operations) backend {
 	return backend{
 		overview: o.Overview, chains: o.Chains, sessions: o.Sessions, gates: o.Gates, incidents: o.Incidents,
-		services: o.Services, schedules: o.Schedules, costs: o.Costs, policy: o.Policy,
+		memories: o.Memories, services: o.Services, schedules: o.Schedules, costs: o.Costs, policy: o.Policy,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/memory"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
@@ -45,6 +46,7 @@ func (p *Pages) functions() template.FuncMap {
 
 		"chainPath":    pathOf("/chains/"),
 		"incidentPath": pathOf("/incidents/"),
+		"memoryPath":   pathOf(memoriesPath + "/"),
 		"servicePath":  pathOf("/services/"),
 		"schedulePath": pathOf("/schedules/"),
 		"sessionPath":  func(number int64) string { return "/sessions/" + strconv.FormatInt(number, 10) },
@@ -60,6 +62,7 @@ func sections() []section {
 		{"/chains", "Chains"},
 		{"/incidents", "Incidents"},
 		{"/services", "Services"},
+		{memoriesPath, "Memories"},
 		{"/schedules", "Schedules"},
 		{"/cost", "Cost"},
 		{"/policy", "Policy"},
@@ -191,11 +194,11 @@ func key(parts ...any) string {
 func tone(state any) string {
 	switch fmt.Sprint(state) {
 	case string(escalation.OutcomeHealthy), string(escalation.OutcomeResolved), string(escalation.SessionCompleted),
-		string(escalation.ActionRestart), "allowed", "active":
+		string(escalation.ActionRestart), string(memory.StatusConfirmed), "allowed", "active":
 		return "good"
 	case string(escalation.OutcomeNeedsHuman), string(escalation.IncidentWaiting), string(escalation.SeverityWarning),
 		string(escalation.CheckDegraded), string(escalation.SessionTimedOut), string(escalation.SessionBudgetExhausted),
-		"waits for a person", "paused", "at run", "escalate":
+		string(memory.StatusCandidate), "waits for a person", "paused", "at run", "escalate":
 		return "warn"
 	case string(escalation.OutcomeFailed), string(escalation.IncidentOpen), string(escalation.SeverityCritical),
 		string(escalation.CheckDown), string(escalation.SessionResumeFailed), string(escalation.SessionTranscriptLost),

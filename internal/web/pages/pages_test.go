@@ -85,7 +85,7 @@ func poison(value reflect.Value, text string) {
 func poisoned(text string) *sample {
 	s := newSample()
 	for _, part := range []any{
-		&s.now, &s.list, &s.snapshot, &s.session, &s.incidents, &s.services, &s.service, &s.schedules, &s.schedule, &s.costs, &s.policy, &s.decision,
+		&s.now, &s.list, &s.snapshot, &s.session, &s.incidents, &s.memories, &s.services, &s.service, &s.schedules, &s.schedule, &s.costs, &s.policy, &s.decision,
 	} {
 		poison(reflect.ValueOf(part).Elem(), text)
 	}
@@ -218,6 +218,7 @@ func TestRoles(t *testing.T) {
 		for path, permitted := range map[string]bool{
 			"/chains/c/answer": want.answers, "/gates/answer": want.answers, "/chains/c/escalate": want.operates, "/chains/c/cancel": want.operates,
 			"/chains/cancel": want.operates, "/incidents/incident-7/close": want.operates, "/incidents/close": want.operates,
+			"/memories": want.operates, "/memories/7/confirm": want.operates, "/memories/7/edit": want.operates, "/memories/7/delete": want.operates,
 			"/schedules/s/pause": want.operates, "/schedules/s/resume": want.operates, "/schedules/s/trigger": want.operates,
 		} {
 			require.Equal(t, permitted, post(handler, path, "").Code != http.StatusForbidden, "%s %s", role, path)
@@ -225,6 +226,9 @@ func TestRoles(t *testing.T) {
 		page := get(handler, "/").Body.String()
 		require.Equal(t, want.answers, strings.Contains(page, `action="/gates/answer"`), role)
 		require.Equal(t, want.operates, strings.Contains(page, `action="/incidents/close"`), role)
+		learned := get(handler, "/memories").Body.String()
+		require.Equal(t, want.operates, strings.Contains(learned, `action="/memories/memory-7/confirm"`), role)
+		require.NotContains(t, learned, `action="/memories/memory-3/confirm"`)
 	}
 }
 
@@ -233,7 +237,7 @@ func TestNothingActsByLooking(t *testing.T) {
 	t.Parallel()
 	s := newSample()
 	handler := s.serve(t, ada)
-	for _, path := range []string{"/chains/c/answer", "/chains/c/cancel", "/incidents/incident-7/close", "/schedules/hourly/pause"} {
+	for _, path := range []string{"/chains/c/answer", "/chains/c/cancel", "/incidents/incident-7/close", "/memories/memory-7/confirm", "/schedules/hourly/pause"} {
 		require.Equal(t, http.StatusNotFound, get(handler, path+"?action=abort&gate_id=gate-1").Code)
 	}
 	for _, path := range samplePaths() {
@@ -255,6 +259,10 @@ func TestForms(t *testing.T) {
 		{"/incidents/incident-7/close", "reason=replaced", "/incidents/incident-7", "ada closes incident-7: replaced", "incident-7 is closed."},
 		{"/incidents/close", "ticked=incident-7&reason=gone", "/", "ada closes incident-7: gone", "1 incident closed."},
 		{"/incidents/close", "", "/", "", "Nothing was changed: tick at least one incident"},
+		{"/memories", "kind=discovery&service=web&subject=port&text=It+listens+on+port+1.", "/memories", "ada adds {discovery web port It listens on port 1.}", "memory-9 is added."},
+		{"/memories/memory-7/confirm", "back=/memories/memory-7", "/memories/memory-7", "ada confirms memory-7", "Confirmed."},
+		{"/memories/memory-7/edit", "kind=correction&subject=port&text=No.", "/memories/memory-7", "ada edits memory-7: correction  port No.", "memory-7 is changed"},
+		{"/memories/memory-7/delete", "", "/memories", "ada deletes memory-7", "Deleted."},
 		{"/schedules/hourly/pause", "note=holiday", "/schedules/hourly", "pause hourly: paused by ada: holiday", "is paused"},
 		{"/schedules/hourly/resume", "", "/schedules/hourly", "resume hourly: resumed by ada", "is resumed"},
 		{"/schedules/hourly/trigger", "", "/schedules/hourly", "trigger hourly", "starts a cycle"},

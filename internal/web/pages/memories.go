@@ -1,0 +1,113 @@
+package pages
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/memory"
+	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/web/access"
+)
+
+// memoryList is the data of the page with the list of memories.
+type memoryList struct {
+	Service, Status, Search string
+	Statuses                []memory.Status
+	Memories                []memory.Memory
+	Problem                 string
+}
+
+// Kinds returns the kinds of memory, for the form that adds one.
+func (memoryList) Kinds() []escalation.MemoryKind { return memory.Kinds() }
+
+// showMemories lists memories, candidates first. The URL holds the filter.
+func (p *Pages) showMemories(w http.ResponseWriter, r *http.Request) error {
+	form := r.URL.Query()
+	list := memoryList{
+		Service: strings.TrimSpace(form.Get("service")), Status: form.Get("status"), Search: strings.TrimSpace(form.Get("search")),
+		Statuses: memory.Statuses(),
+	}
+	v := view{template: "memories", title: "Memories", section: memoriesPath}
+	var err error
+	list.Memories, err = p.memories.List(r.Context(), operations.MemoryFilter{
+		Service: list.Service, Status: list.Status, Search: list.Search,
+	})
+	if err != nil {
+		if operations.KindOf(err) != operations.KindInvalid {
+			return err
+		}
+		list.Problem, v.status = err.Error(), http.StatusUnprocessableEntity
+	}
+	v.data = list
+	return p.show(w, r, v)
+}
+
+const memoriesPath = "/memories"
+
+// memoryPage is the data of the page of a memory.
+type memoryPage struct {
+	memory.Memory
+
+	Kinds []escalation.MemoryKind
+	// Open reports that a person can still confirm the memory.
+	Open bool
+}
+
+// showMemory shows a memory.
+func (p *Pages) showMemory(w http.ResponseWriter, r *http.Request) error {
+	found, err := p.memories.Get(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	page := memoryPage{found, memory.Kinds(), found.DecidedBy == ""}
+	return p.show(w, r, view{template: "memory", title: found.ID, section: memoriesPath, data: page})
+}
+
+// addMemory adds a memory of the person.
+func (p *Pages) addMemory(w http.ResponseWriter, r *http.Request) error {
+	person, _ := access.PersonOf(r.Context())
+	added, err := p.memories.Add(r.Context(), memoryOf(r), person.Name)
+	if err != nil {
+		return err
+	}
+	return done(w, r, memoriesPath, flash{Text: added.ID + " is added. Agents get it from now on."})
+}
+
+// confirmMemory confirms a memory.
+func (p *Pages) confirmMemory(w http.ResponseWriter, r *http.Request) error {
+	person, _ := access.PersonOf(r.Context())
+	if _, err := p.memories.Confirm(r.Context(), r.PathValue("id"), person.Name); err != nil {
+		return err
+	}
+	return done(w, r, backTo(r, memoriesPath), flash{Text: "Confirmed. Agents get it from now on."})
+}
+
+// editMemory changes a memory.
+func (p *Pages) editMemory(w http.ResponseWriter, r *http.Request) error {
+	person, _ := access.PersonOf(r.Context())
+	content := memoryOf(r)
+	edit := operations.MemoryEdit{Kind: &content.Kind, Service: &content.Service, Subject: &content.Subject, Text: &content.Text}
+	edited, err := p.memories.Edit(r.Context(), r.PathValue("id"), edit, person.Name)
+	if err != nil {
+		return err
+	}
+	return done(w, r, memoriesPath+"/"+edited.ID, flash{Text: edited.ID + " is changed, and confirmed."})
+}
+
+// deleteMemory deletes a memory.
+func (p *Pages) deleteMemory(w http.ResponseWriter, r *http.Request) error {
+	person, _ := access.PersonOf(r.Context())
+	if _, err := p.memories.Delete(r.Context(), r.PathValue("id"), person.Name); err != nil {
+		return err
+	}
+	return done(w, r, backTo(r, memoriesPath), flash{Text: "Deleted. Agents do not get it any more."})
+}
+
+// memoryOf reads the content of a memory from a form.
+func memoryOf(r *http.Request) escalation.MemoryProposal {
+	return escalation.MemoryProposal{
+		Kind: escalation.MemoryKind(r.PostFormValue("kind")), Service: strings.TrimSpace(r.PostFormValue("service")),
+		Subject: strings.TrimSpace(r.PostFormValue("subject")), Text: strings.TrimSpace(r.PostFormValue("text")),
+	}
+}
