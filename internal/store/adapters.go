@@ -22,6 +22,7 @@ var (
 	_ adapter = jsonText[escalation.Report]{}
 	_ adapter = services{}
 	_ adapter = conclusion{}
+	_ adapter = dayNumber{}
 	_ adapter = serviceKey{}
 	_ adapter = derived(nil)
 )
@@ -134,6 +135,19 @@ func (c conclusion) Value() (driver.Value, error) {
 	}
 	return string(c.of.Verdict.Status), nil
 }
+
+// dayNumber stores the day (UTC) of a time in a column of its own, so that an index can group by it. Go code never reads this
+// column.
+type dayNumber struct{ of *time.Time }
+
+// Scan implements sql.Scanner. It ignores the column, because Go computes the day from the time.
+func (dayNumber) Scan(any) error { return nil }
+
+// Value implements driver.Valuer.
+func (d dayNumber) Value() (driver.Value, error) { return dayOf(*d.of), nil }
+
+// dayOf returns the number of days (UTC) from the Unix epoch to t.
+func dayOf(t time.Time) int64 { return t.UnixMilli() / (24 * time.Hour).Milliseconds() }
 
 // serviceKey stores the key of a service's name (see escalation.ServiceKey) in a column of its own, so that SQL can
 // compare names. Go code never reads this column.

@@ -97,12 +97,12 @@ const numbers = `WITH RECURSIVE n(i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SEL
 // 864 ms. $3 is the time of the first, in milliseconds.
 var fillQueries = []string{
 	`INSERT INTO sessions (chain_id, first_run_id, namespace, namespace_id, sequence, session_id, tier, model, trigger, continuity,
-    continuity_reason, purpose, budget_usd, forced, dry_run, has_request, started_at, ended_at, status, cost_usd, cost_estimated,
+    continuity_reason, purpose, budget_usd, forced, dry_run, has_request, started_at, started_day, ended_at, status, cost_usd, cost_estimated,
     reported_total_usd, input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens, context_tokens, context_window, turns,
     duration_ms, reported_session_id, cli_version, containment, sandbox, survivors, interrupted, attempts, host, worker_version, verdict,
     services, conclusion, error) ` + numbers + `
 SELECT 'chain-20260301-' || i, '0b5cfd4e-run-' || i, 'default', '', 1, 'c0ffee00-session-' || i, CASE WHEN i % 25 = 0 THEN 2 ELSE 1 END,
-    'haiku', 'scheduled', 'fresh', 'first_tier', '', 0.5, FALSE, i < 0, FALSE, $3 - i * 864, $3 - i * 864 + 60000, 'completed', 0.03, FALSE,
+    'haiku', 'scheduled', 'fresh', 'first_tier', '', 0.5, FALSE, i < 0, FALSE, $3 - i * 864, ($3 - i * 864) / 86400000, $3 - i * 864 + 60000, 'completed', 0.03, FALSE,
     0.03, 900, 700, 30000, 9000, 30000, 200000, 9,
     60000, 'c0ffee00-session-' || i, '2.1.330', 'subreaper', 'landlock', 0, FALSE, 1, 'ops-1', 'v0.1.0',
     '{"status":"healthy","summary":"All containers run, all endpoints answer within 200 ms, and 61 % of the disk are used.","check_results":[` +

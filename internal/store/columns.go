@@ -39,6 +39,7 @@ func sessionFields(s *escalation.Session) []field {
 		{"dry_run", &s.DryRun},
 		{"has_request", &s.HasRequest},
 		{"started_at", millis{&s.StartedAt}},
+		{"started_day", dayNumber{&s.StartedAt}},
 		{"ended_at", millis{&s.EndedAt}},
 	}, reportFields(&s.Report)...)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -24,13 +22,14 @@ type Spending struct {
 	UnknownUSD float64
 }
 
-// Costs is what the sessions of some time have cost, grouped in three ways. The sums of the three are equal.
+// Costs is what the sessions of some time have cost, grouped in three ways. The sums of the three are equal. A key can occur
+// several times: for each day (UTC), and for the reports that were replaced.
 type Costs struct {
-	// Quarters groups the sessions by the quarter of an hour in which they started, in order. Days begin at a quarter of an
-	// hour in every time zone.
+	// Quarters groups the sessions by the quarter of an hour in which they started. Days begin at a quarter of an hour in every
+	// time zone.
 	Quarters []QuarterCost
 	Kinds    []KindCost
-	// Services groups the sessions by the services in their verdicts.
+	// Services groups the sessions by the services that their verdicts name.
 	Services []ServicesCost
 }
 
@@ -61,46 +60,41 @@ const quarter = 15 * time.Minute
 const (
 	spending = `COUNT(*), SUM(cost_usd), SUM(CASE WHEN cost_estimated THEN cost_usd ELSE 0 END),
     SUM(CASE WHEN cost_estimated AND attempts = 0 AND budget_usd > cost_usd THEN budget_usd - cost_usd ELSE 0 END)
-FROM sessions WHERE started_at >= $1 AND started_at < $2 AND ended_at IS NOT NULL`
+FROM sessions WHERE started_at >= $1 AND started_at < $2 AND started_day >= $3 AND started_day <= $4 AND ended_at IS NOT NULL`
 
 	// replacedSpending belongs to no further session.
-	replacedSpending = `0, SUM(r.cost_usd), SUM(CASE WHEN r.cost_estimated THEN r.cost_usd ELSE 0 END), 0.0
+	replacedSpending = `0, r.cost_usd, CASE WHEN r.cost_estimated THEN r.cost_usd ELSE 0 END, 0.0
 FROM replaced_reports AS r JOIN sessions ON sessions.session_id = r.session_id
-WHERE r.started_at >= $1 AND r.started_at < $2 AND sessions.ended_at IS NOT NULL`
+WHERE r.started_at >= $1 AND r.started_at < $2 AND sessions.ended_at IS NOT NULL ORDER BY r.id`
+
+	kindColumns = "tier, model, trigger, conclusion"
+	kindOrder   = "started_day, " + kindColumns
 )
 
-// costQueries returns the query that groups sessions by keys, and the one that groups replaced reports in the same way. The
-// two are not one query, because SQLite would sort the rows of both.
-func costQueries(keys string, count int) [2]string {
-	groups := make([]string, count)
-	for i := range groups {
-		groups[i] = strconv.Itoa(i + 1)
-	}
-	by := strings.Join(groups, ", ")
-	query := func(keys, from string) string {
-		return fmt.Sprintf("SELECT %s, %s GROUP BY %s ORDER BY %s", keys, from, by, by)
-	}
-	return [2]string{query(keys, spending), query(strings.ReplaceAll(keys, "started_at", "r.started_at"), replacedSpending)}
-}
-
+// These queries add up sessions, and list replaced reports, of which there are few. The grouping by kind has the order of an
+// index, so SQLite need not sort the sessions.
 var (
-	quarterQueries  = costQueries(fmt.Sprintf("started_at / %d", quarter.Milliseconds()), 1)
-	kindQueries     = costQueries("tier, model, trigger, conclusion", 4)
-	servicesQueries = costQueries("services", 1)
+	quarterColumn         = fmt.Sprintf("started_at / %d", quarter.Milliseconds())
+	quartersQuery         = "SELECT " + quarterColumn + ", " + spending + " GROUP BY 1 ORDER BY 1"
+	replacedQuartersQuery = "SELECT r." + quarterColumn + ", " + replacedSpending
+	kindsQuery            = "SELECT " + kindColumns + ", " + spending + " GROUP BY " + kindOrder + " ORDER BY " + kindOrder
+	replacedKindsQuery    = "SELECT " + kindColumns + ", " + replacedSpending
+	servicesQuery         = "SELECT services, " + spending + " GROUP BY 1 ORDER BY 1"
+	replacedServicesQuery = "SELECT services, " + replacedSpending
 )
 
 // Costs returns what the sessions of all namespaces have cost that started from the time from until before the time to, and
-// have ended. A key can occur twice: for the sessions, and for the reports that were replaced.
+// have ended.
 func (s *Store) Costs(ctx context.Context, from, to time.Time) (costs Costs, err error) {
-	args := []any{from.UnixMilli(), to.UnixMilli()}
+	times := []any{from.UnixMilli(), to.UnixMilli(), dayOf(from), dayOf(to)}
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		if costs.Quarters, err = collectBoth(ctx, tx, quarterFields, quarterQueries, args); err != nil {
+		if costs.Quarters, err = collectBoth(ctx, tx, quarterFields, quartersQuery, replacedQuartersQuery, times); err != nil {
 			return err
 		}
-		if costs.Kinds, err = collectBoth(ctx, tx, kindFields, kindQueries, args); err != nil {
+		if costs.Kinds, err = collectBoth(ctx, tx, kindFields, kindsQuery, replacedKindsQuery, times); err != nil {
 			return err
 		}
-		costs.Services, err = collectBoth(ctx, tx, servicesFields, servicesQueries, args)
+		costs.Services, err = collectBoth(ctx, tx, servicesFields, servicesQuery, replacedServicesQuery, times)
 		return err
 	})
 	if err != nil {
@@ -109,14 +103,14 @@ func (s *Store) Costs(ctx context.Context, from, to time.Time) (costs Costs, err
 	return costs, nil
 }
 
-// collectBoth returns the rows of two queries.
-func collectBoth[T any](ctx context.Context, q querier, fields func(*T) []field, queries [2]string, args []any) ([]T, error) {
-	first, err := collect(ctx, q, fields, queries[0], args...)
+// collectBoth returns the rows of a query about sessions, and those of one about replaced reports, which takes no days.
+func collectBoth[T any](ctx context.Context, q querier, fields func(*T) []field, own, replaced string, times []any) ([]T, error) {
+	rows, err := collect(ctx, q, fields, own, times...)
 	if err != nil {
 		return nil, err
 	}
-	second, err := collect(ctx, q, fields, queries[1], args...)
-	return append(first, second...), err
+	more, err := collect(ctx, q, fields, replaced, times[:2]...)
+	return append(rows, more...), err
 }
 
 func quarterFields(c *QuarterCost) []field {

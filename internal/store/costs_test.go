@@ -55,17 +55,16 @@ func testCosts(t *testing.T, database backend) {
 		{Start: from.Add(45 * time.Minute), Spending: spending(1, 0.5, 0.5, 1.5)},
 		{Start: from, Spending: spending(0, 0.25, 0.25, 0)}, // the replaced report
 	}, costs.Quarters)
-	look := store.KindCost{Tier: 1, Model: "haiku", Trigger: "scheduled", Conclusion: escalation.VerdictHealthy}
-	repair := store.KindCost{Tier: 2, Model: "sonnet", Trigger: "manual"}
-	with := func(kind store.KindCost, conclusion escalation.VerdictStatus, spent store.Spending) store.KindCost {
-		kind.Conclusion, kind.Spending = conclusion, spent
-		return kind
+	look := store.KindCost{
+		Tier: 1, Model: "haiku", Trigger: "scheduled", Conclusion: escalation.VerdictHealthy, Spending: spending(2, 3, 0, 0),
 	}
+	replaced := look
+	replaced.Spending = spending(0, 0.25, 0.25, 0)
 	require.Equal(t, []store.KindCost{
-		with(look, escalation.VerdictHealthy, spending(2, 3, 0, 0)),
-		with(repair, "", spending(1, 0.5, 0.5, 1.5)),
-		with(repair, escalation.VerdictResolved, spending(1, 1, 0, 0)),
-		with(look, escalation.VerdictHealthy, spending(0, 0.25, 0.25, 0)),
+		look,
+		{Tier: 2, Model: "sonnet", Trigger: "manual", Spending: spending(1, 0.5, 0.5, 1.5)},
+		{Tier: 2, Model: "sonnet", Trigger: "manual", Conclusion: escalation.VerdictResolved, Spending: spending(1, 1, 0, 0)},
+		replaced,
 	}, costs.Kinds)
 	require.Equal(t, []store.ServicesCost{
 		{Services: []string{"jellyfin"}, Spending: spending(2, 3, 0, 0)},

@@ -138,7 +138,7 @@ func (c *incidentChange) resolution(row *incidentRow) escalation.IncidentEnd {
 // completed returns a known incident with its chains and costs.
 func (c *incidentChange) completed(ctx context.Context, id string) (*incidentRow, error) {
 	at := slices.IndexFunc(c.known, func(row incidentRow) bool { return row.ID == id })
-	return &c.known[at], c.known[at].complete(ctx, c.tx)
+	return &c.known[at], completeAll(ctx, c.tx, c.known[at:at+1])
 }
 
 // sight records a fault. For a new fault, it opens an incident. For a known fault, it updates the incident. If the incident

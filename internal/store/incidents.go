@@ -67,14 +67,9 @@ var (
 	healedQuery = selectIncidents + " WHERE resolved_session = $1 ORDER BY id"
 
 	selectIncidentChains = "SELECT " + columns(incidentChainFields(new(incidentChainRow))) + " FROM incident_chains"
-	chainsOfQuery        = selectIncidentChains + " WHERE incident_id = $1 ORDER BY since, id"
 	incidentsOfQuery     = "SELECT incident_id FROM incident_chains WHERE " + ofChainRun + " ORDER BY incident_id"
 	workingQuery         = "SELECT incident_id FROM incident_chains WHERE " + ofChainRun + " AND " + working + " ORDER BY incident_id"
 	handlersQuery        = selectIncidentChains + " WHERE status IN ($1, $2) ORDER BY chain_id"
-
-	chainCostQuery    = spentQuery(ofChainRun)
-	incidentCostQuery = spentQuery("(chain_id, namespace_id, first_run_id) IN (" +
-		"SELECT chain_id, namespace_id, first_run_id FROM incident_chains WHERE incident_id = $1)")
 )
 
 // IncidentFilter selects incidents.
@@ -219,11 +214,11 @@ func readIncidents(ctx context.Context, q querier, filter IncidentFilter) ([]esc
 	if err != nil {
 		return nil, err
 	}
+	if err := completeAll(ctx, q, rows); err != nil {
+		return nil, err
+	}
 	incidents := make([]escalation.Incident, len(rows))
 	for i := range rows {
-		if err := rows[i].complete(ctx, q); err != nil {
-			return nil, err
-		}
 		incidents[i] = rows[i].Incident
 	}
 	return incidents, nil
@@ -270,15 +265,7 @@ func latestResolved(
 	if limit > 0 {
 		all = all[max(0, len(all)-limit):]
 	}
-	var rows []incidentRow
-	for i := range all {
-		row, err := plainIncidents(ctx, q, incidentQuery, all[i].row)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, row...)
-	}
-	return rows, nil
+	return incidentsNumbered(ctx, q, all)
 }
 
 // identityFields lists the columns of the table incidents with the ID, the services and the kind.
@@ -311,10 +298,8 @@ func incidentsByRow(ctx context.Context, q querier, ids []int64) ([]escalation.I
 
 func completeIncidents(ctx context.Context, q querier, query string, args ...any) ([]incidentRow, error) {
 	rows, err := plainIncidents(ctx, q, query, args...)
-	for i := range rows {
-		if err == nil {
-			err = rows[i].complete(ctx, q)
-		}
+	if err == nil {
+		err = completeAll(ctx, q, rows)
 	}
 	return rows, err
 }
@@ -333,39 +318,6 @@ func plainRows(
 		rows[i].ID = incidentPrefix + strconv.FormatInt(rows[i].row, 10)
 	}
 	return rows, err
-}
-
-// complete fills in the fields of an incident that come from other tables.
-func (i *incidentRow) complete(ctx context.Context, q querier) error {
-	i.Chains = nil
-	chains, err := collect(ctx, q, incidentChainFields, chainsOfQuery, i.row)
-	if err != nil {
-		return err
-	}
-	active := 0
-	for j := range chains {
-		chain := chains[j].IncidentChain
-		switch chain.Status {
-		case escalation.ChainEnded:
-			if len(chains)-j > escalation.MaxIncidentChains {
-				continue
-			}
-		case escalation.ChainLooking, escalation.ChainWaiting:
-			active++
-			if active > escalation.MaxActiveChains {
-				continue
-			}
-		case escalation.ChainRepairing:
-		}
-		key := chainKey{chain.ChainID, chain.NamespaceID, chain.FirstRunID}
-		if chain.CostUSD, _, err = spent(ctx, q, chainCostQuery, key.args()...); err != nil {
-			return err
-		}
-		i.Chains = append(i.Chains, chain)
-	}
-	i.State = i.StateOf()
-	i.CostUSD, _, err = spent(ctx, q, incidentCostQuery, i.row)
-	return err
 }
 
 // incidentsOf returns the row numbers of the incidents that a chain has met.

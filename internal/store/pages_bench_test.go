@@ -25,19 +25,19 @@ const pagesPeriod = 30 * 24 * time.Hour
 // pageFill fill the tables with what belongs to the sessions of numbers. $3 is the time of the newest session.
 var pageFill = []string{
 	`INSERT INTO sessions (chain_id, first_run_id, namespace, namespace_id, sequence, session_id, parent_session_id, tier, model, trigger,
-    continuity, continuity_reason, purpose, budget_usd, forced, dry_run, has_request, started_at, ended_at, status, cost_usd, cost_estimated,
+    continuity, continuity_reason, purpose, budget_usd, forced, dry_run, has_request, started_at, started_day, ended_at, status, cost_usd, cost_estimated,
     reported_total_usd, input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens, context_tokens, context_window, turns,
     duration_ms, reported_session_id, cli_version, containment, sandbox, survivors, interrupted, attempts, host, worker_version, verdict,
     services, conclusion, error) ` + numbers + `
 SELECT 'chain-20260301-' || ((i - 1) / 3), '0b5cfd4e-run-' || ((i - 1) / 3), 'default', '', (i - 1) % 3 + 1, 'c0ffee00-session-' || i,
     CASE WHEN i % 3 = 1 THEN NULL ELSE i - 1 END, (i - 1) % 3 + 1, CASE i % 3 WHEN 1 THEN 'haiku' WHEN 2 THEN 'sonnet' ELSE 'opus' END,
     CASE WHEN i % 7 = 0 THEN 'manual' ELSE 'scheduled' END, 'resume', 'parent_session', '', 0.5, i < 0, i < 0, i < 0,
-    $3 - (30000 - i) * 86400, CASE WHEN i > 29990 THEN NULL ELSE $3 - (30000 - i) * 86400 + 60000 END,
+    $3 - (30000 - i) * 86400, ($3 - (30000 - i) * 86400) / 86400000, CASE WHEN i > 29990 THEN NULL ELSE $3 - (30000 - i) * 86400 + 60000 END,
     CASE WHEN i > 29990 THEN 'running' ELSE 'completed' END, 0.03, i % 50 = 0, 0.03, 900, 700, 30000, 9000, 30000, 200000, 9,
     60000, 'c0ffee00-session-' || i, '2.1.330', 'subreaper', 'landlock', 0, i < 0, 1, 'ops-1', 'v0.1.0',
     '{"status":"healthy","summary":"All containers run, all endpoints answer within 200 ms, and 61 % of the disk are used.","check_results":[` +
 		`{"service":"shop","status":"healthy","detail":"200 in 41 ms"},{"service":"postgres","status":"healthy","detail":"accepts connections"}]}',
-    '["service-' || (i % 40) || '","service-' || (i % 39) || '"]', CASE WHEN i % 3 = 1 AND i % 2 = 0 THEN 'healthy' ELSE 'escalate' END, '' FROM n`,
+    CASE WHEN i % 3 = 1 AND i % 2 = 0 THEN '[]' ELSE '["service-' || (i % 40) || '"]' END, CASE WHEN i % 3 = 1 AND i % 2 = 0 THEN 'healthy' ELSE 'escalate' END, '' FROM n`,
 
 	`INSERT INTO replaced_reports (session_id, started_at, ended_at, cost_usd, cost_estimated, report) ` + numbers + `
 SELECT 'c0ffee00-session-' || i, $3 - (30000 - i) * 86400, $3 - (30000 - i) * 86400 + 30000, 0.01, i < 0, '{"status":"failed","cost_usd":0.01}'
@@ -134,6 +134,9 @@ func benchmarkPages(b *testing.B, s *Store) {
 		"actions on one service": func(ctx context.Context) (int, error) { return count(s.ActionsOf(ctx, "Service-2", 100)) },
 		"names of services":      func(ctx context.Context) (int, error) { return count(s.NamedServices(ctx, month)) },
 		"open incidents":         func(ctx context.Context) (int, error) { return count(s.Incidents(ctx, IncidentFilter{})) },
+		"all incidents": func(ctx context.Context) (int, error) {
+			return count(s.Incidents(ctx, IncidentFilter{Since: month}))
+		},
 		"incidents of a service": func(ctx context.Context) (int, error) {
 			return count(s.Incidents(ctx, IncidentFilter{Since: month, Services: []string{"service-10"}, Limit: 20}))
 		},

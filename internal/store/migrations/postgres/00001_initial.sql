@@ -24,6 +24,7 @@ CREATE TABLE sessions (
     dry_run               BOOLEAN          NOT NULL,
     has_request           BOOLEAN          NOT NULL,             -- true: it was asked for something of its own
     started_at            BIGINT           NOT NULL,             -- milliseconds since 1970, UTC
+    started_day           BIGINT           NOT NULL,             -- days since 1970, UTC, computed from started_at
     ended_at              BIGINT,
     status                TEXT COLLATE "C" NOT NULL,
     cost_usd              DOUBLE PRECISION NOT NULL,
@@ -55,8 +56,10 @@ CREATE TABLE sessions (
 );
 
 CREATE INDEX sessions_parent_session_id ON sessions (parent_session_id);
-CREATE INDEX sessions_started_at ON sessions (
-    started_at, ended_at, tier, model, trigger, conclusion, services, cost_usd, cost_estimated, attempts, budget_usd
+CREATE INDEX sessions_started_at ON sessions (started_at);
+-- Costs are added up from this index alone, and those of each kind without a sort.
+CREATE INDEX sessions_started_day ON sessions (
+    started_day, tier, model, trigger, conclusion, services, started_at, ended_at, cost_usd, cost_estimated, attempts, budget_usd
 );
 CREATE INDEX sessions_model ON sessions (model, id);
 CREATE INDEX sessions_status ON sessions (status, id);

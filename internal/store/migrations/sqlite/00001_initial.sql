@@ -24,6 +24,7 @@ CREATE TABLE sessions (
     dry_run               INTEGER NOT NULL CHECK (dry_run IN (0, 1)),
     has_request           INTEGER NOT NULL CHECK (has_request IN (0, 1)), -- 1: it was asked for something of its own
     started_at            INTEGER NOT NULL,             -- milliseconds since 1970, UTC
+    started_day           INTEGER NOT NULL,             -- days since 1970, UTC, computed from started_at
     ended_at              INTEGER,
     status                TEXT    NOT NULL,
     cost_usd              REAL    NOT NULL,
@@ -55,8 +56,10 @@ CREATE TABLE sessions (
 ) STRICT;
 
 CREATE INDEX sessions_parent_session_id ON sessions (parent_session_id);
-CREATE INDEX sessions_started_at ON sessions (
-    started_at, ended_at, tier, model, trigger, conclusion, services, cost_usd, cost_estimated, attempts, budget_usd
+CREATE INDEX sessions_started_at ON sessions (started_at);
+-- Costs are added up from this index alone, and those of each kind without a sort.
+CREATE INDEX sessions_started_day ON sessions (
+    started_day, tier, model, trigger, conclusion, services, started_at, ended_at, cost_usd, cost_estimated, attempts, budget_usd
 );
 CREATE INDEX sessions_model ON sessions (model, id);
 CREATE INDEX sessions_status ON sessions (status, id);
