@@ -74,13 +74,19 @@ WHERE r.started_at >= $1 AND r.started_at < $2 AND sessions.ended_at IS NOT NULL
 // These queries add up sessions, and list replaced reports, of which there are few. The grouping by kind has the order of an
 // index, so SQLite need not sort the sessions.
 var (
-	quarterColumn         = fmt.Sprintf("started_at / %d", quarter.Milliseconds())
-	quartersQuery         = "SELECT " + quarterColumn + ", " + spending + " GROUP BY 1 ORDER BY 1"
-	replacedQuartersQuery = "SELECT r." + quarterColumn + ", " + replacedSpending
-	kindsQuery            = "SELECT " + kindColumns + ", " + spending + " GROUP BY " + kindOrder + " ORDER BY " + kindOrder
-	replacedKindsQuery    = "SELECT " + kindColumns + ", " + replacedSpending
-	servicesQuery         = "SELECT services, " + spending + " GROUP BY 1 ORDER BY 1"
-	replacedServicesQuery = "SELECT services, " + replacedSpending
+	quarterColumn  = fmt.Sprintf("started_at / %d", quarter.Milliseconds())
+	quarterQueries = [2]string{
+		"SELECT " + quarterColumn + ", " + spending + " GROUP BY 1 ORDER BY 1",
+		"SELECT r." + quarterColumn + ", " + replacedSpending,
+	}
+	kindQueries = [2]string{
+		"SELECT " + kindColumns + ", " + spending + " GROUP BY " + kindOrder + " ORDER BY " + kindOrder,
+		"SELECT " + kindColumns + ", " + replacedSpending,
+	}
+	servicesQueries = [2]string{
+		"SELECT services, " + spending + " GROUP BY 1 ORDER BY 1",
+		"SELECT services, " + replacedSpending,
+	}
 )
 
 // Costs returns what the sessions of all namespaces have cost that started from the time from until before the time to, and
@@ -88,13 +94,13 @@ var (
 func (s *Store) Costs(ctx context.Context, from, to time.Time) (costs Costs, err error) {
 	times := []any{from.UnixMilli(), to.UnixMilli(), dayOf(from), dayOf(to)}
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		if costs.Quarters, err = collectBoth(ctx, tx, quarterFields, quartersQuery, replacedQuartersQuery, times); err != nil {
+		if costs.Quarters, err = collectBoth(ctx, tx, quarterFields, quarterQueries, times); err != nil {
 			return err
 		}
-		if costs.Kinds, err = collectBoth(ctx, tx, kindFields, kindsQuery, replacedKindsQuery, times); err != nil {
+		if costs.Kinds, err = collectBoth(ctx, tx, kindFields, kindQueries, times); err != nil {
 			return err
 		}
-		costs.Services, err = collectBoth(ctx, tx, servicesFields, servicesQuery, replacedServicesQuery, times)
+		costs.Services, err = collectBoth(ctx, tx, servicesFields, servicesQueries, times)
 		return err
 	})
 	if err != nil {
@@ -103,13 +109,13 @@ func (s *Store) Costs(ctx context.Context, from, to time.Time) (costs Costs, err
 	return costs, nil
 }
 
-// collectBoth returns the rows of a query about sessions, and those of one about replaced reports, which takes no days.
-func collectBoth[T any](ctx context.Context, q querier, fields func(*T) []field, own, replaced string, times []any) ([]T, error) {
-	rows, err := collect(ctx, q, fields, own, times...)
+// collectBoth returns the rows of the query about sessions, and those of the one about replaced reports, which takes no days.
+func collectBoth[T any](ctx context.Context, q querier, fields func(*T) []field, queries [2]string, times []any) ([]T, error) {
+	rows, err := collect(ctx, q, fields, queries[0], times...)
 	if err != nil {
 		return nil, err
 	}
-	more, err := collect(ctx, q, fields, replaced, times[:2]...)
+	more, err := collect(ctx, q, fields, queries[1], times[:2]...)
 	return append(rows, more...), err
 }
 
