@@ -110,6 +110,7 @@ const axe = "../../../tools/web/node_modules/axe-core/axe.min.js"
 
 // TestBrowserBarriers looks for barriers on all pages, and for pages that are too wide for a phone.
 func TestBrowserBarriers(t *testing.T) {
+	t.Parallel()
 	script, err := os.ReadFile(axe)
 	if err != nil && os.Getenv("CI") != "true" {
 		t.Skip("axe-core is not installed: make web-assets installs it")
@@ -137,6 +138,7 @@ func TestBrowserBarriers(t *testing.T) {
 
 // TestBrowserHostile shows what agents wrote to harm the reader, and checks that it is only text.
 func TestBrowserHostile(t *testing.T) {
+	t.Parallel()
 	bad := poisoned(hostile + strings.Repeat("W", 400))
 	bad.snapshot.Live, bad.snapshot.Chain.Outcome = true, ""
 	bad.session.Conversation.Messages[2].Results[0].Text = strings.Repeat("x", 5<<20)
@@ -154,6 +156,7 @@ func TestBrowserHostile(t *testing.T) {
 
 // TestBrowserKeyboard answers a gate with the keyboard alone.
 func TestBrowserKeyboard(t *testing.T) {
+	t.Parallel()
 	s := openSite(t, newSample())
 	tab := s.visit(t, "ada", access.Answer)
 	tab.Show(s.url + "/")
@@ -184,6 +187,7 @@ func TestBrowserKeyboard(t *testing.T) {
 
 // TestBrowserWithoutScripts reads and acts without JavaScript.
 func TestBrowserWithoutScripts(t *testing.T) {
+	t.Parallel()
 	s := openSite(t, newSample())
 	tab := s.visit(t, "ada", access.Operate)
 	tab.WithoutScripts()
@@ -201,6 +205,7 @@ func TestBrowserWithoutScripts(t *testing.T) {
 
 // TestBrowserLive checks that a page follows what happens, and that nothing is lost that a person types or has unfolded.
 func TestBrowserLive(t *testing.T) {
+	t.Parallel()
 	s := openSite(t, newSample())
 	tab := s.visit(t, "ada", access.Operate)
 	tab.Show(s.url + "/")
@@ -223,6 +228,7 @@ func TestBrowserLive(t *testing.T) {
 
 // TestBrowserTwoPeople lets two people answer one gate. The second one is told who was first, and keeps what they wrote.
 func TestBrowserTwoPeople(t *testing.T) {
+	t.Parallel()
 	s := openSite(t, newSample())
 	ada, grace := s.visit(t, "ada", access.Answer), s.visit(t, "grace", access.Answer)
 	for _, tab := range []*browsertest.Tab{ada, grace} {
@@ -238,6 +244,7 @@ func TestBrowserTwoPeople(t *testing.T) {
 
 // TestBrowserEightTabs opens more tabs than a browser has connections to a server.
 func TestBrowserEightTabs(t *testing.T) {
+	t.Parallel()
 	s := openSite(t, newSample())
 	first := s.visit(t, "ada", access.View)
 	tabs := []*browsertest.Tab{first}
@@ -263,6 +270,7 @@ func TestBrowserEightTabs(t *testing.T) {
 
 // TestBrowserExpiredLogin ends a login while a page is open. What somebody has typed is kept.
 func TestBrowserExpiredLogin(t *testing.T) {
+	t.Parallel()
 	s := openSite(t, newSample())
 	tab := s.visit(t, "ada", access.Answer)
 	tab.Show(s.url + "/")

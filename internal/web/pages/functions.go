@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/memory"
@@ -22,8 +23,8 @@ func (p *Pages) functions() template.FuncMap {
 		"moment":  p.moment,
 		"dollars": plaintext.Dollars,
 		"count":   plaintext.Count,
-		"cut":     plaintext.Cut,
-		"compact": plaintext.Compact,
+		"cut":     cut,
+		"compact": func(text string) string { return plaintext.Compact(cut(text, maxLine)) },
 		"span":    plaintext.Span,
 		"since":   func(t time.Time) string { return plaintext.Span(p.Clock().Sub(t)) },
 		"words":   words,
@@ -159,6 +160,17 @@ func byteCount(n int) string {
 		return fmt.Sprintf("%d kB", n>>10)
 	}
 	return plaintext.Count(n, "byte")
+}
+
+// maxLine is the longest text that a page shows on one line, in characters.
+const maxLine = 2_000
+
+// cut returns text like plaintext.Cut, but does not read all of a text that has megabytes.
+func cut(text string, limit int) string {
+	if most := utf8.UTFMax * (limit + 1); len(text) > most {
+		text = text[:most] // has more characters than limit
+	}
+	return plaintext.Cut(text, limit)
 }
 
 // length returns a duration without units that are zero, such as 1h.

@@ -362,6 +362,8 @@ func TestWordsAndNumbers(t *testing.T) {
 	for want, d := range map[string]time.Duration{"1h": time.Hour, "1h30m": 90 * time.Minute, "10m": 10 * time.Minute, "20s": 20 * time.Second, "0s": 0, "10s": 10 * time.Second} {
 		require.Equal(t, want, length(escalation.Duration(d)))
 	}
+	require.Equal(t, strings.Repeat("é", 9)+"…", cut(strings.Repeat("é", 1<<20), 10))
+	require.Equal(t, strings.Repeat("é", 10), cut(strings.Repeat("é", 10), 10))
 	require.Equal(t, []string{"1 byte", "2 kB", "5.0 MB"}, []string{byteCount(1), byteCount(2 << 10), byteCount(5 << 20)})
 }
 
