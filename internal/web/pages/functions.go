@@ -25,8 +25,6 @@ func (p *Pages) functions() template.FuncMap {
 		"count":   plaintext.Count,
 		"cut":     cut,
 		"compact": func(text string) string { return plaintext.Compact(cut(text, maxLine)) },
-		"span":    plaintext.Span,
-		"since":   func(t time.Time) string { return plaintext.Span(p.Clock().Sub(t)) },
 		"words":   words,
 		"names":   names,
 		"tone":    tone,
