@@ -1,6 +1,7 @@
 package claude_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -191,6 +192,8 @@ func checkFork(t *testing.T, b *bench) {
 		carried = first.CostUSD
 	}
 	require.InDelta(t, carried+second.CostUSD, second.ReportedTotalUSD, 1e-12)
+
+	require.Equal(t, []string{child.Prompt, "noted"}, ownTexts(t, b.transcript(t, parent.SessionID), b.transcript(t, child.SessionID)))
 
 	requests := b.requests()
 	request := requests[len(requests)-1]
@@ -603,4 +606,23 @@ func checkHostileDirectory(t *testing.T, b *bench) {
 	request := b.requests()[0]
 	require.NotContains(t, request.Text()+request.System, "INJECTED")
 	require.Equal(t, []string{"Bash"}, request.Tools)
+}
+
+// ownTexts returns the texts of a fork's messages that are not its parent's. A fork repeats its parent's with the same UUIDs.
+func ownTexts(t *testing.T, parent, fork []byte) (texts []string) {
+	t.Helper()
+	inherited := map[string]bool{}
+	read := func(transcript []byte, each func(claude.TranscriptMessage)) {
+		unreadable, err := claude.ReadMessages(bytes.NewReader(transcript), each)
+		require.NoError(t, err)
+		require.Zero(t, unreadable)
+	}
+	read(parent, func(message claude.TranscriptMessage) { inherited[message.UUID] = true })
+	require.Len(t, inherited, 2)
+	read(fork, func(message claude.TranscriptMessage) {
+		if !inherited[message.UUID] {
+			texts = append(texts, *message.Blocks[0].Text)
+		}
+	})
+	return texts
 }

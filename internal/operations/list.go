@@ -271,5 +271,8 @@ func (r Row) State() string {
 	if r.Status == "running" && r.Gate == OpenGate { // a chain that was terminated at its gate still has the attribute
 		return "waits for a person"
 	}
+	if r.Wait != nil {
+		return "waits (" + string(r.Wait.Kind) + ")"
+	}
 	return r.Status
 }

@@ -33,6 +33,8 @@ func (a *app) listCommand() *cobra.Command {
 	flags.StringVar(&f.Trigger, "trigger", "", "only chains with this trigger")
 	flags.Var(console.TierFlag{Tier: &f.Tier, Allowed: escalation.Tiers()}, "tier", "only chains that are, or ended, at this tier")
 	flags.DurationVar(&since, "since", 0, "only chains started in this time, such as 24h")
+	flags.BoolVar(&f.Waits, "waits", false, "only running chains that wait: for a person, a cooldown, a service, a budget or a worker")
+	flags.BoolVar(&f.Retries, "retries", false, "only running chains at a further attempt, or without a free worker")
 	flags.IntVar(&f.Limit, "limit", 20, "at most this many")
 	cmd.AddCommand(a.moveCommand())
 	return cmd
