@@ -39,7 +39,7 @@ func requireCalls(t *testing.T, environ []string, chain escalation.Chain) {
 	require.NoError(t, openRecords(t, environ).AppendDecisions(t.Context(), []escalation.CallDecision{denied}))
 
 	for _, args := range [][]string{{"chain", chain.ID}, {"chain", fmt.Sprint(chain.Sessions[0].ID)}} {
-		require.Regexp(t, `└── Session .*\n        calls: \d+ allowed, 1 denied\n        denied   .*  Bash  rm -r /srv — nothing is to be removed\n`,
+		require.Regexp(t, `└── Session .*\n(?:        .*\n)?        calls: \d+ allowed, 1 denied\n        denied   .*  Bash  rm -r /srv — nothing is to be removed\n`,
 			starter(t, environ, args...).stdout)
 		var view chains.View
 		require.NoError(t, json.Unmarshal([]byte(starter(t, environ, append(args, "-o", "json")...).stdout), &view))

@@ -26,7 +26,7 @@ func TestDemo(t *testing.T) {
 	for _, want := range []string{
 		"├── Session #1  Tier 1  haiku", "└── Session #3  Tier 3  opus", "Outcome: resolved",
 		"Forward from the first session: #1 → #2 → #3", "Backward from the last session: #3 → #2 → #1",
-		"With --keep everything stays up",
+		"everything stays up",
 	} {
 		require.Contains(t, got.stdout, want)
 	}

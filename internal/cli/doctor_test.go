@@ -52,9 +52,9 @@ func TestDoctorWarnsOfAnUntestedVersionOnce(t *testing.T) {
 func TestDoctorTriesTheSandbox(t *testing.T) {
 	t.Parallel()
 	got := starter(t, bareEnvironment(t, "CLAUDEOPS_SANDBOX=auto"), "doctor")
-	require.Regexp(t, `✓ sandbox +(full|user only|kernel only|guard only) \(tier 1: (landlock \(ABI \d+|none: ).*; tier 2: (landlock \(ABI \d+|none: )`, got.stdout)
+	require.Regexp(t, `[✓!] sandbox +(full|user only|kernel only|guard only) \(tier 1: (landlock \(ABI \d+|none: ).*; tier 2: (landlock \(ABI \d+|none: )`, got.stdout)
 	got = starter(t, bareEnvironment(t, "CLAUDEOPS_SANDBOX=off"), "doctor")
-	require.Regexp(t, `✓ sandbox +(full|user only|kernel only|guard only) \(tier 1: off; tier 2: off`, got.stdout)
+	require.Regexp(t, `[✓!] sandbox +(full|user only|kernel only|guard only) \(tier 1: off; tier 2: off`, got.stdout)
 	got = starter(t, bareEnvironment(t, "CLAUDEOPS_SANDBOX=require-kernel", "CLAUDEOPS_CONTAINMENT=group"), "doctor")
 	require.Regexp(t, `✗ sandbox +the agent's sandbox is required, and not to be had here: .*; set CLAUDEOPS_SANDBOX=auto`, got.stdout)
 	got = starter(t, bareEnvironment(t, "CLAUDEOPS_SANDBOX=require-full"), "doctor")

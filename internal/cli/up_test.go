@@ -227,7 +227,7 @@ func (p upProcess) interrupt(t *testing.T) {
 func TestUpPrintsTheLinkToPeopleOnly(t *testing.T) {
 	t.Parallel()
 	r := local.Running{
-		Pages: "http://127.0.0.1:8230", Temporal: "127.0.0.1:7233", WebUI: "http://127.0.0.1:8233", StateDir: "/var/lib/it's",
+		Pages: "http://127.0.0.1:8230", Temporal: "127.0.0.1:7233", WebUI: "http://127.0.0.1:8233", StateDir: "/var/lib/it's", OwnDir: true,
 	}
 	const token = "secret"
 	for _, format := range []console.Format{console.Text, console.JSON} {

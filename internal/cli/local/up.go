@@ -65,8 +65,8 @@ type Running struct {
 	// Agents says how far agents may go.
 	Agents string `json:"agents"`
 
-	// ownDir reports that another terminal has to be told the state directory.
-	ownDir bool
+	// OwnDir reports that another terminal has to be told the state directory.
+	OwnDir bool `json:"-"`
 }
 
 func (a *app) up(ctx context.Context, o upOptions) (err error) {
@@ -106,7 +106,7 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	}
 	result := Running{
 		Pages: one.pages.url(), Temporal: one.server.Address(), WebUI: one.server.UIURL(), StateDir: cfg.State.Dir, Agents: extent(cfg),
-		ownDir: saysStateDir(cfg),
+		OwnDir: saysStateDir(cfg),
 	}
 	if err := result.Print(a.Console, one.lock.Token); err != nil {
 		return errors.Join(err, one.Stop())
@@ -137,7 +137,7 @@ func saysStateDir(cfg config.Config) bool {
 // example in the journal of a service, where agents could read the token.
 func (r Running) Print(c *console.Console, token string) error {
 	here := "starter"
-	if r.ownDir {
+	if r.OwnDir {
 		here = "CLAUDEOPS_STATE_DIR=" + console.ShellQuote(r.StateDir) + " " + here
 	}
 	pages, webUI := r.Pages+fmt.Sprintf("  (the link that opens it: %s env)", here), r.WebUI
