@@ -208,7 +208,7 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Contains(t, got.stderr, "3 of 14 checks failed")
 
 	got = starter(t, bareEnvironment(t, "CLAUDE_CODE_USE_BEDROCK=1"), "doctor")
-	require.Regexp(t, "✓ credentials +agents use CLAUDE_CODE_USE_BEDROCK themselves, and their commands can read it", got.stdout)
+	require.Regexp(t, "! credentials +agents use CLAUDE_CODE_USE_BEDROCK themselves, and their commands can read it", got.stdout)
 	got = starter(t, bareEnvironment(t, "ANTHROPIC_API_KEY=sk-secret", "ANTHROPIC_BASE_URL=gateway"), "doctor")
 	require.Regexp(t, `✗ credentials +ANTHROPIC_BASE_URL is "gateway"`, got.stdout)
 
