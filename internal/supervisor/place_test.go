@@ -32,7 +32,7 @@ func TestGuardPlaceByDefault(t *testing.T) {
 	require.Equal(t, state+"/claude/home", place.Home)
 	require.Equal(t, "/tmp", place.Temp)
 	require.Equal(t, []string{"/usr/local/bin", "/bin"}, place.Path)
-	require.Equal(t, []guard.Door{{Host: "127.0.0.1", Port: 7233}, {Host: "127.0.0.1", Port: 8233}, {Host: "localhost", Port: 7233}}, place.Doors)
+	require.Equal(t, []guard.Door{{Host: "127.0.0.1", Port: 7233}, {Host: "127.0.0.1", Port: 8230}, {Host: "127.0.0.1", Port: 8233}, {Host: "localhost", Port: 7233}}, place.Doors)
 	for _, own := range []string{
 		state, state + "-transcripts", state + "/claudeops.db-wal", state + "/claude", home + "/.config/claudeops/claudeops.env",
 	} {
@@ -137,7 +137,7 @@ func TestGuardPlaceHolds(t *testing.T) {
 	place := placed(t, AgentPlace{}, environ...)
 	for command, allowed := range map[string]bool{
 		"cat notes": true, "cat ../claudeops.db": false, "head ../claude/.claude.json": false, "grep -r x ..": false,
-		"ls ~": true, "curl http://127.0.0.1:7233/": false, "curl http://localhost:8233/": false, "curl http://localhost:8096/": true,
+		"ls ~": true, "curl http://127.0.0.1:7233/": false, "curl http://localhost:8233/": false, "curl http://127.0.0.1:8230/": false, "curl http://localhost:8096/": true,
 	} {
 		got := g.Decide(guard.Call{Tier: 1, Tool: "Bash", Input: []byte(`{"command":"` + command + `"}`), Place: place})
 		require.Equal(t, allowed, got.Allowed, "%s: %s", command, got.Reason)
