@@ -17,6 +17,9 @@ import (
 	"github.com/claudeops/claudeops/internal/web/stream"
 )
 
+// Huma ignores the case of fields by default. Refuse Prompt, so that there is one spelling of each field.
+func init() { huma.ValidateStrictCasing = true }
+
 // prefix is the beginning of every path. A change that breaks clients gets another one.
 const prefix = "/api/v1"
 

@@ -46,5 +46,5 @@ func cut[T any](all []T, asked Page, id func(T) string) (shown []T, next string,
 
 // ChainPath is the chain that a path names.
 type ChainPath struct {
-	ChainID text `path:"chain_id" maxLength:"1000" doc:"The ID of a chain."`
+	ChainID temporalID `path:"chain_id" maxLength:"1000" doc:"The ID of a chain."`
 }

@@ -11,7 +11,7 @@ const schedulesTag = "schedules"
 
 // SchedulePath is the schedule that a path names.
 type SchedulePath struct {
-	ID text `path:"schedule_id" maxLength:"1000" doc:"The ID of a schedule."`
+	ID temporalID `path:"schedule_id" maxLength:"1000" doc:"The ID of a schedule."`
 }
 
 // scheduleList is a page of schedules.

@@ -1,11 +1,13 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/web/access"
 	"github.com/claudeops/claudeops/internal/web/stream"
@@ -15,7 +17,7 @@ const eventsTag = "events"
 
 // registerStreams adds the streams, which huma does not know, and describes them by hand.
 func (a *API) registerStreams(r routes, router *access.Router) {
-	followers := stream.NewFollowers(a.operations.Chains.Follow, writeProblem, func(err error) any { return modelOf(err) })
+	followers := stream.NewFollowers(a.follow, writeProblem, func(err error) any { return modelOf(err) })
 	router.Handle(access.View, "GET "+prefix+"/events", a.hub.Handler())
 	router.Handle(access.View, "GET "+prefix+"/chains/{chain_id}/follow", followers.Handler())
 	text := &huma.Schema{Type: huma.TypeString}
@@ -58,6 +60,14 @@ func (a *API) registerStreams(r routes, router *access.Router) {
 		Parameters: []*huma.Param{parameter("path", "chain_id", "The ID of a chain.")},
 		Responses:  eventStream("Snapshot"),
 	})
+}
+
+// follow follows a chain, if there can be one with this ID.
+func (a *API) follow(ctx context.Context, chainID string, observer operations.Observer) (escalation.Chain, error) {
+	if id := temporalID(chainID); !id.valid() {
+		return escalation.Chain{}, operations.ErrNoSuchChain
+	}
+	return a.operations.Chains.Follow(ctx, chainID, observer)
 }
 
 // eventStream describes the answers of a stream whose events have the given schema.
