@@ -196,7 +196,8 @@ func (c *chainRun) endIssue(ctx workflow.Context, at int, outcome escalation.Out
 	issue.Outcome, issue.Reason, issue.CostUSD = outcome, reason, costUSD
 	c.log.add(ctx, escalation.Event{
 		Kind: escalation.EventIssueEnded, Severity: escalation.Decision{Outcome: outcome}.Severity(),
-		Message: fmt.Sprintf("issue %d of %d ended %s for %s: %s", at+1, len(c.log.chain.Issues), outcome, plaintext.Dollars(costUSD), reason),
+		Message: fmt.Sprintf("issue %d of %d ended %s for %s: %s",
+			at+1, len(c.log.chain.Issues), outcome, plaintext.Dollars(costUSD), reason),
 	})
 	if err := c.log.publish(ctx); err != nil {
 		workflow.GetLogger(ctx).Error("the search attributes do not show what the issue cost", "issue", at+1, "error", err)

@@ -256,5 +256,6 @@ func describeDecision(decision escalation.Decision) string {
 
 func describeOutcome(chain escalation.Chain) string {
 	sessions := chain.Earlier.Sessions + len(chain.Sessions)
-	return fmt.Sprintf("chain ended %s after %s for %s", chain.Outcome, plaintext.Count(sessions, "session"), plaintext.Dollars(chain.CostUSD))
+	return fmt.Sprintf("chain ended %s after %s for %s",
+		chain.Outcome, plaintext.Count(sessions, "session"), plaintext.Dollars(chain.CostUSD))
 }

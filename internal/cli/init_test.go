@@ -177,7 +177,7 @@ func requireGolden(t *testing.T, name, output string) {
 // initPages are the questions of init on mediaHost, each with the keys that answer it.
 var initPages = []struct{ name, sees, keys string }{
 	{"model", "How do agents get at the model?", "\r"},
-	{"key", "Only the worker sees it", "sk-ant-api03-zzzzzzzzzzzzzzzz\r"},
+	{"key", "The supervisor keeps it", "sk-ant-api03-zzzzzzzzzzzzzzzz\r"},
 	{"describe", "What should agents know of this machine?", "\r"},
 	{"services", "Which of these are services to look after?", "x\r"}, // without the first
 	{"tier", "How far may agents go on this machine?", "\x1b[B\r"},
@@ -185,7 +185,7 @@ var initPages = []struct{ name, sees, keys string }{
 	{"every", "How often should Tier 1 look?", "\x1b[A\r"},
 	{"hours", "Only in some hours of the day?", "7-22\r"},
 	{"notify", "Where are you notified?", "\r"},
-	{"projects", "With which Compose projects", "\r"},
+	{"projects", "With which Compose projects", "x\r"}, // also the one that does not run
 	{"ssh", "On which other hosts", "x\r"},
 	{"sudo", "May Tier 2 use sudo", "y"},
 }
@@ -285,6 +285,24 @@ func TestInitIsLeft(t *testing.T) {
 	require.Equal(t, program.ExitFailure, s.ends(), s.text())
 	s.sees("starter: nothing was written")
 	require.NoDirExists(t, settings)
+}
+
+// TestInitGoesBack goes back from an answer that is not valid, and gives both answers anew.
+func TestInitGoesBack(t *testing.T) {
+	t.Parallel()
+	environ, _ := initEnvironment(t)
+	s := onScreenOf(t, mediaHost(1000).machine, home(environ, "/home/ada"), 100, 30, "init")
+	s.answerTo("budgets")
+	s.types("abc\r")
+	s.sees("it must be a number of dollars")
+	s.types("\x1b[Z") // shift+tab
+	s.sees("How far may agents go on this machine?")
+	s.types("\r")
+	s.sees("Most dollars in a day")
+	s.types("\x15" + "7\r\r")
+	s.sees("How often should Tier 1 look?")
+	s.types("\x03")
+	require.Equal(t, program.ExitFailure, s.ends(), s.text())
 }
 
 // TestInitForTheUnit looks at a machine of root with a unit of Claude Ops. The settings would go where the unit reads them.

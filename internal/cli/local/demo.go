@@ -196,7 +196,8 @@ func (a *app) writeDemo(w io.Writer, result demoResult) {
 	chainview.WriteLineage(w, "Forward from the first session:", result.Forward)
 	chainview.WriteLineage(w, "Backward from the last session:", result.Backward)
 	if result.WebUI == "" {
-		_, _ = fmt.Fprintln(w, "\nA stand-in played Claude: nothing was spent. With --keep (make demo DEMO=--keep) everything stays up, to look at in a browser.")
+		_, _ = fmt.Fprintln(w, "\nA stand-in played Claude: nothing was spent.\n"+
+			"With --keep (make demo DEMO=--keep) everything stays up, to look at in a browser.")
 		return
 	}
 	_, _ = fmt.Fprintf(w, "\nThe pages: %s\nThis chain in Temporal's Web UI: %s\n", result.Pages, result.WebUI)

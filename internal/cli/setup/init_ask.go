@@ -147,13 +147,15 @@ func (f *form) limitGroups() []*huh.Group {
 	options = append(options, huh.NewOption("not by the clock", time.Duration(0)))
 	if got.keepTiming {
 		f.every = asItIs
-		options = append([]huh.Option[time.Duration]{huh.NewOption("as it is now, hours and all; every 1h if there is no schedule yet", asItIs)}, options...)
+		keep := huh.NewOption("as it is now, hours and all; every 1h if there is no schedule yet", asItIs)
+		options = append([]huh.Option[time.Duration]{keep}, options...)
 	}
 	return []*huh.Group{
 		huh.NewGroup(console.TierQuestion(&got.MaxTier).
 			Description("The policy says what each tier may do. A person is asked about the rest.")),
 		huh.NewGroup(
-			huh.NewInput().Value(&f.day).Title("Most dollars in a day, for all agents").Description("0 is no limit.").Validate(f.setting.Valid(budget)),
+			huh.NewInput().Value(&f.day).Title("Most dollars in a day, for all agents").Description("0 is no limit.").
+				Validate(f.setting.Valid(budget)),
 			huh.NewInput().Value(&f.chain).Title("Most dollars for one chain, from look to repair").Validate(f.setting.Valid(budget)),
 		),
 		huh.NewGroup(
