@@ -93,7 +93,7 @@ install-units:
 
 # If a test failed and then passed, the target prints it at the end as FLAKY, and writes its first failure to bin/report/flaky.txt.
 .PHONY: test
-test: clis web-assets check race real ## Everything that must hold before a change is merged
+test: clis web-assets openapi check race real ## Everything that must hold before a change is merged
 	@$(TOOLS)/flaky $(REPORT)/flaky.txt $(REPORT)/race.json $(REPORT)/real.json
 
 .PHONY: short
@@ -142,7 +142,7 @@ tidy: ## Check that go.mod and tools/go.mod list what is used
 # If a lock file contains addresses, npm downloads from these addresses.
 .PHONY: locks
 locks: ## Check that npm's lock files pin contents and name no address
-	@! grep -nE '"resolved"|https?://' tools/claude/*/package-lock.json tools/web/package-lock.json || { \
+	@! grep -nE '"resolved"|https?://' tools/*/package-lock.json tools/claude/*/package-lock.json || { \
 		echo 'locks: write them with npm install --omit-lockfile-registry-resolved' >&2; exit 1; }
 
 .PHONY: docs-check
@@ -259,7 +259,7 @@ release: ## Build both programs of VERSION, which must be tagged, for each platf
 ##@ Tools
 
 .PHONY: tools
-tools: $(TOOLS_BUILT) clis web-assets ## Install all that the checks and tests need
+tools: $(TOOLS_BUILT) clis web-assets openapi ## Install all that the checks and tests need
 
 .PHONY: clis
 clis: ## Install the real claude CLIs of tools/claude through npm
@@ -268,6 +268,10 @@ clis: ## Install the real claude CLIs of tools/claude through npm
 .PHONY: web-assets
 web-assets: ## Install htmx and axe-core through npm, and compare the pages' copy of htmx
 	sh tools/web/check.sh
+
+.PHONY: openapi
+openapi: ## Install the generator of clients for the test of the API, through npm
+	sh tools/openapi/install.sh
 
 .PHONY: download
 download: ## Download the Go modules, trying again when the network fails

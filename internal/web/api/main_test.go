@@ -110,6 +110,7 @@ type site struct {
 	*httptest.Server
 
 	operations *operations.Operations
+	tokens     *access.TokenFile
 	viewer     string // a token of bob, who may only look
 }
 
@@ -135,7 +136,7 @@ func serve(t testing.TB, environ []string, patience time.Duration) *site {
 		Access: who, Parts: []web.Part{New(o, hub, "test")}, Hosts: []string{"127.0.0.1"}, MaxBody: 1 << 20, Logger: logger,
 	})
 	require.NoError(t, err)
-	s := &site{Server: httptest.NewServer(server), operations: o, viewer: viewer}
+	s := &site{Server: httptest.NewServer(server), operations: o, tokens: tokens, viewer: viewer}
 	t.Cleanup(s.CloseClientConnections)
 	t.Cleanup(s.Close)
 	return s
