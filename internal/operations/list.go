@@ -3,8 +3,10 @@ package operations
 import (
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"strings"
 	"time"
@@ -146,9 +148,9 @@ func (c Chains) List(ctx context.Context, f ChainFilter) (ChainPage, error) {
 		return ChainPage{}, errServiceHidden
 	}
 	f.Service = cfg.Services.Catalog.Canonical(f.Service)
-	token, err := base64.RawURLEncoding.DecodeString(f.After)
+	token, err := pageToken(f.After)
 	if err != nil {
-		return ChainPage{}, Invalid(errors.New("the key of the page is not one that a page before has returned"))
+		return ChainPage{}, err
 	}
 	limit := f.Limit
 	if f.asks() {
@@ -158,7 +160,28 @@ func (c Chains) List(ctx context.Context, f ChainFilter) (ChainPage, error) {
 	if err == nil && f.asks() {
 		rows = f.matching(c.askRows(ctx, connection, rows), c.Clock())
 	}
-	return ChainPage{Chains: rows, Next: base64.RawURLEncoding.EncodeToString(next)}, err
+	return ChainPage{Chains: rows, Next: pageKey(next)}, err
+}
+
+// pageKey returns the key of a page, whose token is Temporal's; empty if there is no such page. The key has a checksum, because
+// Temporal's client would repeat a request with a damaged token for 10 seconds.
+func pageKey(token []byte) string {
+	if len(token) == 0 {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(append(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(token)), token...))
+}
+
+// pageToken returns the token in a key; nil for an empty key.
+func pageToken(key string) ([]byte, error) {
+	if key == "" {
+		return nil, nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(key)
+	if err != nil || len(data) < crc32.Size || binary.BigEndian.Uint32(data) != crc32.ChecksumIEEE(data[crc32.Size:]) {
+		return nil, Invalid(errors.New("the key of the page is not one that a page before has returned"))
+	}
+	return data[crc32.Size:], nil
 }
 
 // Row is one chain in a list.

@@ -8,6 +8,7 @@ import (
 	"path"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -17,8 +18,8 @@ import (
 	"github.com/claudeops/claudeops/internal/web/stream"
 )
 
-// Huma ignores the case of fields by default. Refuse Prompt, so that there is one spelling of each field.
-func init() { huma.ValidateStrictCasing = true }
+// beStrict makes huma refuse a field whose case differs, such as Prompt. By default it accepts all spellings.
+var beStrict = sync.OnceFunc(func() { huma.ValidateStrictCasing = true })
 
 // prefix is the beginning of every path. A change that breaks clients gets another one.
 const prefix = "/api/v1"
@@ -37,6 +38,7 @@ func New(o *operations.Operations, hub *stream.Hub, version string) *API {
 
 // Register adds the routes of the API.
 func (a *API) Register(router *access.Router) {
+	beStrict()
 	routes := routes{huma.NewAPI(describe(a.version), adapter{router})}
 	a.registerChains(routes)
 	a.registerSessions(routes)

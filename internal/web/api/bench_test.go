@@ -56,7 +56,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"durat
 func BenchmarkWeb(b *testing.B) {
 	environ := append(bareEnviron(b), "CLAUDEOPS_MAX_CONCURRENT_AGENTS=40", "CLAUDEOPS_MAX_TIER=1", "CLAUDEOPS_DAY_BUDGET_USD=0")
 	script := filepath.Join(b.TempDir(), "claude")
-	require.NoError(b, os.WriteFile(script, fmt.Appendf(nil, slowCLI, claudesim.VersionNew), 0o700)) //nolint:gosec // it is executed
+	require.NoError(b, os.WriteFile(script, fmt.Appendf(nil, slowCLI, claudesim.VersionNew), 0o700))
 	environ = append(environ, "CLAUDEOPS_CLAUDE="+script)
 	cfg, err := config.Load(environ)
 	require.NoError(b, err)
@@ -67,7 +67,7 @@ func BenchmarkWeb(b *testing.B) {
 	b.Cleanup(func() { require.NoError(b, server.Stop()) })
 	environ = append(environ, "TEMPORAL_ADDRESS="+server.Address())
 	work(b, cfg, supervisor.Environment{Environ: environ, Host: "host-1", Logger: logger, SweepInterval: time.Minute})
-	s := serve(b, environ, testTimeout)
+	s := serve(b, environ)
 
 	var tokens []string // a person has a limited number of streams
 	for i := range 1 + viewers/stream.PerPerson {

@@ -21,7 +21,7 @@ import (
 // TestChainByAPI starts a chain, reads it, answers its gate and follows it to its end, over HTTP alone.
 func TestChainByAPI(t *testing.T) {
 	t.Parallel()
-	s := serve(t, install(t, asking(), "CLAUDEOPS_GATE_TIMEOUT=1h"), testTimeout)
+	s := serve(t, install(t, asking(), "CLAUDEOPS_GATE_TIMEOUT=1h"))
 	events := s.listen(t, "/api/v1/events")
 
 	started := s.startOnce(t)

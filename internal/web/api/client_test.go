@@ -21,7 +21,7 @@ func TestGeneratedClient(t *testing.T) {
 		require.NotEqual(t, "true", os.Getenv("CI"), "the generator is not installed: run make openapi")
 		t.Skip("the generator is not installed: run make openapi")
 	}
-	s := serve(t, install(t, asking(), "CLAUDEOPS_GATE_TIMEOUT=1h"), testTimeout)
+	s := serve(t, install(t, asking(), "CLAUDEOPS_GATE_TIMEOUT=1h"))
 	dir := t.TempDir()
 	for _, name := range []string{"client.ts", "tsconfig.json"} {
 		content, err := os.ReadFile(filepath.Join(tool, name))

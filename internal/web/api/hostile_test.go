@@ -173,7 +173,7 @@ func hostileRequests() map[hostileRequest]int {
 		get("chains", "limit=99999999999999999999"):                                 http.StatusUnprocessableEntity,
 		get("chains", "limit=x"):                                                    http.StatusUnprocessableEntity,
 		get("chains", "after=!!"):                                                   http.StatusUnprocessableEntity,
-		get("chains", "after=AAAA"):                                                 0,
+		get("chains", "after=AAAA"):                                                 http.StatusUnprocessableEntity,
 		get("chains", "outcome=odd"):                                                http.StatusUnprocessableEntity,
 		get("chains", "service='+OR+1=1+--"):                                        http.StatusOK,
 		get("chains", "service=%ff"):                                                http.StatusUnprocessableEntity,

@@ -115,10 +115,10 @@ type site struct {
 }
 
 // serve starts a web server beside what environ describes.
-func serve(t testing.TB, environ []string, patience time.Duration) *site {
+func serve(t testing.TB, environ []string) *site {
 	t.Helper()
 	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	o := operations.New(operations.Options{Environ: environ, Logger: logger, Clock: time.Now, Patience: patience, Masked: func() {}})
+	o := operations.New(operations.Options{Environ: environ, Logger: logger, Clock: time.Now, Patience: testTimeout, Masked: func() {}})
 	t.Cleanup(func() { require.NoError(t, o.Close()) })
 	hub := stream.NewHub(func() stream.Source { return o.Feed.Watch() }, logger)
 	running, stop := context.WithCancel(context.WithoutCancel(t.Context()))
