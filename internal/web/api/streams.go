@@ -44,7 +44,7 @@ func (a *API) registerStreams(r routes, router *access.Router) {
 		Description: "Needs the role view. The event field is the type, and data is a StreamEvent: chain (EventNews, or ChainNews where " +
 			"the records are elsewhere), session (SessionNews), gate (EventNews), incident (IncidentNews), call (CallNews), " +
 			"progress (ProgressNews, without an ID: only the latest counts) and reset: changes may be missing, so read everything again. " +
-			"A comment comes every 15 seconds, and the stream ends after 10 minutes: reconnect with Last-Event-ID.",
+			"A comment comes every 15 seconds, and the stream ends after 2 minutes: reconnect with Last-Event-ID.",
 		Parameters: []*huma.Param{
 			parameter("query", "chain", "Only the changes of this chain."),
 			parameter("query", "after", "As Last-Event-ID, for clients that cannot set it."),

@@ -15,8 +15,8 @@ const (
 	ping = 15 * time.Second
 	// writeTimeout limits a write to a viewer. Without it, a viewer who does not read would hold the stream for ever.
 	writeTimeout = 10 * time.Second
-	// lifetime ends a stream. The viewer comes back and continues, if it still may.
-	lifetime = 10 * time.Minute
+	// lifetime ends a stream. The viewer comes back and continues, if it still may: so a revoked token ends its streams, too.
+	lifetime = 2 * time.Minute
 	// retryMS is the time in milliseconds after which a viewer comes back.
 	retryMS = "2000"
 	// retryRefusedS is the time in seconds after which a viewer who was refused may try again.
