@@ -100,6 +100,9 @@ func TestLook(t *testing.T) {
 		"home/ada/.cache/x/compose.yaml":            file(""),
 		"home/ada/a/b/c/d/compose.yaml":             file(""),
 		"opt/tool/compose.yml":                      file(""),
+		"home/ada/claudeops/go.mod":                 file("module github.com/claudeops/claudeops\n"),
+		"home/ada/claudeops/compose.yaml":           file(""),
+		"home/ada/claudeops/deploy/compose.yaml":    file(""),
 		"opt/tool/node_modules/x/compose.yml":       file(""),
 		"srv/media/compose.yaml":                    file(""),
 	}

@@ -71,6 +71,9 @@ func (w *walk) enter(ctx context.Context, dir, repository string, depth int) err
 	has := func(name string) bool {
 		return slices.ContainsFunc(entries, func(entry fs.DirEntry) bool { return entry.Name() == name })
 	}
+	if has("go.mod") && w.isOurs(dir) {
+		return nil
+	}
 	if has(".git") {
 		repository = dir
 	}
@@ -90,6 +93,12 @@ func (w *walk) enter(ctx context.Context, dir, repository string, depth int) err
 		}
 	}
 	return nil
+}
+
+// isOurs reports whether a directory is a checkout of this program. Its Compose files are examples.
+func (w *walk) isOurs(dir string) bool {
+	text, err := fs.ReadFile(w.files, dir+"/go.mod")
+	return err == nil && strings.HasPrefix(string(text), "module github.com/claudeops/claudeops\n")
 }
 
 // contexts reads the contexts of kubectl.

@@ -42,7 +42,7 @@ type CostReport struct {
 	Services []NamedCost `json:"services"`
 	// HealthyLook is what a look costs that finds nothing wrong.
 	HealthyLook HealthyLook `json:"healthy_look"`
-	// MonthUSD is the cost of 30 days at the rate of this time. The rate is that since the first session, and of at least a day.
+	// MonthUSD is the cost of 30 days at the rate since the first session; 0 while that is less than a day ago.
 	MonthUSD float64 `json:"month_usd"`
 }
 
@@ -229,7 +229,8 @@ func (b *backend) byService(groups []store.ServicesCost, catalog *escalation.Cat
 	return list
 }
 
-// monthly returns the cost of a month at the rate of the time since the first session.
+// monthly returns the cost of a month at the rate of the time since the first session; 0 if that is less than a day ago, because
+// the first hours say little about a day.
 func monthly(usd float64, quarters []store.QuarterCost, f CostFilter, now time.Time) float64 {
 	begin, end := f.To, f.To
 	for _, quarter := range quarters {
@@ -240,7 +241,10 @@ func monthly(usd float64, quarters []store.QuarterCost, f CostFilter, now time.T
 	if now.Before(end) {
 		end = now
 	}
-	return usd * float64(monthDays*day) / float64(max(day, end.Sub(begin)))
+	if end.Sub(begin) < day {
+		return 0
+	}
+	return usd * float64(monthDays*day) / float64(end.Sub(begin))
 }
 
 // ParseDay returns the begin of a day, such as 2026-11-25, in the zone of now. The field is named in the error.

@@ -53,7 +53,11 @@ func writeCosts(w io.Writer, report operations.CostReport) {
 	if look := report.HealthyLook; look.Sessions > 0 {
 		_, _ = fmt.Fprintf(w, "A look that finds nothing wrong: %s (average of %d)\n", plaintext.Dollars(look.AverageUSD), look.Sessions)
 	}
-	_, _ = fmt.Fprintf(w, "A month at this rate: %s\n", plaintext.Dollars(report.MonthUSD))
+	month := "known after a day"
+	if report.MonthUSD > 0 {
+		month = plaintext.Dollars(report.MonthUSD)
+	}
+	_, _ = fmt.Fprintf(w, "A month at this rate: %s\n", month)
 	rows := [][]string{}
 	add := func(title, name string, cost operations.Cost) {
 		rows = append(rows, []string{title, console.Printable(cmp.Or(name, "-"), 60), fmt.Sprint(cost.Sessions), costText(cost)})

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/supervisor"
@@ -184,24 +185,30 @@ func (e *ending) scheduleFlags() []string {
 	return append(e.answers.timing.Flags(), "--jitter", scheduleJitter)
 }
 
-// schedule creates the schedule as a dry run, or gives the one that is there its new times.
+// createFlags returns the flags for a new schedule. Where Tier 1 is the highest, its looks change nothing anyway, and people are told
+// of what they find, as of a dry run they are not. Where repairs are permitted, it begins as a dry run.
+func (e *ending) createFlags() []string {
+	flags := e.scheduleFlags()
+	if e.answers.MaxTier > escalation.TierObserve {
+		flags = append(flags, "--dry-run")
+	}
+	return flags
+}
+
+// schedule creates the schedule, or gives the one that is there its new times.
 func (e *ending) schedule(ctx context.Context) error {
 	exists, err := e.scheduleExists(ctx)
 	if err != nil {
 		return err
 	}
-	args := []string{"schedule", "create", scheduleID}
-	if exists {
-		if e.answers.keepTiming {
-			return nil
-		}
-		args = []string{"schedule", "update", scheduleID}
+	switch {
+	case !exists:
+		return e.run(ctx, append([]string{"schedule", "create", scheduleID}, e.createFlags()...)...)
+	case e.answers.keepTiming:
+		return nil
+	default:
+		return e.run(ctx, append([]string{"schedule", "update", scheduleID}, e.scheduleFlags()...)...)
 	}
-	args = append(args, e.scheduleFlags()...)
-	if !exists {
-		args = append(args, "--dry-run")
-	}
-	return e.run(ctx, args...)
 }
 
 // run runs another command of starter, and shows it.
@@ -242,7 +249,7 @@ func (e *ending) sayNext(temporal bool) {
 		prefix = strings.Join(unitVariables(e.machine.Unit), " ") + " "
 		next("systemctl enable --now "+e.machine.Unit, "run it always")
 	case e.serves || !temporal:
-		next("starter up", "in a terminal of its own: Temporal and a worker")
+		next("starter up", "in a terminal of its own: the pages, Temporal and a worker. The schedule works while it runs")
 	case e.changed:
 		next("starter up", "end the one that runs and start it again: it reads the settings when it starts")
 	}
@@ -251,7 +258,7 @@ func (e *ending) sayNext(temporal bool) {
 	}
 	scheduled := e.answers.timing.Every > 0
 	if !temporal && scheduled {
-		args := slices.Concat([]string{"schedule", "create", scheduleID}, e.scheduleFlags(), []string{"--dry-run"})
+		args := slices.Concat([]string{"schedule", "create", scheduleID}, e.createFlags())
 		next(prefix+commandLine(args), "look by the clock")
 	}
 	if scheduled && e.answers.MaxTier > 1 {
