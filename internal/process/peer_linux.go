@@ -30,8 +30,13 @@ func PeerIsOurs(local, remote Endpoint, variable string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	// A child that has not begun its program yet still has copies of all sockets of this process. So a socket that this process
+	// itself has open is not an agent's, whoever else has it.
+	if holds(os.Getpid(), socket) {
+		return false, nil
+	}
 	for _, entry := range ours(variable) {
-		if holds(entry, socket) {
+		if holds(entry.PID, socket) {
 			return true, nil
 		}
 	}
@@ -58,10 +63,10 @@ func ours(variable string) []proctable.Entry {
 	return append(found, proctable.Descendants(all, roots...)...)
 }
 
-// holds reports whether the process of entry has a socket open. The argument socket is the kernel's name for the
+// holds reports whether a process has a socket open. The argument socket is the kernel's name for the
 // socket, such as "socket:[1234]".
-func holds(entry proctable.Entry, socket string) bool {
-	dir := fmt.Sprintf("/proc/%d/fd", entry.PID)
+func holds(pid int, socket string) bool {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return false // it has ended, or belongs to another user
