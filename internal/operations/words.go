@@ -72,7 +72,7 @@ func AnswerMeaning(action escalation.GateAction, gate escalation.Gate) string {
 func CallSubject(input string) string {
 	var fields map[string]any
 	if json.Unmarshal([]byte(input), &fields) == nil {
-		for _, key := range []string{"command", "file_path", "pattern", "url", "path", "description"} {
+		for _, key := range []string{"command", "file_path", "pattern", "url", "path", "description", "summary"} {
 			if text, ok := fields[key].(string); ok && text != "" {
 				return text
 			}

@@ -44,3 +44,14 @@ func TestContextNamesTheBranchOfAWorktree(t *testing.T) {
 	tree.Kept = true
 	require.Contains(t, SessionContext(&session), ", work left on claudeops/chain-1")
 }
+
+// TestCallSubject checks which field of a call's input says what the call is about.
+func TestCallSubject(t *testing.T) {
+	t.Parallel()
+	for input, want := range map[string]string{
+		`{"command":"df -h","description":"disk"}`: "df -h", `{"file_path":"/etc/hosts"}`: "/etc/hosts",
+		`{"status":"resolved","summary":"it answers"}`: "it answers", `{"other":1}`: `{"other":1}`, "cut {": "cut {",
+	} {
+		require.Equal(t, want, CallSubject(input))
+	}
+}
