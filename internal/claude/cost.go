@@ -99,9 +99,9 @@ func (l priceList) estimate(model string, u usage) float64 {
 }
 
 // EstimateUSD returns the list price of tokens of a model in US dollars, and the name by which the list knows the model. An alias such as
-// "haiku" stands for models of several prices: the dearest of those that have the alias in the name of a current version counts. If no
-// price is known, EstimateUSD returns false.
-func EstimateUSD(model string, read, written, output int) (usd float64, name string, known bool) {
+// "haiku" stands for models of several prices: the dearest of those that have the alias in the name of a current version counts. Tokens
+// written to the cache are priced as if it kept them for five minutes. If no price is known, EstimateUSD returns false.
+func EstimateUSD(model string, tokens Tokens) (usd float64, name string, known bool) {
 	var found price
 	for _, p := range newPrices().rows {
 		matches := strings.HasPrefix(model, p.prefix) || strings.HasPrefix(p.prefix, "claude-"+model+"-")
@@ -109,7 +109,8 @@ func EstimateUSD(model string, read, written, output int) (usd float64, name str
 			found = p
 		}
 	}
-	perMillion := found.cacheRead*float64(read) + cacheFiveMinutes*found.input*float64(written) + found.output*float64(output)
+	written := cacheFiveMinutes * float64(tokens.CacheCreation)
+	perMillion := found.input*(float64(tokens.Input)+written) + found.output*float64(tokens.Output) + found.cacheRead*float64(tokens.CacheRead)
 	return perMillion / 1e6, found.prefix, found.prefix != ""
 }
 

@@ -35,6 +35,8 @@ type Incident struct {
 	// resolved the incident, or the name of the person who closed it.
 	ResolvedAt time.Time `json:"resolved_at,omitzero"`
 	ResolvedBy string    `json:"resolved_by,omitempty"`
+	// ResolvedVerified reports that the person had logged in under the name ResolvedBy.
+	ResolvedVerified bool `json:"resolved_verified,omitempty"`
 	// ResolvedReason holds the words of the person who closed the incident; empty if the person gave no reason.
 	ResolvedReason string      `json:"resolved_reason,omitempty"`
 	Resolution     IncidentEnd `json:"resolution,omitempty"`
@@ -329,6 +331,14 @@ const (
 	// maxPastActions limits how many changes of one earlier repair a prompt lists.
 	maxPastActions = 6
 )
+
+// Closer returns the name of the person who closed the incident, and whether it was verified; "" if no person did.
+func (i *Incident) Closer() string {
+	if i.Resolution != IncidentClosed {
+		return ""
+	}
+	return named(i.ResolvedBy, i.ResolvedVerified)
+}
 
 // NewPastRepair describes an ended session for the prompts of later agents.
 func NewPastRepair(session Session) PastRepair {

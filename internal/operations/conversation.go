@@ -27,8 +27,7 @@ type Conversation struct {
 	Omitted int `json:"omitted,omitempty"`
 	// Unreadable counts the lines of the transcript that are not in the form of a message, or are too long.
 	Unreadable int `json:"unreadable,omitempty"`
-	// Models is what the session's own messages have used, by model. A session with one model has cost what it has cost; the
-	// cost of several models is not recorded.
+	// Models is what the session's own messages have used, by model.
 	Models []ModelUse `json:"models"`
 }
 
@@ -38,6 +37,9 @@ type ModelUse struct {
 	// Messages counts the model's messages: one for each call of the API.
 	Messages int                   `json:"messages"`
 	Tokens   escalation.TokenUsage `json:"tokens"`
+	// CostUSD is the model's part of the session's cost, in US dollars. Several models share that cost in proportion to the list prices of
+	// their tokens. It is 0 while the session runs, and if the list lacks the price of one of several models.
+	CostUSD float64 `json:"cost_usd"`
 }
 
 // Message is one message of a conversation, or one part of it: the CLI writes a line for each block.
@@ -182,6 +184,27 @@ func modelUses(messages map[string]modelMessage) []ModelUse {
 		return cmp.Or(cmp.Compare(b.Messages, a.Messages), strings.Compare(a.Model, b.Model))
 	})
 	return append([]ModelUse{}, uses...) // an empty list is [] in JSON
+}
+
+// shareCost divides the cost of a session in US dollars among its models.
+func shareCost(uses []ModelUse, usd float64) {
+	prices, sum := make([]float64, len(uses)), 0.0
+	for i, use := range uses {
+		price, _, known := claude.EstimateUSD(use.Model, claude.Tokens(use.Tokens))
+		if len(uses) == 1 {
+			price, known = 1, true
+		}
+		if !known {
+			return
+		}
+		prices[i] = price
+		sum += price
+	}
+	for i := range uses {
+		if sum > 0 {
+			uses[i].CostUSD = usd * prices[i] / sum
+		}
+	}
 }
 
 // messageOf converts a message of a transcript. Its texts are cut, but not masked.

@@ -31,7 +31,9 @@ func (b *backend) conversation(ctx context.Context, session escalation.Session, 
 	if err := b.readConversation(ctx, session, parent, shown); err != nil {
 		shown.Problem = line(b.mask.Text(err.Error()), maxError)
 	}
-	return shown.finish()
+	read := shown.finish()
+	shareCost(read.Models, session.CostUSD)
+	return read
 }
 
 func (b *backend) readConversation(

@@ -141,7 +141,9 @@ func (c Conversations) carryOut(ctx context.Context, record escalation.TalkTurn,
 		})
 		return outcomeOf(err, "answered %s with %s: %s", line(proposal.GateID, 100), proposal.Action, line(resolution.Next, 300))
 	case escalation.ProposeClose:
-		_, err := Incidents(c).Close(ctx, proposal.IncidentID, store.IncidentClosing{Actor: actor.Name, Reason: proposal.Reason})
+		_, err := Incidents(c).Close(ctx, proposal.IncidentID, store.IncidentClosing{
+			Actor: actor.Name, Verified: actor.Verified, Reason: proposal.Reason,
+		})
 		return outcomeOf(err, "closed %s", proposal.IncidentID)
 	}
 	return "", nil

@@ -113,7 +113,7 @@ func TestSession(t *testing.T) {
 	talk := detail.Conversation
 	require.Empty(t, talk.Problem)
 	require.Equal(t, 1, talk.Inherited)
-	require.Equal(t, []ModelUse{{Model: "haiku", Messages: 1, Tokens: escalation.TokenUsage{Input: 10, Output: 5}}}, talk.Models)
+	require.Equal(t, []ModelUse{{Model: "haiku", Messages: 1, Tokens: escalation.TokenUsage{Input: 10, Output: 5}, CostUSD: 0.3}}, talk.Models)
 	require.Len(t, talk.Messages, 3)
 	require.Equal(t, Message{Number: 2, At: chaintest.Noon, Role: RoleUser, Text: "repair"}, talk.Messages[0])
 	require.Equal(t, "I look.[31m", talk.Messages[1].Text)
@@ -206,4 +206,17 @@ func TestHostileConversation(t *testing.T) {
 	require.Len(t, talk.Messages[0].Calls, maxMessageBlocks)
 	require.Equal(t, "[9950 blocks are left out]", strings.ReplaceAll(talk.Messages[0].Text, " more", ""))
 	require.Len(t, []rune(talk.Messages[0].Calls[0].Name), maxToolName)
+}
+
+// Several models share the cost of their session by list prices. Without a price for one of them, no part is stated.
+func TestShareCost(t *testing.T) {
+	tokens := escalation.TokenUsage{Input: 1_000, Output: 1_000}
+	uses := []ModelUse{{Model: "claude-opus-4", Tokens: tokens}, {Model: "claude-haiku-4", Tokens: tokens}}
+	shareCost(uses, 0.36)
+	require.InDelta(t, 0.30, uses[0].CostUSD, 1e-9, "opus costs five times as much")
+	require.InDelta(t, 0.06, uses[1].CostUSD, 1e-9)
+
+	unpriced := []ModelUse{{Model: "claude-opus-4", Tokens: tokens}, {Model: "a model of elsewhere", Tokens: tokens}}
+	shareCost(unpriced, 0.36)
+	require.Zero(t, unpriced[0].CostUSD)
 }

@@ -38,7 +38,9 @@ func EstimatedLook(model string, budgetUSD float64) Look {
 	for turn := 1; turn < lookTurns; turn++ {
 		read += firstTokens + turn*turnTokens
 	}
-	usd, name, known := claude.EstimateUSD(model, read, firstTokens+lookTurns*turnTokens, lookTurns*wordTokens)
+	usd, name, known := claude.EstimateUSD(model, claude.Tokens{
+		CacheRead: read, CacheCreation: firstTokens + lookTurns*turnTokens, Output: lookTurns * wordTokens,
+	})
 	if !known {
 		return Look{budgetUSD, fmt.Sprintf("its whole budget, because no price of %s is known", model)}
 	}

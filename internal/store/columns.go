@@ -159,6 +159,7 @@ func incidentFields(i *incidentRow) []field {
 		{"worse_at", millis{&i.WorseAt}},
 		{"resolved_at", millis{&i.ResolvedAt}},
 		{"resolved_by", &i.ResolvedBy},
+		{"resolved_verified", &i.ResolvedVerified},
 		{"resolved_reason", &i.ResolvedReason},
 		{"resolved_session", &i.resolvedSession},
 		{"resolution", &i.Resolution},

@@ -257,6 +257,7 @@ func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) er
 // the person that resolved it. The argument session is the conversation.
 func (i *incidentRow) resolve(how escalation.IncidentEnd, by, session string, at time.Time) {
 	i.ResolvedAt, i.ResolvedBy, i.ResolvedReason, i.Resolution, i.resolvedSession = at, by, "", how, session
+	i.ResolvedVerified = false
 }
 
 // comeBack marks a resolved incident as open again.

@@ -118,6 +118,8 @@ func (s *Store) Incident(ctx context.Context, id string) (incident escalation.In
 // IncidentClosing names the person who closes an incident, and the reason.
 type IncidentClosing struct {
 	Actor string
+	// Verified reports that the person has logged in under this name.
+	Verified bool
 	// Reason may be empty.
 	Reason string
 	At     time.Time
@@ -139,7 +141,7 @@ func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentCl
 			return fmt.Errorf("%w: it is resolved already", ErrConflict)
 		}
 		row.resolve(escalation.IncidentClosed, storable(closing.Actor), "", closing.At)
-		row.ResolvedReason, row.State = storable(closing.Reason), escalation.IncidentResolved
+		row.ResolvedReason, row.ResolvedVerified, row.State = storable(closing.Reason), closing.Verified, escalation.IncidentResolved
 		incident = row.Incident
 		return updateIncident(ctx, tx, row)
 	})

@@ -55,8 +55,12 @@ func testNews(t *testing.T, database backend) {
 	require.Equal(t, "c", news.Events[0].Key)
 	require.Equal(t, before, news.Incidents[0], "nothing has happened to it")
 
-	_, err = s.CloseIncident(ctx, before.ID, store.IncidentClosing{Actor: "ada", At: noon})
+	closed, err := s.CloseIncident(ctx, before.ID, store.IncidentClosing{Actor: "ada", Verified: true, At: noon})
 	require.NoError(t, err)
+	require.Equal(t, "ada (verified)", closed.Closer())
+	closed, err = s.Incident(ctx, before.ID)
+	require.NoError(t, err)
+	require.Equal(t, "ada (verified)", closed.Closer())
 	news, err = s.News(ctx, news.Next, 2)
 	require.NoError(t, err)
 	require.Empty(t, news.Incidents)

@@ -148,7 +148,7 @@ func resolutionOf(clock console.Clock, incident *operations.Incident) string {
 		return fmt.Sprintf("at %s: chain %s found it gone", at, console.PrintableID(incident.ResolvedBy))
 	case escalation.IncidentClosed:
 	}
-	text := fmt.Sprintf("at %s: %s closed it", at, console.Printable(incident.ResolvedBy, escalation.MaxActor))
+	text := fmt.Sprintf("at %s: %s closed it", at, console.Printable(incident.Closer(), escalation.MaxActor+len(" (verified)")))
 	if incident.ResolvedReason != "" {
 		text += ": " + console.Printable(incident.ResolvedReason, escalation.MaxClosingReason)
 	}

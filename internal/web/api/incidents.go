@@ -65,7 +65,7 @@ type closeRequest struct {
 }
 
 func (a *API) closeIncident(ctx context.Context, in *closeRequest) (*result[operations.ClosedIncident], error) {
-	closing := operations.IncidentClosing{Actor: personOf(ctx)}
+	closing := operations.IncidentClosing{Actor: personOf(ctx), Verified: true}
 	if in.Body != nil {
 		closing.Reason = in.Body.Reason
 	}

@@ -68,7 +68,7 @@ func (p *Pages) closeIncidents(w http.ResponseWriter, r *http.Request) error {
 // closingOf reads from a form why an incident is closed.
 func closingOf(r *http.Request) operations.IncidentClosing {
 	person, _ := access.PersonOf(r.Context())
-	return operations.IncidentClosing{Actor: person.Name, Reason: strings.TrimSpace(r.PostFormValue("reason"))}
+	return operations.IncidentClosing{Actor: person.Name, Verified: true, Reason: strings.TrimSpace(r.PostFormValue("reason"))}
 }
 
 // pauseSchedule lets a schedule start nothing until it is resumed.

@@ -146,7 +146,7 @@ func (s sampleIncidents) Get(_ context.Context, id string) (operations.Incident,
 }
 
 func (s sampleIncidents) Close(_ context.Context, id string, closing operations.IncidentClosing) (operations.ClosedIncident, error) {
-	return operations.ClosedIncident{Incident: s.incidents[0]}, s.did("%s closes %s: %s", closing.Actor, id, closing.Reason)
+	return operations.ClosedIncident{Incident: s.incidents[0]}, s.did("%s (verified: %t) closes %s: %s", closing.Actor, closing.Verified, id, closing.Reason)
 }
 
 func (s sampleMemories) List(_ context.Context, f operations.MemoryFilter) ([]memory.Memory, error) {

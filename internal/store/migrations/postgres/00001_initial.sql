@@ -151,6 +151,7 @@ CREATE TABLE incidents (
     worse_at              BIGINT,
     resolved_at           BIGINT,                                -- NULL: not resolved
     resolved_by           TEXT COLLATE "C" NOT NULL,             -- a chain or a person
+    resolved_verified     BOOLEAN          NOT NULL,             -- the person had logged in under this name
     resolved_reason       TEXT COLLATE "C" NOT NULL,             -- a person's words; empty: none were given
     resolved_session      TEXT COLLATE "C" NOT NULL,             -- the conversation whose verdict resolved it; empty: a person did
     resolution            TEXT COLLATE "C" NOT NULL,

@@ -151,6 +151,7 @@ CREATE TABLE incidents (
     worse_at         INTEGER,
     resolved_at      INTEGER,                           -- NULL: not resolved
     resolved_by      TEXT    NOT NULL,                  -- a chain or a person
+    resolved_verified INTEGER NOT NULL CHECK (resolved_verified IN (0, 1)), -- the person had logged in under this name
     resolved_reason  TEXT    NOT NULL,                  -- a person's words; empty: none were given
     resolved_session TEXT    NOT NULL,                  -- the conversation whose verdict resolved it; empty: a person did
     resolution       TEXT    NOT NULL,
