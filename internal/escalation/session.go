@@ -30,6 +30,7 @@ const (
 	PurposeRecheck      Purpose = "recheck"      // look again after a wait, before a more expensive model is started
 	PurposeHandoff      Purpose = "handoff"      // write the handoff to the next tier
 	PurposeTalk         Purpose = "talk"         // answer a person in a conversation
+	PurposeReview       Purpose = "review"       // review what another session has committed
 )
 
 // Trigger says what started a chain.

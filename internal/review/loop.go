@@ -1,0 +1,388 @@
+package review
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
+)
+
+// State is a state of a loop.
+type State string
+
+// The states.
+const (
+	StateExecute      State = "execute"       // the author works
+	StateQuality      State = "quality"       // the checks of the repository run
+	StateQualityRetry State = "quality_retry" // the author repairs what the checks have found
+	StateReview       State = "review"        // the reviewer reads the change
+	StateAutoFix      State = "auto_fix"      // the author corrects what the reviewer has found
+	StateGate         State = "gate"          // a person decides
+	StateApproved     State = "approved"      // the change may be used
+	StateAborted      State = "aborted"       // a person has ended the loop
+)
+
+// Role is the role of an agent in a loop.
+type Role string
+
+// The roles.
+const (
+	Author   Role = "author"
+	Reviewer Role = "reviewer"
+)
+
+// Role returns whose session runs in the state; empty if no session does.
+func (s State) Role() Role {
+	switch s {
+	case StateExecute, StateQualityRetry, StateAutoFix:
+		return Author
+	case StateReview:
+		return Reviewer
+	case StateQuality, StateGate, StateApproved, StateAborted:
+		return ""
+	}
+	return ""
+}
+
+// Rule names the rule behind a decision of a loop.
+type Rule string
+
+// The rules.
+const (
+	RuleCommitted      Rule = "committed"      // the author has committed
+	RuleAuthor         Rule = "author"         // the author's session has not done its work
+	RuleNoCommit       Rule = "no_commit"      // the author's turn brought no new commit
+	RuleTooLarge       Rule = "too_large"      // the change is too large for a review
+	RulePlan           Rule = "plan"           // the author has removed something from the plan
+	RuleChecked        Rule = "checked"        // the checks have passed, or there are none
+	RuleCheckFailed    Rule = "check_failed"   // the checks have found something
+	RuleNotChecked     Rule = "not_checked"    // the checks could not run
+	RuleNotReviewed    Rule = "not_reviewed"   // there is no valid review of the commit
+	RuleNoFindings     Rule = "no_findings"    // the reviewer is not content, and names no finding
+	RuleLate           Rule = "late"           // a P0 was found in lines that an earlier review had accepted
+	RuleHumanRequired  Rule = "human_required" // a finding needs the decision of a person
+	RuleRepeated       Rule = "repeated"       // the same finding came too often
+	RuleNoProgress     Rule = "no_progress"    // corrections did not reduce the findings
+	RuleLimit          Rule = "limit"          // there were enough corrections
+	RuleCorrections    Rule = "corrections"    // the author corrects the findings
+	RuleForPerson      Rule = "for_person"     // the reviewer approves, and only a person may
+	RuleReviewed       Rule = "reviewed"       // the review leaves no finding that blocks
+	RulePersonDecided  Rule = "person"         // a person has decided
+	maxSameFingerprint      = 3
+	maxWithoutProgress      = 2
+)
+
+// Limits limits the turns of a loop in which no person decides.
+type Limits struct {
+	// Fixes limits the turns in which the author corrects findings; 0 allows none.
+	Fixes int `json:"fixes,omitempty"`
+	// Retries limits the turns in which the author repairs what the checks have found.
+	Retries int `json:"retries,omitempty"`
+}
+
+// Loop is the state of a loop of author and reviewer over one change. It is a value: each method After returns the next one.
+type Loop struct {
+	Limits Limits `json:"limits,omitzero"`
+	State  State  `json:"state"`
+	// Resume is the state that follows an answer at the gate that lets the loop continue. It is empty outside of the gate.
+	Resume State `json:"resume,omitempty"`
+	// Commit is the author's latest commit, and Reviewed the commit that was reviewed last; empty if there is none.
+	Commit   string `json:"commit,omitempty"`
+	Reviewed string `json:"reviewed,omitempty"`
+	// ForPerson lists why only a person may approve Commit.
+	ForPerson []string `json:"for_person,omitempty"`
+	// Open holds the findings of the latest review that block.
+	Open []Finding `json:"open,omitempty"`
+	// Accepted holds findings that a person has accepted. Such a finding returns only with new evidence.
+	Accepted []Finding `json:"accepted,omitempty"`
+	// Fixes and Retries count the author's turns since a person decided last.
+	Fixes   int `json:"fixes,omitempty"`
+	Retries int `json:"retries,omitempty"`
+	// Least is the smallest number of open findings so far, and Stalled counts the reviews in a row that did not lower it.
+	Least   int `json:"least,omitempty"`
+	Stalled int `json:"stalled,omitempty"`
+	// Seen counts how often a finding blocked, by fingerprint, in the order of their first appearance.
+	Seen []Seen `json:"seen,omitempty"`
+}
+
+// Seen says how often a finding blocked.
+type Seen struct {
+	Fingerprint string `json:"fingerprint"`
+	Times       int    `json:"times"`
+}
+
+// Decision explains the state that a loop has entered.
+type Decision struct {
+	State State `json:"state"`
+	Rule  Rule  `json:"rule"`
+	// Reason explains the decision in a sentence.
+	Reason string `json:"reason"`
+	// Notes lists findings that do not block, in one line each.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// NewLoop returns a loop whose author works first.
+func NewLoop(limits Limits) Loop { return Loop{Limits: limits, State: StateExecute} }
+
+// to returns the loop in another state.
+func (l Loop) to(state State, rule Rule, format string, args ...any) (Loop, Decision) {
+	next := l
+	next.State, next.Resume = state, ""
+	return next, Decision{State: state, Rule: rule, Reason: fmt.Sprintf(format, args...)}
+}
+
+// ask returns the loop at the gate. The argument resume is the state that follows if a person lets the loop continue.
+func (l Loop) ask(resume State, rule Rule, format string, args ...any) (Loop, Decision) {
+	next, decision := l.to(StateGate, rule, format, args...)
+	next.Resume = resume
+	return next, decision
+}
+
+// Authored is the result of an author's turn.
+type Authored struct {
+	// Commit is the commit that the turn has left, and Files the whole change up to it.
+	Commit string
+	Files  []File
+	Scope  Scope
+	// Problem says why the session has not done its work, or why its change is unknown; empty if neither holds.
+	Problem string
+	// Lost lists what the author has removed from the plan.
+	Lost []string
+}
+
+// AfterAuthor returns the loop after an author's turn. The turn must leave a new commit that changes something. If only a
+// person may approve the change, it is reviewed first, so that the person sees the verdict.
+func (l Loop) AfterAuthor(turn Authored) (Loop, Decision) {
+	switch {
+	case turn.Problem != "":
+		return l.ask(l.State, RuleAuthor, "%s", turn.Problem)
+	case turn.Commit == "" || turn.Commit == l.Commit || len(turn.Files) == 0:
+		return l.ask(l.State, RuleNoCommit, "the author's turn has left no new commit that changes something")
+	case len(turn.Lost) > 0:
+		return l.ask(l.State, RulePlan, "the author has changed the plan itself: %s", strings.Join(turn.Lost, "; "))
+	}
+	if reason := turn.Scope.TooLarge(turn.Files); reason != "" {
+		return l.ask(l.State, RuleTooLarge, "%s", reason)
+	}
+	next := l
+	next.Commit, next.ForPerson = turn.Commit, turn.Scope.ForPerson(turn.Files)
+	return next.to(StateQuality, RuleCommitted, "the author has committed %s", short(turn.Commit))
+}
+
+// QualityResult is the result of the checks of a repository.
+type QualityResult string
+
+// The results.
+const (
+	QualityPassed  QualityResult = "passed"
+	QualityFailed  QualityResult = "failed"
+	QualityNone    QualityResult = "none"    // the repository has no checks
+	QualityUnknown QualityResult = "unknown" // the checks could not run
+)
+
+// AfterQuality returns the loop after the checks have run. The argument problem says why the result is not
+// QualityPassed.
+func (l Loop) AfterQuality(result QualityResult, problem string) (Loop, Decision) {
+	switch result {
+	case QualityPassed:
+		return l.to(StateReview, RuleChecked, "the checks have passed")
+	case QualityNone:
+		return l.to(StateReview, RuleChecked, "the repository has no checks")
+	case QualityFailed:
+		if l.Retries >= l.Limits.Retries {
+			return l.ask(StateQualityRetry, RuleCheckFailed, "the checks have failed: %s", problem)
+		}
+		next := l
+		next.Retries++
+		return next.to(StateQualityRetry, RuleCheckFailed, "the checks have failed: %s", problem)
+	case QualityUnknown:
+	}
+	return l.ask(StateQuality, RuleNotChecked, "the checks could not run: %s", problem)
+}
+
+// Reviewed is the result of a reviewer's turn.
+type Reviewed struct {
+	// Commit is the commit that the reviewer has seen.
+	Commit string
+	// Verdict is nil if the reviewer gave no valid one. Problem then says why.
+	Verdict *Verdict
+	Problem string
+	// Changed holds the lines that have changed since the previous review. It counts only if there was one.
+	Changed map[string][]Span
+}
+
+// AfterReview returns the loop after a review. Without a valid verdict on the author's latest commit, the change is not
+// reviewed, and a person decides.
+func (l Loop) AfterReview(turn Reviewed) (Loop, Decision) {
+	switch {
+	case turn.Verdict == nil:
+		return l.ask(StateReview, RuleNotReviewed, "the change is not reviewed: %s", turn.Problem)
+	case len(turn.Verdict.problems()) > 0:
+		return l.ask(StateReview, RuleNotReviewed, "the change is not reviewed: the verdict is invalid")
+	case turn.Commit == "" || turn.Commit != l.Commit:
+		return l.ask(StateReview, RuleNotReviewed, "the change is not reviewed: the review is about %s, and the commit is %s",
+			short(turn.Commit), short(l.Commit))
+	case turn.Verdict.Status != Ready && len(turn.Verdict.Findings) == 0:
+		return l.ask(StateAutoFix, RuleNoFindings, "the reviewer says %s, and names no finding", turn.Verdict.Status)
+	}
+	sorted := l.sort(turn)
+	next := l
+	next.Reviewed, next.Open = turn.Commit, sorted.blocking
+	next, decision := next.decide(sorted, l.Reviewed == "")
+	decision.Notes = sorted.notes
+	return next, decision
+}
+
+// sorted holds the findings of a review by their effect.
+type sorted struct {
+	blocking []Finding
+	// late holds those P0 in blocking that are outside of the lines that a second review is about.
+	late  []Finding
+	notes []string
+}
+
+// sort returns the findings by their effect. A second review closes the first one: it is about the open findings and the
+// lines that have changed since. Other findings of a second review only block if they are P0.
+func (l Loop) sort(turn Reviewed) sorted {
+	var s sorted
+	for _, finding := range turn.Verdict.Findings {
+		switch {
+		case !finding.Priority.blocks():
+			s.notes = append(s.notes, finding.Describe())
+		case l.accepted(finding):
+			s.notes = append(s.notes, "accepted by a person: "+finding.Describe())
+		case l.Reviewed == "" || l.isOpen(finding.Fingerprint) || finding.within(turn.Changed):
+			s.blocking = append(s.blocking, finding)
+		case finding.Priority == P0:
+			s.blocking, s.late = append(s.blocking, finding), append(s.late, finding)
+		default:
+			s.notes = append(s.notes, "not about what has changed since the review before: "+finding.Describe())
+		}
+	}
+	return s
+}
+
+// accepted reports whether a person has accepted the finding, and it has no new evidence.
+func (l Loop) accepted(finding Finding) bool {
+	return slices.ContainsFunc(l.Accepted, func(risk Finding) bool {
+		return risk.Fingerprint == finding.Fingerprint && risk.File == finding.File && risk.Output == finding.Output
+	})
+}
+
+func (l Loop) isOpen(fingerprint string) bool {
+	return slices.ContainsFunc(l.Open, func(open Finding) bool { return open.Fingerprint == fingerprint })
+}
+
+// within reports whether the finding is about changed lines. A finding that names no line is not.
+func (f Finding) within(changed map[string][]Span) bool {
+	return slices.ContainsFunc(changed[f.File], func(span Span) bool { return span.From <= f.Line && f.Line <= span.To })
+}
+
+// decide returns the loop after a valid review whose findings are sorted.
+func (l Loop) decide(s sorted, first bool) (Loop, Decision) {
+	if len(s.blocking) == 0 {
+		return l.approve()
+	}
+	next, often := l.count(s.blocking)
+	next.Stalled++
+	if first || len(s.blocking) < l.Least {
+		next.Least, next.Stalled = len(s.blocking), 0
+	}
+	needs := slices.DeleteFunc(slices.Clone(s.blocking), func(f Finding) bool { return f.Action != HumanRequired })
+	switch {
+	case len(s.late) > 0:
+		return next.ask(StateAutoFix, RuleLate, "a second review found what the first did not: %s", describe(s.late))
+	case len(needs) > 0:
+		return next.ask(StateAutoFix, RuleHumanRequired, "a person must decide: %s", describe(needs))
+	case often != "":
+		return next.ask(StateAutoFix, RuleRepeated, "%s was found %d times", often, maxSameFingerprint)
+	case next.Stalled >= maxWithoutProgress:
+		return next.ask(StateAutoFix, RuleNoProgress, "%d corrections did not reduce the findings: %s",
+			maxWithoutProgress, describe(s.blocking))
+	case l.Fixes >= l.Limits.Fixes:
+		return next.ask(StateAutoFix, RuleLimit, "no further correction is allowed after %s: %s",
+			plaintext.Count(l.Fixes, "correction"), describe(s.blocking))
+	}
+	next.Fixes++
+	return next.to(StateAutoFix, RuleCorrections, "the author corrects: %s", describe(s.blocking))
+}
+
+// count counts the findings that block. It returns the fingerprint of one that has come too often; empty if none has.
+func (l Loop) count(blocking []Finding) (Loop, string) {
+	var often string
+	seen := slices.Clone(l.Seen)
+	for _, finding := range blocking {
+		at := slices.IndexFunc(seen, func(one Seen) bool { return one.Fingerprint == finding.Fingerprint })
+		if at < 0 {
+			at = len(seen)
+			seen = append(seen, Seen{Fingerprint: finding.Fingerprint})
+		}
+		seen[at].Times++
+		if seen[at].Times >= maxSameFingerprint {
+			often = finding.Fingerprint
+		}
+	}
+	next := l
+	next.Seen = seen
+	return next, often
+}
+
+// approve returns the loop after a review without a finding that blocks.
+func (l Loop) approve() (Loop, Decision) {
+	if len(l.ForPerson) > 0 {
+		return l.ask(StateAutoFix, RuleForPerson, "the reviewer approves %s, and a person must, too: %s",
+			short(l.Commit), strings.Join(l.ForPerson, "; "))
+	}
+	return l.to(StateApproved, RuleReviewed, "the reviewer approves %s", short(l.Commit))
+}
+
+// AfterGate returns the loop after a person's answer at the gate. If the loop continues, its limits apply anew. An override
+// approves the latest commit and accepts the open findings; without a commit there is nothing to approve.
+func (l Loop) AfterGate(action escalation.GateAction) (Loop, Decision) {
+	switch action {
+	case escalation.GateContinue, escalation.GateFix:
+		next := l
+		next.Fixes, next.Retries, next.Stalled, next.Least, next.Seen = 0, 0, 0, len(l.Open), nil
+		return next.to(l.Resume, RulePersonDecided, "a person lets the loop go on with %s", l.Resume)
+	case escalation.GateOverride:
+		if l.Commit == "" {
+			return l.to(StateAborted, RulePersonDecided, "a person has ended the loop, and there is no commit")
+		}
+		next := l
+		next.Accepted, next.Open = slices.Concat(l.Accepted, l.Open), nil
+		return next.to(StateApproved, RulePersonDecided, "a person approves %s", short(l.Commit))
+	case escalation.GateAbort, escalation.GateRecheck:
+	}
+	return l.to(StateAborted, RulePersonDecided, "the loop was ended")
+}
+
+// Approves reports whether the loop approves a commit. The approval of one commit says nothing about any other.
+func (l Loop) Approves(commit string) bool {
+	return l.State == StateApproved && commit != "" && commit == l.Commit
+}
+
+// maxDescribed limits the findings that one reason contains.
+const maxDescribed = 3
+
+// describe describes findings in one line.
+func describe(findings []Finding) string {
+	var lines []string
+	for _, finding := range findings[:min(len(findings), maxDescribed)] {
+		lines = append(lines, plaintext.Cut(finding.Describe(), 200))
+	}
+	if left := len(findings) - maxDescribed; left > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", left))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// short returns the beginning of a commit's hash.
+func short(commit string) string {
+	const length = 12
+	if commit == "" {
+		return "no commit"
+	}
+	return commit[:min(len(commit), length)]
+}

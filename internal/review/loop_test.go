@@ -1,0 +1,321 @@
+package review_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/review"
+)
+
+// scope permits small changes of ordinary files.
+var scope = review.Scope{MaxFiles: 5, MaxLines: 100}
+
+// limits permits two corrections and one repair of the checks.
+var limits = review.Limits{Fixes: 2, Retries: 1}
+
+// committed is an author's turn that leaves a commit.
+func committed(commit string, paths ...string) review.Authored {
+	files := []review.File{{Path: "compose.yaml", Added: 1}}
+	for _, path := range paths {
+		files = append(files, review.File{Path: path, Added: 1})
+	}
+	return review.Authored{Commit: commit, Files: files, Scope: scope}
+}
+
+func finding(fingerprint string, priority review.Priority) review.Finding {
+	return review.Finding{
+		Fingerprint: fingerprint, Priority: priority, Action: review.AutoFix, File: "compose.yaml", Line: 3, Text: "wrong",
+	}
+}
+
+func verdict(status review.Status, findings ...review.Finding) *review.Verdict {
+	return &review.Verdict{Status: status, Summary: "said", Findings: append([]review.Finding{}, findings...)}
+}
+
+// reviewing returns a loop in which the author has left a commit that the checks let pass.
+func reviewing(t *testing.T, from review.Loop, commit string, paths ...string) review.Loop {
+	t.Helper()
+	loop, decision := from.AfterAuthor(committed(commit, paths...))
+	require.Equal(t, review.StateQuality, loop.State, "%s", decision.Reason)
+	loop, _ = loop.AfterQuality(review.QualityPassed, "")
+	require.Equal(t, review.StateReview, loop.State)
+	return loop
+}
+
+// everywhere counts every line of the file of a finding as changed.
+func everywhere() map[string][]review.Span {
+	return map[string][]review.Span{"compose.yaml": {{From: 1, To: 1000}}}
+}
+
+func TestAfterAuthor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		turn  review.Authored
+		state review.State
+		rule  review.Rule
+	}{
+		"a commit":        {committed("c1"), review.StateQuality, review.RuleCommitted},
+		"nothing":         {review.Authored{Scope: scope}, review.StateGate, review.RuleNoCommit},
+		"the same commit": {committed("c0"), review.StateGate, review.RuleNoCommit},
+		"an empty commit": {review.Authored{Commit: "c1", Scope: scope}, review.StateGate, review.RuleNoCommit},
+		"a failed session": {
+			review.Authored{Commit: "c1", Problem: "it ran out of time"}, review.StateGate, review.RuleAuthor,
+		},
+		"too many files": {committed("c1", "a", "b", "c", "d", "e"), review.StateGate, review.RuleTooLarge},
+		"too many lines": {
+			review.Authored{Commit: "c1", Scope: scope, Files: []review.File{{Path: "a", Removed: 101}}}, review.StateGate, review.RuleTooLarge,
+		},
+		"a phase less": {
+			review.Authored{Commit: "c1", Scope: scope, Files: []review.File{{Path: "plan.md"}}, Lost: []string{"phase 2 was removed"}},
+			review.StateGate, review.RulePlan,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := review.NewLoop(limits)
+			before.Commit, before.State = "c0", review.StateAutoFix
+			loop, decision := before.AfterAuthor(c.turn)
+			require.Equal(t, []any{c.state, c.rule}, []any{loop.State, decision.Rule}, decision.Reason)
+			require.Equal(t, loop.State, decision.State)
+			if loop.State == review.StateGate {
+				require.Equal(t, review.StateAutoFix, loop.Resume)
+				require.Equal(t, "c0", loop.Commit)
+			}
+		})
+	}
+}
+
+func TestAfterQuality(t *testing.T) {
+	t.Parallel()
+	begun, _ := review.NewLoop(limits).AfterAuthor(committed("c1"))
+	for result, want := range map[review.QualityResult]review.State{
+		review.QualityPassed: review.StateReview, review.QualityNone: review.StateReview,
+		review.QualityFailed: review.StateQualityRetry, review.QualityUnknown: review.StateGate, "": review.StateGate,
+	} {
+		loop, decision := begun.AfterQuality(result, "said")
+		require.Equal(t, want, loop.State, "%s: %s", result, decision.Reason)
+	}
+	again, _ := begun.AfterQuality(review.QualityFailed, "said")
+	again, _ = again.AfterAuthor(committed("c2"))
+	require.Equal(t, review.StateQuality, again.State, "the checks run after every turn of the author")
+	again, decision := again.AfterQuality(review.QualityFailed, "still")
+	require.Equal(t, []any{review.StateGate, review.StateQualityRetry}, []any{again.State, again.Resume}, "one repair is allowed")
+	require.Contains(t, decision.Reason, "still")
+}
+
+func TestAfterReview(t *testing.T) {
+	t.Parallel()
+	human := finding("choice", review.P1)
+	human.Action = review.HumanRequired
+	blind := finding("blind", review.P1)
+	blind.Line = 0
+	for name, c := range map[string]struct {
+		turn  review.Reviewed
+		state review.State
+		rule  review.Rule
+	}{
+		"ready":            {review.Reviewed{Verdict: verdict("ready")}, review.StateApproved, review.RuleReviewed},
+		"ready with P2":    {review.Reviewed{Verdict: verdict("ready", finding("a", review.P2))}, review.StateApproved, review.RuleReviewed},
+		"ready with P0":    {review.Reviewed{Verdict: verdict("ready", finding("a", review.P0))}, review.StateAutoFix, review.RuleCorrections},
+		"P2 never blocks":  {review.Reviewed{Verdict: verdict("not_ready", finding("a", review.P2))}, review.StateApproved, review.RuleReviewed},
+		"corrections":      {review.Reviewed{Verdict: verdict("ready_with_corrections", finding("a", review.P1))}, review.StateAutoFix, review.RuleCorrections},
+		"no findings":      {review.Reviewed{Verdict: verdict("not_ready")}, review.StateGate, review.RuleNoFindings},
+		"no corrections":   {review.Reviewed{Verdict: verdict("ready_with_corrections")}, review.StateGate, review.RuleNoFindings},
+		"a person decides": {review.Reviewed{Verdict: verdict("not_ready", human)}, review.StateGate, review.RuleHumanRequired},
+		"no verdict":       {review.Reviewed{Problem: "it ran out of time"}, review.StateGate, review.RuleNotReviewed},
+		"without evidence": {review.Reviewed{Verdict: verdict("not_ready", blind)}, review.StateGate, review.RuleNotReviewed},
+		"a tier's verdict": {review.Reviewed{Verdict: verdict("healthy")}, review.StateGate, review.RuleNotReviewed},
+		"another commit":   {review.Reviewed{Commit: "c0", Verdict: verdict("ready")}, review.StateGate, review.RuleNotReviewed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.turn.Commit == "" {
+				c.turn.Commit = "c1"
+			}
+			loop, decision := reviewing(t, review.NewLoop(limits), "c1").AfterReview(c.turn)
+			require.Equal(t, []any{c.state, c.rule}, []any{loop.State, decision.Rule}, decision.Reason)
+			require.Equal(t, loop.State == review.StateApproved, loop.Approves("c1"))
+			require.False(t, loop.Approves("c2"), "an approval is of one commit")
+		})
+	}
+}
+
+func TestApprovalOfWhatAPersonMustSee(t *testing.T) {
+	t.Parallel()
+	loop := reviewing(t, review.NewLoop(limits), "c1", "tests/port.bats")
+	loop, decision := loop.AfterReview(review.Reviewed{Commit: "c1", Verdict: verdict("ready")})
+	require.Equal(t, []any{review.StateGate, review.RuleForPerson}, []any{loop.State, decision.Rule})
+	require.Contains(t, decision.Reason, "it changes tests: tests/port.bats")
+	require.False(t, loop.Approves("c1"))
+	approved, _ := loop.AfterGate(escalation.GateOverride)
+	require.True(t, approved.Approves("c1"))
+	for _, action := range []escalation.GateAction{escalation.GateAbort, escalation.GateRecheck} {
+		ended, _ := loop.AfterGate(action)
+		require.Equal(t, review.StateAborted, ended.State)
+		require.False(t, ended.Approves("c1"))
+	}
+}
+
+// TestSecondReview checks that the second review is about the open findings and the changed lines.
+func TestSecondReview(t *testing.T) {
+	t.Parallel()
+	changed := map[string][]review.Span{"compose.yaml": {{From: 3, To: 4}}}
+	elsewhere := func(name string, priority review.Priority) review.Finding {
+		f := finding(name, priority)
+		f.Line = 90
+		return f
+	}
+	for name, c := range map[string]struct {
+		findings []review.Finding
+		state    review.State
+		rule     review.Rule
+		notes    int
+	}{
+		"corrected":                     {nil, review.StateApproved, review.RuleReviewed, 0},
+		"still open":                    {[]review.Finding{elsewhere("old", review.P1)}, review.StateAutoFix, review.RuleCorrections, 0},
+		"new in changed lines":          {[]review.Finding{finding("new", review.P1)}, review.StateAutoFix, review.RuleCorrections, 0},
+		"new P1 in other lines":         {[]review.Finding{elsewhere("new", review.P1)}, review.StateApproved, review.RuleReviewed, 1},
+		"new P0 in other lines":         {[]review.Finding{elsewhere("new", review.P0)}, review.StateGate, review.RuleLate, 0},
+		"P2":                            {[]review.Finding{finding("small", review.P2)}, review.StateApproved, review.RuleReviewed, 1},
+		"new P1 in other lines and old": {[]review.Finding{elsewhere("new", review.P1), finding("old", review.P1)}, review.StateAutoFix, review.RuleCorrections, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			loop, _ := reviewing(t, review.NewLoop(limits), "c1").AfterReview(
+				review.Reviewed{Commit: "c1", Verdict: verdict("not_ready", finding("old", review.P1))})
+			status := review.NotReady
+			if c.findings == nil {
+				status = review.Ready
+			}
+			loop, decision := reviewing(t, loop, "c2").AfterReview(
+				review.Reviewed{Commit: "c2", Verdict: verdict(status, c.findings...), Changed: changed})
+			require.Equal(t, []any{c.state, c.rule}, []any{loop.State, decision.Rule}, decision.Reason)
+			require.Len(t, decision.Notes, c.notes)
+		})
+	}
+}
+
+// TestAcceptedRisk checks that a finding that a person has accepted returns only with new evidence.
+func TestAcceptedRisk(t *testing.T) {
+	t.Parallel()
+	old := finding("risk", review.P0)
+	old.Output = "port 80 is open"
+	loop, _ := reviewing(t, review.NewLoop(review.Limits{}), "c1").AfterReview(review.Reviewed{Commit: "c1", Verdict: verdict("not_ready", old)})
+	require.Equal(t, review.StateGate, loop.State, "no corrections are allowed")
+	loop, _ = loop.AfterGate(escalation.GateOverride)
+	require.True(t, loop.Approves("c1"))
+	for output, want := range map[string]review.State{"port 80 is open": review.StateApproved, "it was attacked": review.StateGate} {
+		again := old
+		again.Output = output
+		next, decision := reviewing(t, loop, "c2").AfterReview(
+			review.Reviewed{Commit: "c2", Verdict: verdict("not_ready", again), Changed: everywhere()})
+		require.Equal(t, want, next.State, decision.Reason)
+	}
+}
+
+// TestNoProgress lets a reviewer name findings in each review.
+func TestNoProgress(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fixes int
+		names func(round int) []string
+		rule  review.Rule
+		turns int
+	}{
+		"the same again":     {9, func(int) []string { return []string{"same"} }, review.RuleRepeated, 3},
+		"the same with less": {9, func(round int) []string { return []string{"same", "b", "c", "d"}[:4-round] }, review.RuleRepeated, 3},
+		"always another one": {9, func(round int) []string { return []string{fmt.Sprint("n", round)} }, review.RuleNoProgress, 3},
+		"the limit":          {1, func(round int) []string { return []string{"a", "b", "c"}[round:] }, review.RuleLimit, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			loop := review.NewLoop(review.Limits{Fixes: c.fixes})
+			var decision review.Decision
+			round := 0
+			for ; loop.State != review.StateGate && round < 20; round++ {
+				commit := fmt.Sprint("c", round)
+				var findings []review.Finding
+				for _, name := range c.names(round) {
+					findings = append(findings, finding(name, review.P1))
+				}
+				loop, decision = reviewing(t, loop, commit).AfterReview(
+					review.Reviewed{Commit: commit, Verdict: verdict("not_ready", findings...), Changed: everywhere()})
+			}
+			require.Equal(t, c.rule, decision.Rule, decision.Reason)
+			require.Equal(t, c.turns, round)
+			require.Equal(t, review.StateAutoFix, loop.Resume)
+			again, _ := loop.AfterGate(escalation.GateFix)
+			require.Equal(t, review.StateAutoFix, again.State, "after a person's decision the limits apply anew")
+			require.Zero(t, again.Fixes)
+		})
+	}
+}
+
+// TestLoopProperties plays random turns. Without a person, no sequence leads past a P0, to a commit that was not reviewed
+// or checked, or runs without end.
+func TestLoopProperties(t *testing.T) {
+	t.Parallel()
+	approved := 0
+	for seed := range uint64(3_000) {
+		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // reproducible on purpose
+		loop := review.NewLoop(review.Limits{Fixes: random.IntN(6), Retries: random.IntN(4)})
+		var last *review.Verdict
+		var steps, commits int
+		checked := ""
+		for ; loop.State != review.StateGate && loop.State != review.StateApproved; steps++ {
+			require.Less(t, steps, 60, "seed %d: the loop runs without end", seed)
+			switch loop.State.Role() {
+			case review.Author:
+				if random.IntN(12) > 0 {
+					commits++
+				}
+				loop, _ = loop.AfterAuthor(committed(fmt.Sprint("c", commits)))
+				continue
+			case review.Reviewer:
+				last = draw(random)
+				loop, _ = loop.AfterReview(review.Reviewed{
+					Commit: fmt.Sprint("c", commits-random.IntN(12)/11), Verdict: last, Changed: map[string][]review.Span{"compose.yaml": {{From: 1, To: random.IntN(6)}}},
+				})
+				continue
+			}
+			result := []review.QualityResult{"passed", "passed", "none", "failed", "unknown"}[random.IntN(5)]
+			if result == "passed" || result == "none" {
+				checked = loop.Commit
+			}
+			loop, _ = loop.AfterQuality(result, "said")
+		}
+		if loop.State != review.StateApproved {
+			continue
+		}
+		approved++
+		require.NotNil(t, last)
+		require.True(t, loop.Approves(fmt.Sprint("c", commits)), "seed %d: the approval is of the last commit", seed)
+		require.Equal(t, checked, loop.Commit, "seed %d: it was not checked", seed)
+		require.Equal(t, loop.Reviewed, loop.Commit, "seed %d: it was not reviewed", seed)
+		require.False(t, slices.ContainsFunc(last.Findings, func(f review.Finding) bool { return f.Priority == review.P0 }),
+			"seed %d: a P0 was passed", seed)
+	}
+	require.Greater(t, approved, 100, "the turns are not all of one kind")
+}
+
+// draw returns a random verdict, sometimes none.
+func draw(random *rand.Rand) *review.Verdict {
+	if random.IntN(15) == 0 {
+		return nil
+	}
+	drawn := verdict([]review.Status{"ready", "ready_with_corrections", "not_ready", "healthy"}[random.IntN(13)/4])
+	for i := range random.IntN(4) {
+		f := finding(fmt.Sprint("f", i, random.IntN(3)), []review.Priority{"P0", "P1", "P2"}[random.IntN(3)])
+		f.Line = 1 + random.IntN(9)
+		if random.IntN(10) == 0 {
+			f.Action = review.HumanRequired
+		}
+		drawn.Findings = append(drawn.Findings, f)
+	}
+	return drawn
+}

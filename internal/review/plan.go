@@ -1,0 +1,154 @@
+package review
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Plan is a plan in Markdown: phases with checklists.
+type Plan struct {
+	Title  string  `json:"title,omitempty"`
+	Phases []Phase `json:"phases"`
+}
+
+// Phase is one phase of a plan. Its heading begins with the word Phase and a number, such as "## Phase 2: Ports".
+type Phase struct {
+	Number string `json:"number"` // such as 2 or 2.1
+	Title  string `json:"title,omitempty"`
+	Items  []Item `json:"items,omitempty"`
+}
+
+// Item is one entry of a checklist.
+type Item struct {
+	Text string `json:"text"`
+	Done bool   `json:"done,omitempty"`
+}
+
+// Done reports whether the phase has a checklist, and all of it is done.
+func (p Phase) Done() bool {
+	return len(p.Items) > 0 && !slices.ContainsFunc(p.Items, func(item Item) bool { return !item.Done })
+}
+
+var (
+	headingPattern = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$`)
+	phasePattern   = regexp.MustCompile(`(?i)^phase[ \t]+([0-9]+(?:\.[0-9]+)*)(?:[ \t]*[:.–—-][ \t]*|[ \t]+|$)(.*)$`)
+	itemPattern    = regexp.MustCompile(`^[ \t]*[-*+][ \t]+\[([ xX])\][ \t]+(.+?)[ \t]*$`)
+	fencePattern   = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})(.*)$")
+)
+
+// maxPhases limits the phases of a plan.
+const maxPhases = 50
+
+// ParsePlan reads a plan. A phase reaches to the next heading of its level or a higher one. Code blocks count as text.
+func ParsePlan(text string) (Plan, error) {
+	var plan Plan
+	level, fence := 0, "" // level of the current phase's heading; 0 outside of a phase
+	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+		if match := fencePattern.FindStringSubmatch(line); match != nil {
+			switch {
+			case fence == "":
+				fence = match[1]
+			case strings.HasPrefix(match[1], fence) && strings.TrimSpace(match[2]) == "":
+				fence = ""
+			}
+			continue
+		}
+		if fence != "" {
+			continue
+		}
+		if match := headingPattern.FindStringSubmatch(line); match != nil {
+			level = plan.heading(len(match[1]), match[2], level)
+			continue
+		}
+		if match := itemPattern.FindStringSubmatch(line); match != nil && level > 0 {
+			last := &plan.Phases[len(plan.Phases)-1]
+			last.Items = append(last.Items, Item{Text: match[2], Done: match[1] != " "})
+		}
+	}
+	err := plan.check()
+	return plan, err
+}
+
+// heading adds the phase that a heading begins. It returns the level of the phase that is current now; 0 if none is.
+func (p *Plan) heading(level int, text string, current int) int {
+	if phase := phasePattern.FindStringSubmatch(text); phase != nil {
+		p.Phases = append(p.Phases, Phase{Number: phase[1], Title: strings.TrimSpace(phase[2])})
+		return level
+	}
+	if p.Title == "" && level == 1 {
+		p.Title = text
+	}
+	if level <= current {
+		return 0
+	}
+	return current
+}
+
+// check returns the first defect of the plan.
+func (p *Plan) check() error {
+	if len(p.Phases) == 0 {
+		return errors.New(`the plan has no phases: write headings such as "## Phase 1: what to do"`)
+	}
+	if len(p.Phases) > maxPhases {
+		return fmt.Errorf("the plan has %d phases, and at most %d are allowed", len(p.Phases), maxPhases)
+	}
+	seen := map[string]bool{}
+	for _, phase := range p.Phases {
+		if seen[phase.Number] {
+			return fmt.Errorf("the plan has phase %s twice", phase.Number)
+		}
+		seen[phase.Number] = true
+	}
+	return nil
+}
+
+// Phase returns the phase with a number; nil if the plan has no such phase.
+func (p *Plan) Phase(number string) *Phase {
+	for i := range p.Phases {
+		if p.Phases[i].Number == number {
+			return &p.Phases[i]
+		}
+	}
+	return nil
+}
+
+// Lost lists what the plan had before an author's turn and lacks after it: phases, their order, and entries of checklists. An
+// entry that was done and is open again counts as well. Nil means that nothing is lost.
+func (p *Plan) Lost(after Plan) []string {
+	var lost []string
+	last := -1
+	for _, before := range p.Phases {
+		at := slices.IndexFunc(after.Phases, func(phase Phase) bool { return phase.Number == before.Number })
+		if at < 0 {
+			lost = append(lost, fmt.Sprintf("phase %s (%s) was removed", before.Number, before.Title))
+			continue
+		}
+		if at < last {
+			lost = append(lost, fmt.Sprintf("phase %s was moved", before.Number))
+		}
+		last = max(last, at)
+		lost = append(lost, before.lost(after.Phases[at])...)
+	}
+	return lost
+}
+
+// lost lists what a phase lacks afterwards.
+func (p Phase) lost(after Phase) []string {
+	var lost []string
+	if p.Title != after.Title {
+		lost = append(lost, fmt.Sprintf("phase %s is now called %q", p.Number, after.Title))
+	}
+	for _, item := range p.Items {
+		at := slices.IndexFunc(after.Items, func(other Item) bool { return other.Text == item.Text })
+		switch {
+		case at < 0:
+			lost = append(lost, fmt.Sprintf("%q of phase %s was removed", item.Text, p.Number))
+		case item.Done && !after.Items[at].Done:
+			lost = append(lost, fmt.Sprintf("%q of phase %s was done, and is open again", item.Text, p.Number))
+		}
+	}
+	return lost
+}

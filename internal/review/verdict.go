@@ -1,0 +1,182 @@
+package review
+
+import (
+	"bytes"
+	_ "embed" // for Schema
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
+)
+
+// Schema is the JSON schema of Verdict, as passed to the CLI. DecodeVerdict also checks rules that a schema cannot
+// express, such as the evidence of each finding.
+//
+//go:embed schema.json
+var Schema string
+
+// Verdict is the structured output of a reviewer.
+type Verdict struct {
+	// Status is Ready, ReadyWithCorrections or NotReady.
+	Status Status `json:"status"`
+	// Summary describes in a few sentences the change and the reviewer's opinion.
+	Summary  string    `json:"summary"`
+	Findings []Finding `json:"findings"`
+}
+
+// Status is what a reviewer concludes.
+type Status string
+
+// The conclusions.
+const (
+	Ready                Status = "ready"                  // nothing has to change
+	ReadyWithCorrections Status = "ready_with_corrections" // small and clear corrections are due
+	NotReady             Status = "not_ready"              // the change must not be used as it is
+)
+
+// Finding is one problem that a reviewer has found. Its evidence is a file with a line, or an output.
+type Finding struct {
+	// Fingerprint names the problem. The same problem has the same name in later reviews.
+	Fingerprint string   `json:"fingerprint"`
+	Priority    Priority `json:"priority"`
+	Action      Action   `json:"action"`
+	// File is the path in the repository, and Line the line in the file after the change; empty without such evidence.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	// Output is the output that shows the problem; empty without such evidence.
+	Output string `json:"output,omitempty"`
+	Text   string `json:"text"`
+}
+
+// Priority ranks findings.
+type Priority string
+
+// The priorities.
+const (
+	P0 Priority = "P0" // breaks something or loses data
+	P1 Priority = "P1" // wrong, and must be corrected first
+	P2 Priority = "P2" // could be better; never blocks
+)
+
+// Action says who can correct a finding.
+type Action string
+
+// The actions.
+const (
+	AutoFix       Action = "auto_fix"       // the author
+	HumanRequired Action = "human_required" // a person must decide
+)
+
+// ErrInvalidVerdict is wrapped by all errors of DecodeVerdict.
+var ErrInvalidVerdict = errors.New("invalid verdict")
+
+const (
+	maxFindings = 20
+	// maxText limits each text of a verdict, in characters.
+	maxText = 2_000
+	// maxVerdictBytes limits the JSON of a verdict. Temporal stores it in the chain's history.
+	maxVerdictBytes = 64 << 10
+)
+
+// DecodeVerdict reads the structured output of a reviewer. Errors wrap ErrInvalidVerdict and use words that the model can
+// act on.
+func DecodeVerdict(raw []byte) (Verdict, error) {
+	if len(raw) > maxVerdictBytes {
+		return Verdict{}, fmt.Errorf("%w: %d bytes, and at most %d are allowed", ErrInvalidVerdict, len(raw), maxVerdictBytes)
+	}
+	var verdict Verdict
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&verdict); err != nil {
+		return Verdict{}, fmt.Errorf("%w: %w", ErrInvalidVerdict, err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return Verdict{}, fmt.Errorf("%w: something follows after the JSON object", ErrInvalidVerdict)
+	}
+	if problems := verdict.problems(); len(problems) > 0 {
+		return Verdict{}, fmt.Errorf("%w: %s", ErrInvalidVerdict, strings.Join(problems, "; "))
+	}
+	return verdict, nil
+}
+
+// fingerprintPattern matches the name of a problem.
+var fingerprintPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,59}$`)
+
+// problems lists the defects of v.
+func (v Verdict) problems() []string {
+	var found []string
+	must := func(holds bool, format string, args ...any) {
+		if !holds {
+			found = append(found, fmt.Sprintf(format, args...))
+		}
+	}
+	must(slices.Contains(statuses(), v.Status), "status is %q, and must be ready, ready_with_corrections or not_ready",
+		plaintext.Cut(string(v.Status), 60))
+	must(strings.TrimSpace(v.Summary) != "", "summary is empty")
+	must(utf8.RuneCountInString(v.Summary) <= maxText, "summary has more than %d characters", maxText)
+	must(v.Findings != nil, "findings is missing; it is an empty list if there is nothing to say")
+	must(len(v.Findings) <= maxFindings, "findings has %d entries, and at most %d are allowed", len(v.Findings), maxFindings)
+	seen := map[string]bool{}
+	for i, finding := range v.Findings {
+		for _, problem := range finding.problems() {
+			must(false, "findings[%d].%s", i, problem)
+		}
+		must(!seen[finding.Fingerprint], "findings[%d].fingerprint is there twice", i)
+		seen[finding.Fingerprint] = true
+	}
+	return found
+}
+
+// statuses lists what a reviewer may conclude.
+func statuses() []Status { return []Status{Ready, ReadyWithCorrections, NotReady} }
+
+// problems lists the defects of f. Each begins with the name of a field.
+func (f Finding) problems() []string {
+	var found []string
+	must := func(holds bool, problem string) {
+		if !holds {
+			found = append(found, problem)
+		}
+	}
+	must(fingerprintPattern.MatchString(f.Fingerprint), "fingerprint must be a short name such as wrong-port-web")
+	must(f.Priority == P0 || f.Priority == P1 || f.Priority == P2, "priority must be P0, P1 or P2")
+	must(f.Action == AutoFix || f.Action == HumanRequired, "action must be auto_fix or human_required")
+	must(strings.TrimSpace(f.Text) != "" && utf8.RuneCountInString(f.Text) <= maxText, "text is empty or too long")
+	must(f.Line >= 0, "line is negative")
+	must(len(f.File) <= 500 && utf8.RuneCountInString(f.Output) <= maxText, "file or output is too long")
+	must(f.evidence() != "", "file and line, or output, must show the problem")
+	return found
+}
+
+// evidence returns the place or the output that shows the problem; empty if the finding has neither.
+func (f Finding) evidence() string {
+	switch {
+	case strings.TrimSpace(f.Output) != "":
+		return strings.TrimSpace(f.Output)
+	case f.File != "" && f.Line > 0:
+		return fmt.Sprintf("%s:%d", f.File, f.Line)
+	default:
+		return ""
+	}
+}
+
+// Describe describes the finding in one line. The line contains words of an agent.
+func (f Finding) Describe() string {
+	place := f.File
+	if place != "" && f.Line > 0 {
+		place = fmt.Sprintf("%s:%d", f.File, f.Line)
+	}
+	if place == "" {
+		place = "output"
+	}
+	return plaintext.Compact(fmt.Sprintf("%s %s (%s, %s): %s", f.Priority, f.Fingerprint, place, f.Action, f.Text))
+}
+
+// blocks reports whether the priority keeps a change from being approved.
+func (p Priority) blocks() bool { return p != P2 }
