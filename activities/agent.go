@@ -54,6 +54,8 @@ type AgentRun struct {
 	SystemPrompt string
 	// Schema is the JSON schema of the structured output; empty if no structured output is needed.
 	Schema string
+	// TextField names a text field of the structured output that people read while the agent writes it; empty if there is none.
+	TextField string
 	// Cooldowns is the content of CooldownFile, a file for the agent in its chain's directory.
 	Cooldowns []escalation.ServiceState
 	// Limits holds the limits on how often the agent can repair a service.
@@ -108,6 +110,8 @@ type AgentProgress struct {
 	// Waiting describes the reason for which the invocation waits before its agent starts; empty if the invocation does not
 	// wait.
 	Waiting string `json:"waiting,omitempty"`
+	// Text is the beginning of the field AgentRun.TextField as far as the agent has written it, up to 16 KB.
+	Text string `json:"text,omitempty"`
 	// InFlight holds all tool calls that have no result yet. Each call has its whole input, up to a few KB.
 	InFlight []ToolCall `json:"-"` // heartbeats send TierProgress.InFlight instead
 }

@@ -143,7 +143,7 @@ func (t *talking) launch(ctx context.Context, past TierProgress, repeated, known
 	run := AgentRun{
 		ChainID: t.input.ConversationID, FirstRunID: t.input.FirstRunID, Tier: escalation.TierObserve,
 		Policy: t.input.Policy.For(escalation.TierObserve), SessionID: t.input.SessionID, Resume: t.input.ParentSessionID,
-		SystemPrompt: system, Schema: escalation.TalkSchema, Now: stopwatch(ctx),
+		SystemPrompt: system, Schema: escalation.TalkSchema, TextField: escalation.TalkReplyField, Now: stopwatch(ctx),
 	}
 	run.Policy.BudgetUSD = budget(t.input.BudgetUSD, run.Policy)
 	if known {

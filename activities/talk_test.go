@@ -113,6 +113,7 @@ func TestRunTalk(t *testing.T) {
 			require.Equal(t, escalation.TierObserve, run.Tier)
 			require.False(t, run.Repairs)
 			require.Equal(t, escalation.TalkSchema, run.Schema)
+			require.Equal(t, "reply", run.TextField)
 			require.Contains(t, run.SystemPrompt, "# Who you are\n\nYou are Bubba.")
 			require.Contains(t, run.SystemPrompt, "- what is granted to tier 1")
 			require.Equal(t, book.text+"\n\n/how is nas?", run.Prompt, "a slash is no command, because the context comes first")

@@ -406,6 +406,7 @@ func (r *Runner) invocation(run activities.AgentRun, opened *workspace) claude.I
 		Model:           run.Policy.Model,
 		SystemPrompt:    join(r.settings.Environment, run.SystemPrompt),
 		Schema:          run.Schema,
+		TextField:       run.TextField,
 		Tools:           run.Policy.Tools,
 		AllowedTools:    run.Policy.AllowedTools,
 		DisallowedTools: run.Policy.DisallowedTools,

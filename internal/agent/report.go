@@ -156,6 +156,7 @@ func progressOf(p claude.Progress, count apiproxy.Count) activities.AgentProgres
 		Turns:    p.Turns,
 		Tokens:   escalation.TokenUsage(p.Tokens),
 		CostUSD:  p.CostUSD,
+		Text:     p.Text,
 		InFlight: inFlightOf(p.InFlight),
 	}
 	if count.Calls > 0 {

@@ -11,6 +11,7 @@ import (
 
 func TestProgressHasTheProxysCount(t *testing.T) {
 	t.Parallel()
+	require.Equal(t, "so far", progressOf(claude.Progress{Text: "so far"}, apiproxy.Count{}).Text)
 	require.InDelta(t, 0.2, progressOf(claude.Progress{CostUSD: 0.2}, apiproxy.Count{}).CostUSD, 1e-12)
 	require.InDelta(t, 0.3, progressOf(claude.Progress{CostUSD: 0.2}, apiproxy.Count{Calls: 1, CostUSD: 0.3}).CostUSD, 1e-12)
 }

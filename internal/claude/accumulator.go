@@ -21,6 +21,7 @@ type accumulator struct {
 	usage     meter
 	denials   []denial
 	phase     Phase
+	output    outputText
 }
 
 // meter adds up the tokens of API calls.
@@ -135,7 +136,8 @@ func (a *accumulator) user(line []byte) {
 }
 
 func (a *accumulator) stream(parent string, line []byte) {
-	if !bytes.Contains(line, []byte(streamMessageStart)) && !bytes.Contains(line, []byte(streamMessageDelta)) {
+	if !bytes.Contains(line, []byte(streamMessageStart)) && !bytes.Contains(line, []byte(streamMessageDelta)) &&
+		(parent != "" || !a.output.wants(line)) {
 		return // most lines are pieces of text; do not decode them
 	}
 	var event streamLine
@@ -148,6 +150,10 @@ func (a *accumulator) stream(parent string, line []byte) {
 		a.usage.begin(event.Event.Message.ID, parent, event.Event.Message.Model, event.Event.Message.Usage)
 	case streamMessageDelta:
 		a.usage.update(parent, event.Event.Usage)
+	case streamBlockStart:
+		a.output.begin(event.Event.Block)
+	case streamBlockDelta:
+		a.output.add(event.Event.Delta.JSON)
 	}
 }
 

@@ -77,6 +77,11 @@ func conversations() map[string]contract {
 				require.Empty(t, result.InFlight)
 			},
 		},
+		"structured output that people read while it is written": {
+			scenario: claudesim.Play(claudesim.Always(
+				claudesim.Conclude(map[string]string{"reply": longReply}).Saying("looking").InPieces(100 * time.Millisecond))),
+			check: checkText,
+		},
 		"missing structured output, then a repair in the same session": {
 			scenario: claudesim.Play(
 				claudesim.On(claudesim.Match{Prompt: "repair"}, claudesim.Conclude(map[string]string{"status": "healthy"})),
@@ -167,6 +172,29 @@ func checkFreshRun(t *testing.T, b *bench) {
 	require.Equal(t, "look around", requests[0].Prompt())
 	require.Equal(t, []string{"Bash"}, requests[0].Tools)
 	require.Contains(t, requests[1].ToolResults(), "hello")
+}
+
+// longReply is a reply that the model writes for more than a second.
+var longReply = strings.Repeat("the disk is \"full\"\n", 20)
+
+// checkText checks that the text of the reply grows.
+func checkText(t *testing.T, b *bench) {
+	invocation := b.invocation("look")
+	invocation.Schema = `{"type":"object","required":["reply"],"properties":{"reply":{"type":"string"}}}`
+	invocation.TextField = "reply"
+	var texts []string
+	_, err := b.start(t.Context(), t, invocation, func(p claude.Progress) {
+		if len(texts) == 0 || texts[len(texts)-1] != p.Text {
+			texts = append(texts, p.Text)
+		}
+	})
+	require.NoError(t, err)
+	require.Greater(t, len(texts), 1)
+	for i := range texts[1:] {
+		require.True(t, strings.HasPrefix(texts[i+1], texts[i]), "%q", texts)
+	}
+	require.True(t, strings.HasPrefix(longReply, texts[len(texts)-1]), "%q", texts)
+	require.Less(t, len(texts[1]), len(longReply)-len("full\"\n"), "it came before the end: %q", texts)
 }
 
 func checkFork(t *testing.T, b *bench) {

@@ -90,7 +90,12 @@ const (
 // streamLine is an event of the API's own stream, which the CLI passes through.
 type streamLine struct {
 	Event struct {
-		Type    streamType `json:"type"`
+		Type  streamType   `json:"type"`
+		Block contentBlock `json:"content_block"`
+		Delta struct {
+			// JSON is a piece of a tool call's input.
+			JSON string `json:"partial_json"`
+		} `json:"delta"`
 		Message struct {
 			ID    string `json:"id"`
 			Model string `json:"model"`
@@ -106,6 +111,8 @@ type streamType string
 const (
 	streamMessageStart streamType = "message_start" // has the input tokens; its output tokens are a placeholder
 	streamMessageDelta streamType = "message_delta" // has the output tokens
+	streamBlockStart   streamType = "content_block_start"
+	streamBlockDelta   streamType = "content_block_delta"
 )
 
 // resultLine holds the fields of a result line that this package uses. A stream can have no result line, one or

@@ -19,6 +19,9 @@ type Invocation struct {
 	SystemPrompt string
 	// Schema is the JSON schema of the structured output, as text; empty asks for none.
 	Schema string
+	// TextField names a text field of the structured output. While the model writes that field, Progress.Text has its
+	// beginning. If TextField is empty, Progress.Text stays empty.
+	TextField string
 
 	// Tools holds the built-in tools that exist for the agent. The list can be empty.
 	Tools []string

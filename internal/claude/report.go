@@ -52,6 +52,7 @@ func (o *reporter) see(kind eventType, a *accumulator) {
 		CostUSD:   o.prices.sum(a.usage.calls),
 		Recent:    a.calls.recent(),
 		InFlight:  a.calls.inFlight(),
+		Text:      a.output.text(),
 		At:        now,
 	})
 }

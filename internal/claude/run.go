@@ -74,7 +74,9 @@ func (c *CLI) prepare(invocation Invocation) (*run, error) {
 		invocation: invocation,
 		mask:       mask,
 		stderr:     tailWriter{limit: 5 * maxStderrBytes}, // masking can shorten the text
-		acc:        accumulator{phase: PhaseStarting, calls: toolCalls{mask: mask}},
+		acc: accumulator{
+			phase: PhaseStarting, calls: toolCalls{mask: mask}, output: outputText{field: invocation.TextField, mask: mask},
+		},
 		spec: process.Spec{
 			Path:  c.path,
 			Args:  args,

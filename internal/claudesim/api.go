@@ -150,6 +150,7 @@ func (a *API) answer(w http.ResponseWriter, request Request, reply Reply) {
 		return
 	}
 	message := newWireMessage(request, blocks, reply.usage())
+	message.pause = reply.PieceDelay.Std()
 	if request.Stream {
 		message.writeSSE(w)
 		return

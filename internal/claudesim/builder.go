@@ -75,6 +75,12 @@ func (r Reply) After(d time.Duration) Reply {
 	return r
 }
 
+// InPieces returns r streamed in pieces of a few words, with a pause of d before each.
+func (r Reply) InPieces(d time.Duration) Reply {
+	r.PieceDelay = Duration(d)
+	return r
+}
+
 // OnceFailing returns r with an additional error: the first attempt at the request fails with status.
 func (r Reply) OnceFailing(status int) Reply {
 	r.Error = &APIError{Status: status, Times: 1}

@@ -71,6 +71,7 @@ func (s *session) receive(request Request, reply Reply) (Message, error) {
 		}
 	}
 	message := newWireMessage(request, blocks, reply.usage())
+	message.pause = reply.PieceDelay.Std()
 	s.ledger.add(s.model, reply.usage())
 	s.emitMessage(message)
 	received := Message{Role: RoleAssistant, Blocks: blocks}
@@ -95,7 +96,10 @@ func (s *session) emitMessage(message wireMessage) {
 	s.emitStream(message.opening())
 	for i, block := range message.Content {
 		parts, end := message.blockEvents(i)
-		s.emitStream(parts...)
+		for _, part := range parts {
+			time.Sleep(message.pause)
+			s.emitStream(part)
+		}
 		unfinished := message
 		unfinished.StopReason, unfinished.Usage.OutputTokens = nil, 1
 		s.out.assistant(withContent(unfinished, block), nil)

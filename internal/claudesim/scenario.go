@@ -63,6 +63,8 @@ type Reply struct {
 	Usage *Usage `json:"usage,omitempty"`
 	// Delay is the pause before the answer.
 	Delay Duration `json:"delay,omitempty"`
+	// PieceDelay streams each block in pieces of a few words, with this pause before each piece; 0 streams it in one piece.
+	PieceDelay Duration `json:"piece_delay,omitempty"`
 	// Error replaces the answer. Error.Times is the number of attempts that get the error.
 	Error *APIError `json:"error,omitempty"`
 }

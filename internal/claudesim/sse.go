@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
+	"unicode/utf8"
 )
 
 // wireMessage is an assistant's message as the Messages API sends it.
@@ -16,7 +18,13 @@ type wireMessage struct {
 	StopReason   *string          `json:"stop_reason"`
 	StopSequence *string          `json:"stop_sequence"`
 	Usage        wireUsage        `json:"usage"`
+
+	// pause is the pause before each piece of a block; 0 if the blocks are streamed in one piece.
+	pause time.Duration
 }
+
+// pieceBytes is the size of a piece of a block, in bytes.
+const pieceBytes = 24
 
 // wireUsage is Usage in the API's form.
 type wireUsage struct {
@@ -92,16 +100,35 @@ func (m wireMessage) opening() streamEvent {
 // blockEvents returns the events of one block: its parts and its end.
 func (m wireMessage) blockEvents(index int) (parts []streamEvent, end streamEvent) {
 	block := m.Content[index]
-	start, delta := map[string]any{"type": BlockText, "text": ""}, map[string]any{"type": "text_delta", "text": block["text"]}
+	start, kind, field := map[string]any{"type": BlockText, "text": ""}, "text_delta", "text"
+	text, _ := block["text"].(string)
 	if block["type"] == BlockToolUse {
 		input, _ := json.Marshal(block["input"]) // raw JSON, validated before
 		start = map[string]any{"type": BlockToolUse, "id": block["id"], "name": block["name"], "input": struct{}{}}
-		delta = map[string]any{"type": "input_json_delta", "partial_json": string(input)}
+		kind, field, text = "input_json_delta", "partial_json", string(input)
 	}
-	return []streamEvent{
-		{"type": "content_block_start", "index": index, "content_block": start},
-		{"type": "content_block_delta", "index": index, "delta": delta},
-	}, streamEvent{"type": "content_block_stop", "index": index}
+	parts = []streamEvent{{"type": "content_block_start", "index": index, "content_block": start}}
+	for _, piece := range m.pieces(text) {
+		parts = append(parts, streamEvent{
+			"type": "content_block_delta", "index": index, "delta": map[string]any{"type": kind, field: piece},
+		})
+	}
+	return parts, streamEvent{"type": "content_block_stop", "index": index}
+}
+
+// pieces returns the pieces in which a text is streamed.
+func (m wireMessage) pieces(text string) (pieces []string) {
+	if m.pause == 0 {
+		return []string{text}
+	}
+	for len(text) > pieceBytes {
+		end := pieceBytes
+		for !utf8.RuneStart(text[end]) {
+			end--
+		}
+		pieces, text = append(pieces, text[:end]), text[end:]
+	}
+	return append(pieces, text)
 }
 
 // closing returns the last events of the message. The first of these events has the true usage.
@@ -129,6 +156,10 @@ func (m wireMessage) writeSSE(w http.ResponseWriter) {
 		data, err := json.Marshal(event)
 		if err != nil {
 			return
+		}
+		if m.pause > 0 {
+			_ = http.NewResponseController(w).Flush() // all comes in one piece otherwise
+			time.Sleep(m.pause)
 		}
 		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event["type"], data)
 	}

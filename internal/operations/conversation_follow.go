@@ -1,0 +1,138 @@
+package operations
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// TalkEvent is what happens in a turn that somebody follows.
+type TalkEvent struct {
+	Kind TalkEventKind `json:"kind"`
+	// Ahead is the number of turns that come first, for TalkWaits.
+	Ahead int `json:"ahead,omitempty"`
+	// Doing says in one line what the session does, for TalkWorks. It can contain words of the agent.
+	Doing string `json:"doing,omitempty"`
+	// CostUSD is the estimated cost so far in US dollars, for TalkWorks.
+	CostUSD float64 `json:"cost_usd,omitempty"`
+	// Text is the next part of the reply, for TalkText. If Again is set, the session has begun its reply anew: Text replaces all
+	// parts before it. The reply in Turn counts, whatever the parts were.
+	Text  string `json:"text,omitempty"`
+	Again bool   `json:"again,omitempty"`
+	// Turn is the turn that has ended, for TalkEnded, and nil for other kinds.
+	Turn *escalation.TalkTurn `json:"turn,omitempty"`
+}
+
+// TalkEventKind is the kind of a TalkEvent.
+type TalkEventKind string
+
+// The kinds. TalkEnded is the last event.
+const (
+	TalkWaits  TalkEventKind = "waits"  // other turns come first
+	TalkWorks  TalkEventKind = "works"  // the session does something else
+	TalkText   TalkEventKind = "text"   // the reply has become longer
+	TalkNobody TalkEventKind = "nobody" // no worker answers
+	TalkEnded  TalkEventKind = "ended"  // the turn has ended
+)
+
+// Follow reports what happens in a turn until it has ended, and returns the turn as Wait does. The function see gets each event;
+// if it returns an error, Follow returns that error, and the turn continues. The parts of the reply come with the heartbeats of
+// its session, up to their limit, and with secrets masked. What a heartbeat does not have comes with the end.
+func (c Conversations) Follow(ctx context.Context, name string, turn int, see func(TalkEvent) error) (escalation.TalkTurn, error) {
+	connection, _, err := c.connect(ctx)
+	if err != nil {
+		return escalation.TalkTurn{}, err
+	}
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	type end struct {
+		turn escalation.TalkTurn
+		err  error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		turn, err := c.Wait(following, name, turn)
+		ended <- end{turn, err}
+	}()
+	ticker := time.NewTicker(Follower{Local: connection.Local}.interval())
+	defer ticker.Stop()
+	var seen turnEvents
+	for {
+		select {
+		case end := <-ended:
+			if end.err == nil {
+				end.err = see(TalkEvent{Kind: TalkEnded, Turn: &end.turn})
+			}
+			return end.turn, end.err
+		case <-ticker.C:
+			now, err := c.Get(following, name)
+			for _, event := range seen.next(now, err, turn) {
+				if err := see(event); err != nil {
+					return escalation.TalkTurn{}, err
+				}
+			}
+		}
+	}
+}
+
+// turnEvents turns looks at a conversation into the events of a turn.
+type turnEvents struct {
+	// last is the latest event that was not a part of the reply, and text the reply as it was reported.
+	last TalkEvent
+	text string
+}
+
+// next returns the events since the look before. The argument err is the error of the look.
+func (e *turnEvents) next(now LiveConversation, err error, turn int) (events []TalkEvent) {
+	state, ahead := placeOf(now, turn)
+	switch {
+	case err != nil:
+		return e.changed(TalkEvent{Kind: TalkNobody})
+	case state == escalation.TalkWaiting:
+		return e.changed(TalkEvent{Kind: TalkWaits, Ahead: ahead})
+	case state != escalation.TalkRunning:
+		return nil // the end follows
+	}
+	work := TalkEvent{Kind: TalkWorks, Doing: doing(now.Attempt, now.Progress)}
+	var text string
+	if now.Progress != nil {
+		text = now.Progress.Now.Text
+		work.CostUSD = now.Progress.Total().CostUSD
+	}
+	switch part, more := strings.CutPrefix(text, e.text); {
+	case text == "":
+		return e.changed(work)
+	case more && part == "":
+		return nil
+	case more:
+		e.text = text
+		return []TalkEvent{{Kind: TalkText, Text: part}}
+	default:
+		e.text = text
+		return []TalkEvent{{Kind: TalkText, Text: text, Again: true}}
+	}
+}
+
+// changed returns the event, unless it is the same as the one before.
+func (e *turnEvents) changed(event TalkEvent) []TalkEvent {
+	if event == e.last {
+		return nil
+	}
+	e.last = event
+	return []TalkEvent{event}
+}
+
+// placeOf returns the state of a turn, and the number of turns that come first; an empty state if the turn is not shown any more.
+func placeOf(now LiveConversation, turn int) (state escalation.TalkState, ahead int) {
+	for _, shown := range now.Turns {
+		if shown.Turn == turn {
+			return shown.State, ahead
+		}
+		if !shown.State.Final() {
+			ahead++
+		}
+	}
+	return "", ahead
+}
