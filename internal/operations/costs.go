@@ -135,7 +135,7 @@ func (c Costs) Report(ctx context.Context, f CostFilter) (CostReport, error) {
 	report.Zone, _ = now.Zone()
 	report.addQuarters(found.Quarters)
 	report.addKinds(found.Kinds)
-	report.Services = c.byService(found.Services, cfg.Services.Catalog)
+	report.Services = c.byService(found.Kinds, cfg.Services.Catalog)
 	report.MonthUSD = monthly(report.Total.USD, found.Quarters, f, now)
 	return report, nil
 }
@@ -207,7 +207,7 @@ func named(costs map[string]*Cost) []NamedCost {
 }
 
 // byService splits the cost of sessions among their services. Names that mean the same service are one.
-func (b *backend) byService(groups []store.ServicesCost, catalog *escalation.Catalog) []NamedCost {
+func (b *backend) byService(groups []store.KindCost, catalog *escalation.Catalog) []NamedCost {
 	costs, names := map[string]*Cost{}, map[string]string{}
 	for _, group := range groups {
 		services := catalog.CanonicalAll(group.Services)

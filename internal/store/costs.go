@@ -22,15 +22,13 @@ type Spending struct {
 	UnknownUSD float64
 }
 
-// Costs is what the sessions of some time have cost, grouped in three ways. The sums of the three are equal. A key can occur
+// Costs is what the sessions of some time have cost, grouped in two ways. The sums of both are equal. A key can occur
 // several times: for each day (UTC), and for the reports that were replaced.
 type Costs struct {
 	// Quarters groups the sessions by the quarter of an hour in which they started. Days begin at a quarter of an hour in every
 	// time zone.
 	Quarters []QuarterCost
 	Kinds    []KindCost
-	// Services groups the sessions by the services that their verdicts name.
-	Services []ServicesCost
 }
 
 // QuarterCost is the spending of the sessions that started in a quarter of an hour.
@@ -45,12 +43,7 @@ type KindCost struct {
 	Model      string
 	Trigger    escalation.Trigger
 	Conclusion escalation.VerdictStatus
-	Spending
-}
-
-// ServicesCost is the spending of the sessions whose verdicts name the same services, in the same order. Of many services,
-// only the first ones are there.
-type ServicesCost struct {
+	// Services lists the services that the verdicts name, in their order. Of many services, only the first ones are there.
 	Services []string
 	Spending
 }
@@ -60,47 +53,43 @@ const quarter = 15 * time.Minute
 const (
 	spending = `COUNT(*), SUM(cost_usd), SUM(CASE WHEN cost_estimated THEN cost_usd ELSE 0 END),
     SUM(CASE WHEN cost_estimated AND attempts = 0 AND budget_usd > cost_usd THEN budget_usd - cost_usd ELSE 0 END)
-FROM sessions WHERE started_at >= $1 AND started_at < $2 AND started_day >= $3 AND started_day <= $4 AND ended_at IS NOT NULL`
+FROM sessions WHERE started_at >= $1 AND started_at < $2 AND ended_at IS NOT NULL`
 
 	// replacedSpending belongs to no further session.
 	replacedSpending = `0, r.cost_usd, CASE WHEN r.cost_estimated THEN r.cost_usd ELSE 0 END, 0.0
 FROM replaced_reports AS r JOIN sessions ON sessions.session_id = r.session_id
 WHERE r.started_at >= $1 AND r.started_at < $2 AND sessions.ended_at IS NOT NULL ORDER BY r.id`
 
-	kindColumns = "tier, model, trigger, conclusion"
+	kindColumns = "tier, model, trigger, conclusion, services"
 	kindOrder   = "started_day, " + kindColumns
 )
 
-// These queries add up sessions, and list replaced reports, of which there are few. The grouping by kind has the order of an
-// index, so SQLite need not sort the sessions.
+// These queries add up sessions, and list replaced reports, of which there are few. Each grouping has the order of an index, so
+// SQLite need not sort the sessions. The limits on quarters and days select the part of the index.
 var (
 	quarterColumn  = fmt.Sprintf("started_at / %d", quarter.Milliseconds())
 	quarterQueries = [2]string{
-		"SELECT " + quarterColumn + ", " + spending + " GROUP BY 1 ORDER BY 1",
+		"SELECT " + quarterColumn + ", " + spending + " AND " + quarterColumn + " >= $3 AND " + quarterColumn + " <= $4" +
+			" GROUP BY 1 ORDER BY 1",
 		"SELECT r." + quarterColumn + ", " + replacedSpending,
 	}
 	kindQueries = [2]string{
-		"SELECT " + kindColumns + ", " + spending + " GROUP BY " + kindOrder + " ORDER BY " + kindOrder,
+		"SELECT " + kindColumns + ", " + spending + " AND started_day >= $3 AND started_day <= $4" +
+			" GROUP BY " + kindOrder + " ORDER BY " + kindOrder,
 		"SELECT " + kindColumns + ", " + replacedSpending,
-	}
-	servicesQueries = [2]string{
-		"SELECT services, " + spending + " GROUP BY 1 ORDER BY 1",
-		"SELECT services, " + replacedSpending,
 	}
 )
 
 // Costs returns what the sessions of all namespaces have cost that started from the time from until before the time to, and
 // have ended.
 func (s *Store) Costs(ctx context.Context, from, to time.Time) (costs Costs, err error) {
-	times := []any{from.UnixMilli(), to.UnixMilli(), dayOf(from), dayOf(to)}
+	first, last := from.UnixMilli(), to.UnixMilli()
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		if costs.Quarters, err = collectBoth(ctx, tx, quarterFields, quarterQueries, times); err != nil {
+		costs.Quarters, err = collectBoth(ctx, tx, quarterFields, quarterQueries, first, last, quarterOf(from), quarterOf(to))
+		if err != nil {
 			return err
 		}
-		if costs.Kinds, err = collectBoth(ctx, tx, kindFields, kindQueries, times); err != nil {
-			return err
-		}
-		costs.Services, err = collectBoth(ctx, tx, servicesFields, servicesQueries, times)
+		costs.Kinds, err = collectBoth(ctx, tx, kindFields, kindQueries, first, last, dayOf(from), dayOf(to))
 		return err
 	})
 	if err != nil {
@@ -109,13 +98,14 @@ func (s *Store) Costs(ctx context.Context, from, to time.Time) (costs Costs, err
 	return costs, nil
 }
 
-// collectBoth returns the rows of the query about sessions, and those of the one about replaced reports, which takes no days.
-func collectBoth[T any](ctx context.Context, q querier, fields func(*T) []field, queries [2]string, times []any) ([]T, error) {
-	rows, err := collect(ctx, q, fields, queries[0], times...)
+// collectBoth returns the rows of the query about sessions, and those of the one about replaced reports. The arguments are the
+// times, and limits of the first query's index.
+func collectBoth[T any](ctx context.Context, q querier, fields func(*T) []field, queries [2]string, args ...any) ([]T, error) {
+	rows, err := collect(ctx, q, fields, queries[0], args...)
 	if err != nil {
 		return nil, err
 	}
-	more, err := collect(ctx, q, fields, queries[1], times[:2]...)
+	more, err := collect(ctx, q, fields, queries[1], args[:2]...)
 	return append(rows, more...), err
 }
 
@@ -129,11 +119,8 @@ func kindFields(c *KindCost) []field {
 		{"model", &c.Model},
 		{"trigger", &c.Trigger},
 		{"conclusion", &c.Conclusion},
+		{"services", jsonText[[]string]{&c.Services}},
 	}, spendingFields(&c.Spending)...)
-}
-
-func servicesFields(c *ServicesCost) []field {
-	return append([]field{{"services", jsonText[[]string]{&c.Services}}}, spendingFields(&c.Spending)...)
 }
 
 func spendingFields(s *Spending) []field {
@@ -144,6 +131,9 @@ func spendingFields(s *Spending) []field {
 		{"unknown_usd", &s.UnknownUSD},
 	}
 }
+
+// quarterOf returns the number of quarters of an hour from the Unix epoch to at.
+func quarterOf(at time.Time) int64 { return at.UnixMilli() / quarter.Milliseconds() }
 
 // quarterNumber reads a time from the number of quarters of an hour since the Unix epoch.
 type quarterNumber struct{ to *time.Time }

@@ -56,27 +56,25 @@ func testCosts(t *testing.T, database backend) {
 		{Start: from, Spending: spending(0, 0.25, 0.25, 0)}, // the replaced report
 	}, costs.Quarters)
 	look := store.KindCost{
-		Tier: 1, Model: "haiku", Trigger: "scheduled", Conclusion: escalation.VerdictHealthy, Spending: spending(2, 3, 0, 0),
+		Tier: 1, Model: "haiku", Trigger: "scheduled", Conclusion: escalation.VerdictHealthy, Services: []string{"jellyfin"},
+		Spending: spending(2, 3, 0, 0),
 	}
 	replaced := look
 	replaced.Spending = spending(0, 0.25, 0.25, 0)
 	require.Equal(t, []store.KindCost{
 		look,
-		{Tier: 2, Model: "sonnet", Trigger: "manual", Spending: spending(1, 0.5, 0.5, 1.5)},
-		{Tier: 2, Model: "sonnet", Trigger: "manual", Conclusion: escalation.VerdictResolved, Spending: spending(1, 1, 0, 0)},
+		{Tier: 2, Model: "sonnet", Trigger: "manual", Services: []string{}, Spending: spending(1, 0.5, 0.5, 1.5)},
+		{
+			Tier: 2, Model: "sonnet", Trigger: "manual", Conclusion: escalation.VerdictResolved, Services: []string{"web", "db"},
+			Spending: spending(1, 1, 0, 0),
+		},
 		replaced,
 	}, costs.Kinds)
-	require.Equal(t, []store.ServicesCost{
-		{Services: []string{"jellyfin"}, Spending: spending(2, 3, 0, 0)},
-		{Services: []string{"web", "db"}, Spending: spending(1, 1, 0, 0)},
-		{Services: []string{}, Spending: spending(1, 0.5, 0.5, 1.5)},
-		{Services: []string{"jellyfin"}, Spending: spending(0, 0.25, 0.25, 0)},
-	}, costs.Services)
 
 	day, err := s.DaySpending(bounded(t), noon)
 	require.NoError(t, err)
 	require.Equal(t, store.DaySpending{SpentUSD: 64 + 64 + 1 + 2.25 + 1 + 2, ReservedUSD: 2}, day)
 	nothing, err := s.Costs(bounded(t), from.Add(-time.Hour), from.Add(-time.Minute))
 	require.NoError(t, err)
-	require.Equal(t, store.Costs{Quarters: []store.QuarterCost{}, Kinds: []store.KindCost{}, Services: []store.ServicesCost{}}, nothing)
+	require.Equal(t, store.Costs{Quarters: []store.QuarterCost{}, Kinds: []store.KindCost{}}, nothing)
 }

@@ -35,8 +35,6 @@ var plannedQueries = map[string]string{
 	"names of services":        namedServicesQuery,
 	"costs by time":            quarterQueries[0],
 	"costs by kind":            kindQueries[0],
-	"costs by services":        servicesQueries[0],
-	"replaced, by services":    servicesQueries[1],
 	"replaced, by time":        quarterQueries[1],
 	"replaced, by kind":        kindQueries[1],
 	"what a day has cost":      daySpentQuery,
