@@ -21,7 +21,7 @@ type Quota struct {
 	Depth int
 }
 
-// Usage is what a session stores.
+// Usage measures what a session stores.
 type Usage struct {
 	Bytes int64
 	Files int

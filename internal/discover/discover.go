@@ -22,7 +22,7 @@ const (
 	maxName = 200
 )
 
-// Machine is what Look has found.
+// Machine lists what Look has found.
 type Machine struct {
 	Hostname string
 	// System is the name of the operating system, such as "Debian GNU/Linux 12 (bookworm)"; empty if it is unknown.

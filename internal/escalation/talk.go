@@ -129,7 +129,7 @@ type TalkEnd struct {
 	EndedAt time.Time `json:"ended_at"`
 }
 
-// TalkOpening is what the records know of a conversation that begins again, for example after it was terminated.
+// TalkOpening holds what the records know of a conversation that begins again, for example after it was terminated.
 type TalkOpening struct {
 	// Last is the session of the latest answered turn; nil if there is none.
 	Last *Session `json:"last,omitempty"`

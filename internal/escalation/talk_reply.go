@@ -22,7 +22,7 @@ var TalkSchema string
 // TalkReplyField is the field of TalkSchema with the text for the person.
 const TalkReplyField = "reply"
 
-// TalkReply is what a session answers in a conversation. Nothing in it takes effect by itself: a proposal takes effect
+// TalkReply holds a session's answer in a conversation. Nothing in it takes effect by itself: a proposal takes effect
 // only if a person confirms it, and a memory only if it is accepted.
 type TalkReply struct {
 	// Reply is the text for the person, in Markdown.

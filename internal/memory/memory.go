@@ -55,7 +55,7 @@ func rank(trust Trust) int {
 	return len(trusts)
 }
 
-// Act is what a source did with a memory.
+// Act names something that a source does with a memory.
 type Act string
 
 // The acts.

@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// Conversation is what a session has added to its conversation, from the CLI's transcript.
+// Conversation holds the messages that a session has added to its conversation, from the CLI's transcript.
 type Conversation struct {
 	// Problem says why there are no messages, or why some are missing; empty if all is there.
 	Problem string `json:"problem,omitempty"`
@@ -27,11 +27,11 @@ type Conversation struct {
 	Omitted int `json:"omitted,omitempty"`
 	// Unreadable counts the lines of the transcript that are not in the form of a message, or are too long.
 	Unreadable int `json:"unreadable,omitempty"`
-	// Models is what the session's own messages have used, by model.
+	// Models counts the tokens of the session's own messages by model.
 	Models []ModelUse `json:"models"`
 }
 
-// ModelUse is what the messages of a model have used.
+// ModelUse counts the tokens of the messages of a model.
 type ModelUse struct {
 	Model string `json:"model"`
 	// Messages counts the model's messages: one for each call of the API.

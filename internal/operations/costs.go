@@ -24,7 +24,7 @@ type CostFilter struct {
 	To time.Time
 }
 
-// CostReport is what sessions have cost. Amounts are in US dollars. Reports that were replaced after a reset count, because
+// CostReport adds up the costs of sessions. Amounts are in US dollars. Reports that were replaced after a reset count, because
 // they were paid. A running session counts as soon as it has ended.
 type CostReport struct {
 	From time.Time `json:"from"`

@@ -16,7 +16,7 @@ import (
 // maxProgress limits the chains whose progress one look reads because somebody is interested in all.
 const maxProgress = 32
 
-// ProgressNews is what a running session does now.
+// ProgressNews says what a running session does now.
 type ProgressNews struct {
 	// SessionID is empty before the first heartbeat.
 	SessionID string `json:"session_id,omitempty"`

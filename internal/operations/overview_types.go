@@ -6,7 +6,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Now is what happens at one moment. Its parts are independent: if one of them cannot be told, its Problem says why, and the
+// Now describes one moment. Its parts are independent: if one of them cannot be told, its Problem says why, and the
 // others are still there.
 type Now struct {
 	At        time.Time    `json:"at"`

@@ -17,7 +17,7 @@ import (
 // Policy says what agents may do, by the policy of this program's settings. Nothing is run.
 type Policy struct{ *backend }
 
-// Explanation is what a tier may do.
+// Explanation lists what a tier may do.
 type Explanation = guard.Explanation
 
 // Explain returns what a tier may do. The error is KindInvalid if there is no such tier.
@@ -148,7 +148,7 @@ func (c Checker) Decide(call Call) (guard.Decision, error) {
 	return c.Guard.Decide(guard.Call{Tier: int(call.Tier), Tool: call.Tool, Input: input, Place: c.Place}), nil
 }
 
-// Decision is what the guard decides on a call.
+// Decision has the verdict of the guard on a call.
 type Decision struct {
 	Call
 

@@ -234,9 +234,9 @@ func whenOf(spec *client.ScheduleSpec) string {
 	}
 	var parts []string
 	for _, interval := range spec.Intervals {
-		part := "every " + interval.Every.String()
+		part := "every " + escalation.ShortDuration(interval.Every)
 		if interval.Offset > 0 {
-			part += " with an offset of " + interval.Offset.String()
+			part += " with an offset of " + escalation.ShortDuration(interval.Offset)
 		}
 		parts = append(parts, part)
 	}

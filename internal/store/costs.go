@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Spending is what some sessions have cost, in US dollars. Only sessions that have ended count.
+// Spending adds up the costs of some sessions, in US dollars. Only sessions that have ended count.
 type Spending struct {
 	// Sessions counts the sessions.
 	Sessions int
@@ -22,7 +22,7 @@ type Spending struct {
 	UnknownUSD float64
 }
 
-// Costs is what the sessions of some time have cost, grouped in two ways. The sums of both are equal. A key can occur
+// Costs adds up the costs of the sessions of some time, grouped in two ways. The sums of both are equal. A key can occur
 // several times: for each day (UTC), and for the reports that were replaced.
 type Costs struct {
 	// Quarters groups the sessions by the quarter of an hour in which they started. Days begin at a quarter of an hour in every

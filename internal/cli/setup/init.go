@@ -24,7 +24,7 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// Steps are what `init` does with the commands of other packages.
+// Steps has the commands of other packages that `init` runs.
 type Steps struct {
 	// Run runs another command of starter with an environment.
 	Run func(ctx context.Context, environ []string, args ...string) error

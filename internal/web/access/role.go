@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Role is what a person may do.
+// Role names what a person may do.
 type Role string
 
 // The roles. Operate includes Answer, and Answer includes View. Alert and Talk stand alone.

@@ -259,7 +259,7 @@ func newSample() *sample {
 	}}
 	s.service = operations.ServiceDetail{Service: jellyfin, Aliases: []string{"media-server"}, Look: "curl -fsS http://jellyfin:8096/health", RunbookFile: "/etc/claudeops/runbooks/jellyfin.md", Runbook: "Restart it. If it stays down, look at the disk of its cache.", Actions: []operations.ServiceAction{restart, restart}, Incidents: s.incidents[:1]}
 	s.schedules = []operations.Schedule{
-		{ID: "hourly", When: "every 1h0m0s", LastAt: chaintest.Noon.Add(-41 * time.Minute), Next: []time.Time{chaintest.Noon.Add(19 * time.Minute)}},
+		{ID: "hourly", When: "every 1h", LastAt: chaintest.Noon.Add(-41 * time.Minute), Next: []time.Time{chaintest.Noon.Add(19 * time.Minute)}},
 		{ID: "nightly-backup-check", When: "at 03:30 (Europe/Berlin)", Paused: true, Note: "paused by grace: the backup host is being replaced", LastAt: chaintest.Noon.Add(-32 * time.Hour)},
 	}
 	s.schedule = operations.ScheduleDetail{Schedule: s.schedules[0], Overlap: "skip", Jitter: escalation.Duration(5 * time.Minute), CatchupWindow: escalation.Duration(10 * time.Minute), Actor: "ada", Input: []byte(`{"trigger":"scheduled","services":["jellyfin"]}`), Cycles: 512, Skipped: 3, Missed: 1, Recent: []string{"cycle-hourly-2026-03-01T11:19:00Z"}}
