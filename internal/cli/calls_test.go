@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/chaintest"
-	"github.com/claudeops/claudeops/internal/cli/chains"
+	"github.com/claudeops/claudeops/internal/cli/daily"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
@@ -31,7 +31,7 @@ func openRecords(t *testing.T, environ []string) *store.Store {
 // requireCalls records a denied call for an ended chain and checks that `chain` shows it.
 func requireCalls(t *testing.T, environ []string, chain escalation.Chain) {
 	t.Helper()
-	var before chains.View
+	var before daily.Chain
 	require.NoError(t, json.Unmarshal([]byte(starter(t, environ, "chain", chain.ID, "-o", "json").stdout), &before))
 	require.Equal(t, chain.Outcome, before.Outcome, "the fields of the chain stay where they were")
 	denied := chaintest.Bash(chain.Sessions[0].SessionID, 1, "rm -r /srv", "nothing is to be removed")
@@ -41,7 +41,7 @@ func requireCalls(t *testing.T, environ []string, chain escalation.Chain) {
 	for _, args := range [][]string{{"chain", chain.ID}, {"chain", fmt.Sprint(chain.Sessions[0].ID)}} {
 		require.Regexp(t, `└── Session .*\n(?:        .*\n)?        calls: \d+ allowed, 1 denied\n        denied   .*  Bash  rm -r /srv — nothing is to be removed\n`,
 			starter(t, environ, args...).stdout)
-		var view chains.View
+		var view daily.Chain
 		require.NoError(t, json.Unmarshal([]byte(starter(t, environ, append(args, "-o", "json")...).stdout), &view))
 		require.Equal(t, denied, view.Calls[len(view.Calls)-1])
 	}

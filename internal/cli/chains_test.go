@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/chaintest"
-	"github.com/claudeops/claudeops/internal/cli/workers"
+	"github.com/claudeops/claudeops/internal/cli/operate"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
@@ -44,7 +44,7 @@ func TestChainsOrder(t *testing.T) {
 	require.Equal(t, "starter: 1 of 1 histories cannot be replayed\n", replayed.stderr)
 	require.Contains(t, replayed.stdout, "Chain at-gate: ")
 	require.Contains(t, replayed.stdout, ". Keep a worker of its version running until it has ended.\n")
-	var result workers.Replayed
+	var result operate.Replayed
 	replayed = starter(t, s.environ, "replay", "-o", "json")
 	require.NoError(t, json.Unmarshal([]byte(replayed.stdout), &result))
 	require.Equal(t, 1, result.Replayed)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/cli/console"
-	"github.com/claudeops/claudeops/internal/cli/policy"
+	"github.com/claudeops/claudeops/internal/cli/setup"
 	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/program"
 )
@@ -212,7 +212,7 @@ line 5, tier 1: Read {"file_path":"/etc/hosts"}
 
 	asJSON := starter(t, environ, "policy", "test", file, "-o", "json")
 	require.Equal(t, console.ExitDenied, asJSON.code)
-	var result policy.TestResult
+	var result setup.TestResult
 	require.NoError(t, json.Unmarshal([]byte(asJSON.stdout), &result))
 	require.Equal(t, 3, result.Calls)
 	require.Len(t, result.Differ, 2)

@@ -11,19 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/cli/chains"
-	"github.com/claudeops/claudeops/internal/cli/codec"
 	"github.com/claudeops/claudeops/internal/cli/console"
-	"github.com/claudeops/claudeops/internal/cli/database"
-	"github.com/claudeops/claudeops/internal/cli/gates"
-	"github.com/claudeops/claudeops/internal/cli/incidents"
+	"github.com/claudeops/claudeops/internal/cli/daily"
 	"github.com/claudeops/claudeops/internal/cli/local"
-	"github.com/claudeops/claudeops/internal/cli/memories"
-	"github.com/claudeops/claudeops/internal/cli/policy"
-	"github.com/claudeops/claudeops/internal/cli/schedules"
+	"github.com/claudeops/claudeops/internal/cli/operate"
 	"github.com/claudeops/claudeops/internal/cli/setup"
-	"github.com/claudeops/claudeops/internal/cli/talk"
-	"github.com/claudeops/claudeops/internal/cli/workers"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 )
@@ -83,11 +75,9 @@ func rootCommand(c *console.Console) *cobra.Command {
 	root.AddGroup(groups...)
 	root.AddCommand(setup.Commands(c, stepsOf(c))...)
 	root.AddCommand(local.Commands(c)...)
-	root.AddCommand(chains.Commands(c)...)
-	root.AddCommand(gates.Command(c), incidents.Command(c), memories.Command(c), schedules.Command(c),
-		talk.Command(c))
-	root.AddCommand(workers.Commands(c)...)
-	root.AddCommand(policy.Command(c), codec.Command(c), database.Command(c))
+	root.AddCommand(daily.Commands(c)...)
+	root.AddCommand(operate.Commands(c)...)
+	root.AddCommand(setup.Policy(c)) // the last of its group in help
 	for _, command := range root.Commands() {
 		command.GroupID = groupOf[command.Name()]
 	}

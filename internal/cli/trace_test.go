@@ -22,7 +22,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
-	"github.com/claudeops/claudeops/internal/cli/chains"
+	"github.com/claudeops/claudeops/internal/cli/daily"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
 )
@@ -119,7 +119,7 @@ func TestTraceOfAChain(t *testing.T) {
 		return starter(t, untraced, "gate", "traced-chain", "--output", "json").code == program.ExitOK
 	}, screenTimeout, screenLook, "the gate does not open")
 	startProcess(t, traced, "gate", "traced-chain", "--action", "fix", "--guidance", wordsOfAnswer).finish(t)
-	var view chains.View
+	var view daily.Chain
 	require.NoError(t, json.Unmarshal(running.finish(t), &view))
 	require.Equal(t, escalation.OutcomeResolved, view.Outcome, view.Reason)
 	require.Len(t, view.Sessions, 3)

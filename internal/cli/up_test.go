@@ -20,8 +20,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
-	"github.com/claudeops/claudeops/internal/cli/chains"
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/cli/daily"
 	"github.com/claudeops/claudeops/internal/cli/local"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
@@ -125,7 +125,7 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 		require.NoError(t, err)
 		ran := starter(t, append(environ, "TEMPORAL_ADDRESS="+up.Temporal), "run", "--wait", "--output", "json")
 		require.Equal(t, program.ExitOK, ran.code, ran.stderr)
-		var view chains.View
+		var view daily.Chain
 		require.NoError(t, json.Unmarshal([]byte(ran.stdout), &view))
 		shown := starter(t, append(environ, "TEMPORAL_ADDRESS="+up.Temporal), "chain", view.ID, "--output", "json")
 		require.NoError(t, json.Unmarshal([]byte(shown.stdout), &view))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/cli/console"
-	"github.com/claudeops/claudeops/internal/cli/workers"
+	"github.com/claudeops/claudeops/internal/cli/operate"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
@@ -19,11 +19,11 @@ import (
 )
 
 // fleet returns what `workers` lists.
-func fleet(t *testing.T, environ []string) workers.Fleet {
+func fleet(t *testing.T, environ []string) operate.Fleet {
 	t.Helper()
 	listed := starter(t, environ, "workers", "-o", "json")
 	require.Equal(t, program.ExitOK, listed.code, listed.stderr)
-	var found workers.Fleet
+	var found operate.Fleet
 	require.NoError(t, json.Unmarshal([]byte(listed.stdout), &found))
 	return found
 }
@@ -76,8 +76,8 @@ func TestWorkersAndVersions(t *testing.T) {
 	one := found.Workers[0]
 	require.Equal(t, "host-1", one.Host)
 	require.Equal(t, []string{"claudeops", "claudeops-agents"}, one.Queues)
-	require.Equal(t, []string{"ops", "v1", string(workers.Running)}, []string{one.Deployment, one.BuildID, string(one.State)})
-	require.Equal(t, []workers.Version{{Deployment: "ops", BuildID: "v1", State: workers.Inactive}}, found.Versions)
+	require.Equal(t, []string{"ops", "v1", string(operate.Running)}, []string{one.Deployment, one.BuildID, string(one.State)})
+	require.Equal(t, []operate.Version{{Deployment: "ops", BuildID: "v1", State: operate.Inactive}}, found.Versions)
 	require.Contains(t, starter(t, first, "workers").stdout, "\nNo version is current, so only workers without versions begin chains: see `starter workers promote`.\n")
 
 	doctor := starter(t, first, "doctor").stdout

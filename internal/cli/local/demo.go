@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
-	"github.com/claudeops/claudeops/internal/cli/chainview"
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/cli/daily"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/encryption"
@@ -173,7 +173,7 @@ func (a *app) demoChain(ctx context.Context, one *AllInOne, cfg config.Config, k
 	follower := operations.Follower{
 		Client: one.client, Converter: encryption.NewConverter(cfg.Encryption.Keys), Local: true, Run: run, Patience: a.Patience,
 	}
-	if result.Chain, err = follower.Follow(ctx, chainview.NewPrinter(a.Console)); err != nil {
+	if result.Chain, err = follower.Follow(ctx, daily.NewPrinter(a.Console)); err != nil {
 		return result, err
 	}
 	records, err := supervisor.OpenStore(ctx, cfg)
@@ -191,10 +191,10 @@ func (a *app) demoChain(ctx context.Context, one *AllInOne, cfg config.Config, k
 
 func (a *app) writeDemo(w io.Writer, result demoResult) {
 	_, _ = fmt.Fprintln(w)
-	chainview.WriteTree(w, a.Clock, result.Chain)
+	daily.WriteTree(w, a.Clock, result.Chain)
 	_, _ = fmt.Fprintln(w)
-	chainview.WriteLineage(w, "Forward from the first session:", result.Forward)
-	chainview.WriteLineage(w, "Backward from the last session:", result.Backward)
+	daily.WriteLineage(w, "Forward from the first session:", result.Forward)
+	daily.WriteLineage(w, "Backward from the last session:", result.Backward)
 	if result.WebUI == "" {
 		_, _ = fmt.Fprintln(w, "\nA stand-in played Claude: nothing was spent.\n"+
 			"With --keep (make demo DEMO=--keep) everything stays up, to look at in a browser.")

@@ -1,4 +1,4 @@
-// Package setup holds the commands that begin, show and check an installation.
+// Package setup holds the commands that begin, show and check an installation, and those that try the policy of its agents.
 package setup
 
 import (
@@ -37,7 +37,7 @@ type app struct {
 	steps Steps
 }
 
-// Commands returns the commands `init`, `doctor`, `config` and `notify`.
+// Commands returns `init`, `doctor`, `config` and `notify`.
 func Commands(c *console.Console, steps Steps) []*cobra.Command {
 	a := &app{c, steps}
 	return []*cobra.Command{a.initCommand(), a.doctorCommand(), a.configCommand(), a.notifyCommand()}
