@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -171,6 +172,7 @@ func (t *talking) opening(ctx context.Context, turn escalation.TalkTurn, cutOff 
 	if err != nil {
 		return "", err
 	}
+	facts.Recalled = recalledFor(turn, facts.Recalled)
 	t.recalled = len(facts.Recalled)
 	zone := t.Talk.Zone
 	if zone == nil {
@@ -190,6 +192,15 @@ func (t *talking) opening(ctx context.Context, turn escalation.TalkTurn, cutOff 
 		text = cutOff + "\n\n" + text
 	}
 	return text + "\n\n" + turn.Text, nil
+}
+
+// recalledFor returns those of the recalled turns that a turn can follow. A message that goes back to an earlier answer knows nothing
+// of later turns.
+func recalledFor(turn escalation.TalkTurn, recalled []escalation.TalkTurn) []escalation.TalkTurn {
+	if turn.After == nil {
+		return recalled
+	}
+	return slices.DeleteFunc(recalled, func(earlier escalation.TalkTurn) bool { return earlier.Turn > *turn.After })
 }
 
 // recall returns the text about the memories that match a message. A conversation works without them, so a failure is only

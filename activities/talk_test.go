@@ -24,6 +24,10 @@ type talkBook struct {
 	reply  *escalation.TalkReply
 	report *escalation.Report
 
+	// after is that of the message, and earlier is the number of turns before it; 0 means 1.
+	after   *int
+	earlier int
+
 	recalled memory.Recall
 	proposed []escalation.MemoryProposal
 	source   memory.Source
@@ -37,12 +41,16 @@ var (
 )
 
 func (b *talkBook) TalkTurn(context.Context, string, int) (escalation.TalkTurn, error) {
-	return escalation.TalkTurn{Turn: 3, TalkMessage: escalation.TalkMessage{MessageID: "m-3", Text: "/how is nas?", Actor: "ada"}}, nil
+	return escalation.TalkTurn{Turn: 3, TalkMessage: escalation.TalkMessage{MessageID: "m-3", Text: "/how is nas?", Actor: "ada", After: b.after}}, nil
 }
 
 func (b *talkBook) TalkFacts(_ context.Context, _ string, _ time.Time, cold bool) (facts escalation.TalkFacts, err error) {
 	if cold {
-		facts.Recalled = []escalation.TalkTurn{{TalkMessage: escalation.TalkMessage{Text: "earlier", Actor: "ada"}}}
+		for turn := 1; turn <= max(b.earlier, 1); turn++ {
+			facts.Recalled = append(facts.Recalled, escalation.TalkTurn{
+				Turn: turn, TalkMessage: escalation.TalkMessage{Text: "earlier", Actor: "ada"},
+			})
+		}
 	}
 	return facts, nil
 }
@@ -200,4 +208,15 @@ func TestRunTalkFails(t *testing.T) {
 	require.ErrorAs(t, err, &failure)
 	require.Equal(t, activities.ErrorTypeProvider, failure.Type())
 	require.True(t, failure.NonRetryable(), "a person waits, so the third failure is the last")
+}
+
+// TestRecalledTurns checks that a message that goes back to an earlier answer recalls nothing that came later.
+func TestRecalledTurns(t *testing.T) {
+	t.Parallel()
+	for want, after := range map[int]*int{2: nil, 1: new(1), 0: new(0)} {
+		book, agent := &talkBook{after: after, earlier: 2}, &fakeAgent{replies: []agentReply{finished(yes, 0.25)}}
+		result, err := runTalk(t, book, agent, activities.RunTalkInput{}, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, result.Recalled)
+	}
 }

@@ -9,18 +9,26 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TalkRecorder keeps the messages and the turns of conversations. Every method that writes is idempotent.
-type TalkRecorder interface {
+// TalkReader reads the records of conversations.
+type TalkReader interface {
 	// OpenTalk returns what is recorded of a conversation.
 	OpenTalk(ctx context.Context, conversationID string) (escalation.TalkOpening, error)
-	// AddMessage stores a message as the next turn, and returns the turn. A stored message keeps its turn.
-	AddMessage(ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time) (int, error)
 	// TalkTurn returns a turn.
 	TalkTurn(ctx context.Context, conversationID string, turn int) (escalation.TalkTurn, error)
-	// EndTurn stores the end of a turn.
-	EndTurn(ctx context.Context, conversationID string, turn int, end escalation.TalkEnd) error
+	// AnswerSession returns the session that has answered a turn; nil if there is none.
+	AnswerSession(ctx context.Context, conversationID string, turn int) (*escalation.Session, error)
 	// Chain returns the sessions of a chain by sequence.
 	Chain(ctx context.Context, chainID string) ([]escalation.Session, error)
+}
+
+// TalkRecorder keeps the messages and the turns of conversations. Every method that writes is idempotent.
+type TalkRecorder interface {
+	TalkReader
+
+	// AddMessage stores a message as the next turn, and returns the turn. A stored message keeps its turn.
+	AddMessage(ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time) (int, error)
+	// EndTurn stores the end of a turn.
+	EndTurn(ctx context.Context, conversationID string, turn int, end escalation.TalkEnd) error
 }
 
 // TalkKeeper keeps what the sessions of conversations need and leave. Every method that writes is idempotent.
@@ -108,6 +116,15 @@ func (t *Talks) ReadTurn(ctx context.Context, input TurnInput) (escalation.TalkT
 	}
 	turn.Context = ""
 	return turn, t.translate(err)
+}
+
+// ReadAnswerSession returns the session that has answered a turn, without long texts; nil if there is none.
+func (t *Talks) ReadAnswerSession(ctx context.Context, input TurnInput) (*escalation.Session, error) {
+	session, err := t.Store.AnswerSession(ctx, input.ConversationID, input.Turn)
+	if err != nil || session == nil {
+		return nil, t.translate(err)
+	}
+	return withoutTexts(session), nil
 }
 
 // EndTurnInput is the end of a turn.

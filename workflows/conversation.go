@@ -95,9 +95,11 @@ type conversationRun struct {
 	log      *eventLog
 	sessions *sessions
 	turns    *talkTurns
-	// last is the session whose conversation the next turn continues; nil if there is none. It is the session of the latest
-	// answer or, before the first answer, of the chain About.
+	// last is the session of the latest answer or, before the first answer, of the chain About; nil if there is none. A turn
+	// continues its conversation, unless the message follows another answer.
 	last *escalation.Session
+	// before is the session whose conversation the running turn continues; nil if it begins a new one.
+	before *escalation.Session
 	// storing lets one message at a time get its turn, so that turns have the order in which messages arrived.
 	storing workflow.Mutex
 	// arriving counts the messages that are being stored. waiters counts the updates that wait for a turn.

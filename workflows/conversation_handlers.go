@@ -83,7 +83,8 @@ func (c *conversationRun) checkMessage(message MessageInput) error {
 		return err
 	}
 	if len(c.turns.waiting)+c.arriving >= maxWaitingTurns && c.turns.find(message.MessageID) == 0 {
-		return fmt.Errorf("%d messages wait for an answer already: send it again when some of them have one", maxWaitingTurns)
+		return temporal.NewApplicationError(
+			fmt.Sprintf("%d messages wait for an answer already: send it again when some of them have one", maxWaitingTurns), ErrorTypeBusy)
 	}
 	return nil
 }
@@ -114,7 +115,9 @@ func (c *conversationRun) store(ctx workflow.Context, message escalation.TalkMes
 	if err != nil {
 		return 0, err
 	}
-	pending := escalation.TalkPending{Turn: turn, MessageID: message.MessageID, Head: escalation.TalkHead(message.Text)}
+	pending := escalation.TalkPending{
+		Turn: turn, MessageID: message.MessageID, Head: escalation.TalkHead(message.Text), After: message.After,
+	}
 	if turn > c.turns.latest {
 		c.turns.add(pending)
 	} else if c.turns.find(message.MessageID) == 0 { // an earlier turn has answered it

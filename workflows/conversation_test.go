@@ -30,6 +30,8 @@ type talkBook struct {
 	mu      sync.Mutex
 	turns   []escalation.TalkTurn
 	opening escalation.TalkOpening
+	// answers holds the sessions of answered turns.
+	answers map[int]*escalation.Session
 	refuse  *escalation.Admission
 	// addErr is the error of the next call of AddMessage.
 	addErr error
@@ -91,6 +93,10 @@ func (b *talkBook) EndTurn(_ context.Context, _ string, turn int, end escalation
 		}
 	}
 	return nil
+}
+
+func (b *talkBook) AnswerSession(_ context.Context, _ string, turn int) (*escalation.Session, error) {
+	return b.answers[turn], nil
 }
 
 func (b *talkBook) Chain(context.Context, string) ([]escalation.Session, error) { return nil, nil }
@@ -223,6 +229,33 @@ func TestConversationForksTheAnswerBefore(t *testing.T) {
 	ended, ok := waited.result.(escalation.TalkTurn)
 	require.True(t, ok, "%+v", waited)
 	require.Equal(t, s.book.turns[1].Failure, ended.Failure)
+}
+
+// TestConversationGoesBack sends messages that follow the first answer, none, and an answer that is no longer recorded.
+func TestConversationGoesBack(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	s.book.answers = map[int]*escalation.Session{}
+	s.answer = func(n int, input activities.RunTalkInput) (activities.RunTalkResult, error) {
+		s.book.answers[n] = &escalation.Session{
+			ChainID: "conversation-ada", SessionID: input.SessionID, Report: escalation.Report{ReportedSessionID: input.SessionID},
+		}
+		return replied(), nil
+	}
+	for i, after := range []*int{nil, nil, new(1), new(0), new(9), nil} {
+		next := message(fmt.Sprint("m-", i))
+		next.After = after
+		s.update(time.Duration(i)*time.Minute, SendMessage, next)
+	}
+	s.run()
+	require.Len(t, s.ran, 6)
+	for i, parent := range []string{
+		"", s.ran[0].SessionID, s.ran[0].SessionID, "", "", s.ran[4].SessionID,
+	} {
+		require.Equal(t, parent, s.ran[i].ParentSessionID, "turn %d", i+1)
+	}
+	require.Empty(t, s.book.turns[3].Note, "it wanted a new conversation")
+	require.Contains(t, s.book.turns[4].Note, "neither on this host nor in the archive")
 }
 
 // TestConversationStartsAnew loses the conversation before the second turn. The turn runs once more, in a new conversation.

@@ -26,9 +26,13 @@ func (c *conversationRun) answer(ctx workflow.Context, turn *talkTurn) {
 // converse runs the session of a turn. If that session cannot load the conversation, converse runs one more session, in a new
 // conversation. It returns how the turn ends, and its cost in US dollars. The end of ctx stops the session.
 func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decision escalation.TalkDecision, cost float64) {
-	before := escalation.ContinuityInput{Parent: c.last}
 	var input escalation.TalkInput
-	if err := c.loadPolicy(ctx); err != nil {
+	before, err := c.precedingSession(ctx, turn)
+	c.before = before.Parent
+	if err == nil {
+		err = c.loadPolicy(ctx)
+	}
+	if err != nil {
 		input.Session.Error = rootMessage(err)
 	} else {
 		tier := c.policy.For(escalation.TierObserve)
@@ -49,6 +53,26 @@ func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decisi
 		before.TranscriptLost = decision.Lost == escalation.ReasonTranscriptLost
 		cost += c.attempt(ctx, turn, escalation.ChooseTalkContinuity(before), &input)
 	}
+}
+
+// precedingSession returns the session whose conversation a turn continues: that of the answer that the message follows. If that
+// session is no longer recorded, its conversation is lost.
+func (c *conversationRun) precedingSession(ctx workflow.Context, turn *talkTurn) (escalation.ContinuityInput, error) {
+	switch {
+	case turn.After == nil:
+		return escalation.ContinuityInput{Parent: c.last}, nil
+	case *turn.After == 0:
+		return escalation.ContinuityInput{}, nil
+	}
+	var talks *activities.Talks
+	var session *escalation.Session
+	err := readRecords(withRecords(ctx, fmt.Sprintf("the session of turn %d", *turn.After)), talks.ReadAnswerSession,
+		activities.TurnInput{ConversationID: c.log.chain.ID, Turn: *turn.After}, &session)
+	if session == nil {
+		unknown := &escalation.Session{Report: escalation.Report{ReportedSessionID: "unknown"}}
+		return escalation.ContinuityInput{Parent: unknown, TranscriptLost: true}, err
+	}
+	return escalation.ContinuityInput{Parent: session}, err
 }
 
 // loadPolicy takes a snapshot of the policy for a turn.
@@ -93,7 +117,7 @@ func (c *conversationRun) origin(choice escalation.ContinuityChoice) *escalation
 	if choice.Continuity != escalation.ContinuityResume {
 		return nil
 	}
-	return c.last
+	return c.before
 }
 
 // brief returns those fields of a session that the next turn needs.
@@ -111,9 +135,9 @@ func (c *conversationRun) runTalk(
 		Policy: c.policy.OfSession(escalation.TierObserve), BudgetUSD: session.BudgetUSD,
 	}
 	if session.Continuity == escalation.ContinuityResume {
-		input.ParentSessionID = c.last.SessionID
-		if c.last.ChainID != session.ChainID {
-			input.About = c.last.ChainID
+		input.ParentSessionID = c.before.SessionID
+		if c.before.ChainID != session.ChainID {
+			input.About = c.before.ChainID
 		}
 	}
 	var tiers *activities.Tiers

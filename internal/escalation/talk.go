@@ -32,6 +32,9 @@ type TalkMessage struct {
 	Text      string `json:"text"`
 	// Actor names the person who sends the message.
 	Actor string `json:"actor"`
+	// After is the turn whose answer the message follows; 0 if it follows none, and nil if it follows the latest answer.
+	// With it, a person goes back to an earlier answer.
+	After *int `json:"after,omitempty"`
 }
 
 // Validate returns the first error in the message, as one sentence. If the message is valid, it returns nil.
@@ -46,6 +49,8 @@ func (m TalkMessage) Validate() error {
 		return errors.New("text is empty: write a message")
 	case length > MaxTalkText:
 		return fmt.Errorf("text has %d characters, and at most %d are allowed", length, MaxTalkText)
+	case m.After != nil && *m.After < 0:
+		return errors.New("after is negative: name an earlier turn, or 0 to begin anew")
 	}
 	return CheckActor(m.Actor)
 }
@@ -145,6 +150,8 @@ type TalkPending struct {
 	MessageID string `json:"message_id"`
 	// Head is the beginning of the message.
 	Head string `json:"head,omitempty"`
+	// After is that of the message.
+	After *int `json:"after,omitempty"`
 }
 
 // MaxTalkHead limits the beginning of a message that a conversation's workflow keeps, in characters.

@@ -82,6 +82,8 @@ var plannedQueries = map[string]string{
 	"candidates":               candidatesQuery,
 
 	"the turns of a talk":       turnsQuery,
+	"an answer of a talk":       answerQuery,
+	"a message of a talk":       repeatsQuery,
 	"a turn":                    turnQuery,
 	"a message":                 messageQuery,
 	"unanswered messages":       unansweredQuery,

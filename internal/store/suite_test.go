@@ -136,6 +136,7 @@ func testBackend(t *testing.T, database backend) {
 		"the numbers of lost records":               testSkipNumbers,
 		"a turn of a conversation":                  testTalkTurn,
 		"a turn without an answer":                  testTalkUnanswered,
+		"messages that follow earlier answers":      testTalkBranches,
 		"a conversation that begins again":          testOpenTalk,
 		"what a conversation learns":                testTalkFacts,
 		"proposals are confirmed once":              testConfirmations,

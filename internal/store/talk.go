@@ -19,6 +19,7 @@ func talkFields(t *escalation.TalkTurn) []field {
 		{"message_id", &t.MessageID},
 		{"actor", &t.Actor},
 		{"message", &t.Text},
+		{"after_turn", &t.After},
 		{"received_at", millis{&t.ReceivedAt}},
 		{"state", &t.State},
 		{"session_id", &t.SessionID},
@@ -49,6 +50,8 @@ var (
 	latestTurnQuery    = "SELECT COALESCE(MAX(turn), 0) FROM talk_turns WHERE conversation_id = $1 AND namespace_id = $2"
 	unansweredQuery    = selectTurns + ofConversation + " AND ended_at IS NULL ORDER BY turn"
 	latestAnswerQuery  = selectTurns + ofConversation + " AND state = $3 ORDER BY turn DESC LIMIT 1"
+	answerQuery        = turnQuery + " AND state = $4"
+	repeatsQuery       = selectTurns + ofConversation + " AND message_id >= $3 AND message_id < $4 ORDER BY turn"
 	recalledTurnsQuery = selectTurns + ofConversation + " AND ended_at IS NOT NULL ORDER BY turn DESC LIMIT $3"
 )
 
@@ -132,6 +135,16 @@ func (s *Store) TalkTurns(ctx context.Context, conversationID string, limit int)
 	return turns, nil
 }
 
+// TurnsOf returns the turns of a conversation whose message IDs begin with prefix, oldest first.
+func (s *Store) TurnsOf(ctx context.Context, conversationID, prefix string) ([]escalation.TalkTurn, error) {
+	// The range holds the IDs that begin with the prefix, because those are printable.
+	turns, err := collect(ctx, s.db, talkFields, repeatsQuery, conversationID, s.namespace.ID, prefix, prefix+"\U0010FFFF")
+	if err != nil {
+		return nil, fmt.Errorf("look for messages of %q: %w", conversationID, err)
+	}
+	return turns, nil
+}
+
 // OpenTalk returns what the records know of a conversation: its latest turn, the session of its latest answer, and the
 // turns that have not ended.
 func (s *Store) OpenTalk(ctx context.Context, conversationID string) (opening escalation.TalkOpening, err error) {
@@ -145,7 +158,7 @@ func (s *Store) OpenTalk(ctx context.Context, conversationID string) (opening es
 		}
 		for _, turn := range unanswered {
 			opening.Unanswered = append(opening.Unanswered, escalation.TalkPending{
-				Turn: turn.Turn, MessageID: turn.MessageID, Head: escalation.TalkHead(turn.Text),
+				Turn: turn.Turn, MessageID: turn.MessageID, Head: escalation.TalkHead(turn.Text), After: turn.After,
 			})
 		}
 		opening.Last, err = s.latestAnswer(ctx, tx, conversationID)
@@ -159,7 +172,24 @@ func (s *Store) OpenTalk(ctx context.Context, conversationID string) (opening es
 
 // latestAnswer returns the session of the latest answered turn; nil if there is none.
 func (s *Store) latestAnswer(ctx context.Context, tx *sql.Tx, conversationID string) (*escalation.Session, error) {
-	answered, err := collect(ctx, tx, talkFields, latestAnswerQuery, conversationID, s.namespace.ID, string(escalation.TalkAnswered))
+	return sessionOfAnswer(ctx, tx, latestAnswerQuery, conversationID, s.namespace.ID, string(escalation.TalkAnswered))
+}
+
+// AnswerSession returns the session that has answered a turn; nil if the turn has no answer, or its records are gone.
+func (s *Store) AnswerSession(ctx context.Context, conversationID string, turn int) (session *escalation.Session, err error) {
+	err = s.read(ctx, func(tx *sql.Tx) (err error) {
+		session, err = sessionOfAnswer(ctx, tx, answerQuery, conversationID, s.namespace.ID, turn, string(escalation.TalkAnswered))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the session of turn %d of %q: %w", turn, conversationID, err)
+	}
+	return session, nil
+}
+
+// sessionOfAnswer returns the session of the turn that a query selects; nil if it selects none.
+func sessionOfAnswer(ctx context.Context, tx *sql.Tx, query string, args ...any) (*escalation.Session, error) {
+	answered, err := collect(ctx, tx, talkFields, query, args...)
 	if err != nil || len(answered) == 0 {
 		return nil, err
 	}

@@ -88,6 +88,36 @@ func testTalkTurn(t *testing.T, database backend) {
 	require.Equal(t, 1, addMessage(t, other, "m-1"))
 }
 
+// testTalkBranches checks what a message needs that follows an earlier answer.
+func testTalkBranches(t *testing.T, database backend) {
+	s := database(t)()
+	addMessage(t, s, "key-0")
+	other := talkMessage("key-1")
+	other.After = new(0)
+	_, err := s.AddMessage(bounded(t), adasTalk, other, 0, noon)
+	require.NoError(t, err)
+	addMessage(t, s, "kez-0")
+	turns, err := s.TurnsOf(bounded(t), adasTalk, "key-")
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 2}, []int{turns[0].Turn, turns[1].Turn})
+	require.Len(t, turns, 2)
+	require.Nil(t, turns[0].After)
+	require.Equal(t, new(0), turns[1].After)
+	opened, err := s.OpenTalk(bounded(t), adasTalk)
+	require.NoError(t, err)
+	require.Equal(t, new(0), opened.Unanswered[1].After)
+
+	session := mustOpen(t, s, talkSession("s-1", 0))
+	require.NoError(t, s.BeginTurn(bounded(t), ofTalk(1, "s-1"), ""))
+	none, err := s.AnswerSession(bounded(t), adasTalk, 1)
+	require.NoError(t, err)
+	require.Nil(t, none, "it has no answer yet")
+	require.NoError(t, s.EndTurn(bounded(t), adasTalk, 1, escalation.TalkEnd{State: escalation.TalkAnswered, EndedAt: noon}))
+	found, err := s.AnswerSession(bounded(t), adasTalk, 1)
+	require.NoError(t, err)
+	require.Equal(t, session, *found)
+}
+
 // testTalkUnanswered checks that a turn that ends without an answer has no reply, even if its session has kept one.
 func testTalkUnanswered(t *testing.T, database backend) {
 	s := database(t)()

@@ -36,6 +36,11 @@ func (r records) TalkTurn(ctx context.Context, conversationID string, turn int) 
 	return called(ctx, r, storeTalk, func() (escalation.TalkTurn, error) { return r.Store.TalkTurn(ctx, conversationID, turn) })
 }
 
+// AnswerSession implements activities.TalkRecorder.
+func (r records) AnswerSession(ctx context.Context, conversationID string, turn int) (*escalation.Session, error) {
+	return called(ctx, r, storeTalk, func() (*escalation.Session, error) { return r.Store.AnswerSession(ctx, conversationID, turn) })
+}
+
 // BeginTurn implements activities.TalkKeeper.
 func (r records) BeginTurn(ctx context.Context, of escalation.TalkSession, text string) error {
 	text = r.mask.Text(text)

@@ -291,6 +291,7 @@ CREATE TABLE talk_turns (
     message_id            TEXT COLLATE "C" NOT NULL,             -- the sender's ID of the message
     actor                 TEXT COLLATE "C" NOT NULL,
     message               TEXT COLLATE "C" NOT NULL,
+    after_turn            BIGINT,                                -- the turn whose answer the message follows; 0: none; NULL: the latest one
     received_at           BIGINT           NOT NULL,             -- milliseconds since 1970, UTC, as all times
     state                 TEXT COLLATE "C" NOT NULL,
     session_id            TEXT COLLATE "C" NOT NULL,             -- of its latest session; empty: none has begun

@@ -307,6 +307,7 @@ CREATE TABLE talk_turns (
     message_id      TEXT    NOT NULL,                   -- the sender's ID of the message
     actor           TEXT    NOT NULL,
     message         TEXT    NOT NULL,
+    after_turn      INTEGER,                            -- the turn whose answer the message follows; 0: none; NULL: the latest one
     received_at     INTEGER NOT NULL,                   -- milliseconds since 1970, UTC, as all times
     state           TEXT    NOT NULL,
     session_id      TEXT    NOT NULL,                   -- of its latest session; empty: none has begun
