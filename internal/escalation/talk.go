@@ -66,6 +66,23 @@ func CheckConversationName(name string) error {
 	return nil
 }
 
+// aboutPrefix begins the names of the conversations about chains.
+const aboutPrefix = "about-"
+
+var notInConversationName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// AboutChain returns the name of the conversation about a chain.
+func AboutChain(chainID string) string { return ConversationName(aboutPrefix + chainID) }
+
+// IsAboutChain reports whether a conversation is named as one about a chain.
+func IsAboutChain(name string) bool { return strings.HasPrefix(name, aboutPrefix) }
+
+// ConversationName returns the name that comes closest to a text; empty if none does.
+func ConversationName(text string) string {
+	name := notInConversationName.ReplaceAllString(text, "-")
+	return strings.TrimLeft(name[:min(len(name), MaxConversationName)], "-._")
+}
+
 // TalkState is the state of a turn of a conversation.
 type TalkState string
 

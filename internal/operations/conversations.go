@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -228,6 +229,40 @@ func (c Conversations) Get(ctx context.Context, name string) (LiveConversation, 
 	return now, nil
 }
 
+// ConversationRow is a conversation in a list.
+type ConversationRow struct {
+	Name string `json:"name"`
+	// Turn is the number of the latest turn, with its state, who has sent its message, and the beginning of that message.
+	Turn       int                  `json:"turn"`
+	State      escalation.TalkState `json:"state"`
+	Actor      string               `json:"actor"`
+	Head       string               `json:"head"`
+	ReceivedAt time.Time            `json:"received_at"`
+}
+
+// maxConversations limits a list of conversations.
+const maxConversations = 1_000
+
+// List returns the conversations that the function may permits, from the records, the latest first.
+func (c Conversations) List(ctx context.Context, may func(name string) bool) ([]ConversationRow, error) {
+	records, err := c.inNamespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	turns, err := records.LatestTurns(ctx, maxConversations)
+	rows := []ConversationRow{} // an empty list is [] in JSON
+	for _, turn := range turns {
+		name := strings.TrimPrefix(turn.ConversationID, escalation.ConversationPrefix)
+		if may(name) {
+			rows = append(rows, ConversationRow{
+				Name: name, Turn: turn.Turn, State: turn.State, Actor: line(c.mask.Text(turn.Actor), escalation.MaxActor),
+				Head: escalation.TalkHead(c.mask.Text(turn.Text)), ReceivedAt: turn.ReceivedAt,
+			})
+		}
+	}
+	return rows, err
+}
+
 // History returns the latest turns of a conversation from the records, oldest first, at most limit.
 func (c Conversations) History(ctx context.Context, name string, limit int) ([]escalation.TalkTurn, error) {
 	records, err := c.ownRecords(ctx, name)
@@ -254,11 +289,16 @@ func (c Conversations) Turn(ctx context.Context, name string, turn int) (escalat
 	return c.maskedTurn(found), err
 }
 
-// ownRecords returns the records of the connection's namespace.
+// ownRecords returns the records of the connection's namespace, for the conversation with this name.
 func (c Conversations) ownRecords(ctx context.Context, name string) (*store.Store, error) {
 	if err := escalation.CheckConversationName(name); err != nil {
 		return nil, Invalid(err)
 	}
+	return c.inNamespace(ctx)
+}
+
+// inNamespace returns the records of the connection's namespace.
+func (c Conversations) inNamespace(ctx context.Context) (*store.Store, error) {
 	records, _, err := c.openRecords(ctx)
 	if err != nil {
 		return nil, err

@@ -43,8 +43,11 @@ const (
 )
 
 var (
-	selectTurns        = "SELECT " + columns(talkFields(new(escalation.TalkTurn))) + " FROM talk_turns"
-	turnsQuery         = selectTurns + ofConversation + " ORDER BY turn DESC LIMIT $3"
+	selectTurns      = "SELECT " + columns(talkFields(new(escalation.TalkTurn))) + " FROM talk_turns"
+	turnsQuery       = selectTurns + ofConversation + " ORDER BY turn DESC LIMIT $3"
+	latestTurnsQuery = selectTurns + " WHERE ($1 = '' OR namespace_id = $1) AND turn = (SELECT MAX(turn) FROM talk_turns AS other" +
+		" WHERE other.conversation_id = talk_turns.conversation_id AND other.namespace_id = talk_turns.namespace_id)" +
+		" ORDER BY received_at DESC, conversation_id LIMIT $2"
 	turnQuery          = selectTurns + ofConversation + " AND turn = $3"
 	messageQuery       = "SELECT turn FROM talk_turns WHERE conversation_id = $1 AND namespace_id = $2 AND message_id = $3"
 	latestTurnQuery    = "SELECT COALESCE(MAX(turn), 0) FROM talk_turns WHERE conversation_id = $1 AND namespace_id = $2"
@@ -141,6 +144,15 @@ func (s *Store) TurnsOf(ctx context.Context, conversationID, prefix string) ([]e
 	turns, err := collect(ctx, s.db, talkFields, repeatsQuery, conversationID, s.namespace.ID, prefix, prefix+"\U0010FFFF")
 	if err != nil {
 		return nil, fmt.Errorf("look for messages of %q: %w", conversationID, err)
+	}
+	return turns, nil
+}
+
+// LatestTurns returns the latest turn of each conversation, the latest conversation first, at most limit.
+func (s *Store) LatestTurns(ctx context.Context, limit int) ([]escalation.TalkTurn, error) {
+	turns, err := collect(ctx, s.db, talkFields, latestTurnsQuery, s.namespace.ID, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read the latest turns: %w", err)
 	}
 	return turns, nil
 }

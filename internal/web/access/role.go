@@ -10,13 +10,13 @@ import (
 // Role names what a person may do.
 type Role string
 
-// The roles. Operate includes Answer, and Answer includes View. Alert and Talk stand alone.
+// The roles. Operate includes Answer and Talk, and Answer includes View. Alert stands alone.
 const (
 	View    Role = "view"    // read everything
 	Answer  Role = "answer"  // answer gates
 	Operate Role = "operate" // start, escalate and cancel chains, close incidents, change schedules
 	Alert   Role = "alert"   // send alerts of monitoring systems, and nothing else
-	Talk    Role = "talk"    // hold conversations, and nothing else
+	Talk    Role = "talk"    // hold conversations
 )
 
 // Roles lists the roles.
@@ -26,7 +26,7 @@ func Roles() []Role { return []Role{View, Answer, Operate, Alert, Talk} }
 func (r Role) Includes(other Role) bool {
 	ladder := []Role{View, Answer, Operate}
 	own, wanted := slices.Index(ladder, r), slices.Index(ladder, other)
-	return r == other || (wanted >= 0 && own > wanted)
+	return r == other || (wanted >= 0 && own > wanted) || r == Operate && other == Talk
 }
 
 // Person is who sends a request.

@@ -113,7 +113,7 @@ func TestTokensAtOnce(t *testing.T) {
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	for own, may := range map[Role][]Role{
-		View: {View}, Answer: {View, Answer}, Operate: {View, Answer, Operate}, Alert: {Alert}, Talk: {Talk},
+		View: {View}, Answer: {View, Answer}, Operate: {View, Answer, Operate, Talk}, Alert: {Alert}, Talk: {Talk},
 	} {
 		for _, role := range Roles() {
 			require.Equal(t, slices.Contains(may, role), Person{Roles: []Role{own}}.May(role), "%s for %s", own, role)

@@ -44,6 +44,8 @@ func (a *API) Register(router *access.Router) {
 	a.registerSessions(routes)
 	a.registerGates(routes)
 	a.registerIncidents(routes)
+	a.registerConversations(routes)
+	a.registerMemories(routes)
 	a.registerServices(routes)
 	a.registerSchedules(routes)
 	a.registerOverview(routes)
@@ -99,6 +101,8 @@ func nameSchema(t reflect.Type, hint string) string {
 		return "Guard" + name
 	case "stream":
 		return "Stream" + name
+	case "memory":
+		return "Memory" + strings.TrimPrefix(name, "Memory")
 	default:
 		return name
 	}
@@ -177,8 +181,11 @@ func resultOf[T any](body T, err error) (*result[T], error) {
 	return &result[T]{body}, nil
 }
 
-// personOf returns the name of the person who sends the request. The router lets nobody else in.
-func personOf(ctx context.Context) string {
+// personIn returns the person who sends the request. The router lets nobody else in.
+func personIn(ctx context.Context) access.Person {
 	person, _ := access.PersonOf(ctx)
-	return person.Name
+	return person
 }
+
+// personOf returns the name of the person who sends the request.
+func personOf(ctx context.Context) string { return personIn(ctx).Name }

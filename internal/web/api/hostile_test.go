@@ -124,6 +124,28 @@ func hostileRequests() map[hostileRequest]int {
 		return hostileRequest{method: http.MethodPost, path: "chains", key: key, body: body}
 	}
 	return map[hostileRequest]int{
+		post("conversations/ada/messages", "{}"):                                                     http.StatusUnprocessableEntity,
+		post("conversations/ada/messages", `{"message_id":"m","text":" "}`):                          http.StatusUnprocessableEntity,
+		post("conversations/ada/messages", `{"message_id":"m\u001b","text":"x"}`):                    http.StatusUnprocessableEntity,
+		post("conversations/ada/messages", `{"message_id":"m","text":"x","actor":"bob"}`):            http.StatusUnprocessableEntity,
+		post("conversations/ada/messages", `{"message_id":"m","text":"x","about":"\u202e"}`):         http.StatusNotFound,
+		post("conversations/ada/messages", `{"message_id":"m","text":"x","about":"conversation-b"}`): http.StatusUnprocessableEntity,
+		post("conversations/a%20b/messages", `{"message_id":"m","text":"x"}`):                        http.StatusUnprocessableEntity,
+		post("conversations/ada/stop", `{"turn":-1}`):                                                http.StatusUnprocessableEntity,
+		post("conversations/ada/stop", ""):                                                           http.StatusNotFound,
+		post("conversations/ada/turns/1/proposals/9/confirm", ""):                                    http.StatusNotFound,
+		get("conversations/"+control, ""):                                                            http.StatusUnprocessableEntity,
+		get("conversations/"+control+"/events", ""):                                                  http.StatusUnprocessableEntity,
+		get("conversations/ada/turns/0", ""):                                                         http.StatusUnprocessableEntity,
+		get("conversations/ada/turns/1", "wait=true"):                                                http.StatusNotFound,
+		get("conversations/ada/turns", "limit=0"):                                                    http.StatusUnprocessableEntity,
+		get("memories", "status=odd"):                                                                http.StatusUnprocessableEntity,
+		get("memories", "search=%00"):                                                                http.StatusUnprocessableEntity,
+		get("memories/"+control, ""):                                                                 http.StatusUnprocessableEntity,
+		get("memories/99", ""):                                                                       http.StatusNotFound,
+		post("memories", "{}"):                                                                       http.StatusUnprocessableEntity,
+		post("memories/99/confirm", ""):                                                              http.StatusNotFound,
+
 		post("chains", ""):                           http.StatusBadRequest,
 		post("chains", "null"):                       http.StatusUnprocessableEntity,
 		post("chains", "[]"):                         http.StatusUnprocessableEntity,

@@ -43,6 +43,9 @@ func statusOf(err error) int {
 	if _, many := errors.AsType[*access.TooManyError](err); many {
 		return http.StatusTooManyRequests
 	}
+	if _, forbidden := errors.AsType[*access.ForbiddenError](err); forbidden {
+		return http.StatusForbidden
+	}
 	switch operations.KindOf(err) {
 	case operations.KindInvalid:
 		return http.StatusUnprocessableEntity

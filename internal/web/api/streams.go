@@ -20,6 +20,8 @@ func (a *API) registerStreams(r routes, router *access.Router) {
 	followers := stream.NewFollowers(a.follow, writeProblem, func(err error) any { return modelOf(err) })
 	router.Handle(access.View, "GET "+prefix+"/events", a.hub.Handler())
 	router.Handle(access.View, "GET "+prefix+"/chains/{chain_id}/follow", followers.Handler())
+	talks := stream.NewTalks(a.operations.Conversations.Watch, writeProblem)
+	router.Handle(access.Talk, "GET "+prefix+"/conversations/{name}/events", talks.Handler())
 	text := &huma.Schema{Type: huma.TypeString}
 	parameter := func(in, name, says string) *huma.Param {
 		return &huma.Param{Name: name, In: in, Description: says, Schema: text, Required: in == "path"}
@@ -35,6 +37,7 @@ func (a *API) registerStreams(r routes, router *access.Router) {
 		operations.IncidentNews{},
 		operations.ProgressNews{},
 		operations.Snapshot{},
+		operations.TalkNews{},
 	} {
 		schemas.Schema(reflect.TypeOf(data), true, "")
 	}
@@ -59,6 +62,15 @@ func (a *API) registerStreams(r routes, router *access.Router) {
 			"a StreamEnd), which is the last one. A stream that ends without it is to be opened again.",
 		Parameters: []*huma.Param{parameter("path", "chain_id", "The ID of a chain.")},
 		Responses:  eventStream("Snapshot"),
+	})
+	r.OpenAPI().AddOperation(&huma.Operation{
+		OperationID: "watchConversation", Method: http.MethodGet, Path: prefix + "/conversations/{name}/events", Tags: []string{eventsTag},
+		Summary: "Stream what happens in a conversation, as server-sent events",
+		Description: "Needs the role talk. The event field is talk, and data is a TalkNews: a turn waits, works, has the next part of " +
+			"its reply (text), or has ended: then get it. A stream begins with the turns that are open, and with their replies so far. " +
+			"It ends after 2 minutes: open it again.",
+		Parameters: []*huma.Param{parameter("path", "name", "The name of a conversation.")},
+		Responses:  eventStream("TalkNews"),
 	})
 }
 

@@ -1,0 +1,52 @@
+package access
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
+)
+
+// Conversation returns the name of the person's own conversation: the person's name. If no conversation can have that name, it
+// returns one with a checksum, so that no two people share a conversation.
+func (p Person) Conversation() string {
+	const checksum = 4 // bytes
+	if escalation.CheckConversationName(p.Name) == nil && !escalation.IsAboutChain(p.Name) {
+		return p.Name
+	}
+	name := escalation.ConversationName(p.Name)
+	sum := sha256.Sum256([]byte(p.Name))
+	return "person-" + name[:min(len(name), escalation.MaxConversationName/2)] + "-" + hex.EncodeToString(sum[:checksum])
+}
+
+// MayTalkIn reports whether the person may read a conversation and write in it. Everybody with the role Talk has a conversation
+// of their own, and shares those about chains. The others need the role Operate.
+func (p Person) MayTalkIn(conversation string) bool {
+	return p.May(Operate) || p.May(Talk) && (conversation == p.Conversation() || escalation.IsAboutChain(conversation))
+}
+
+// ForbiddenError is the error of a person whose roles do not suffice.
+type ForbiddenError struct{ error }
+
+// CheckTalk returns a *ForbiddenError if the person may not use a conversation.
+func (p Person) CheckTalk(conversation string) error {
+	if p.MayTalkIn(conversation) {
+		return nil
+	}
+	return &ForbiddenError{fmt.Errorf("conversation %s is not yours: yours is %s, and others need the role %s",
+		plaintext.Cut(plaintext.Line(conversation), escalation.MaxConversationName), p.Conversation(), Operate)}
+}
+
+// CheckProposal returns a *ForbiddenError if the person may not have a proposal carried out. It needs the role of the act itself.
+func (p Person) CheckProposal(proposal escalation.Proposal) error {
+	role := Operate
+	if proposal.Kind == escalation.ProposeAnswer {
+		role = Answer
+	}
+	if p.May(role) {
+		return nil
+	}
+	return &ForbiddenError{fmt.Errorf("you may not have this done: it needs the role %s", role)}
+}
