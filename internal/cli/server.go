@@ -18,6 +18,7 @@ import (
 // servedCommands lists the commands that a server's API can do.
 var servedCommands = []string{
 	"run", "chains", "chain", "watch", "escalate", "cancel", "gate", "incidents", "incidents list", "incidents show", "incidents close",
+	"talk", "memory", "memory list", "memory show", "memory add", "memory confirm", "memory edit", "memory delete", "memory export",
 	"schedule", "schedule list", "schedule describe", "schedule pause", "schedule resume", "schedule trigger",
 }
 
@@ -55,6 +56,7 @@ func useServer(c *console.Console, command *cobra.Command, flag string) error {
 	c.Operations = &console.Operations{
 		Operations: local, Server: address,
 		Chains: client.Chains(), Gates: client.Gates(), Incidents: client.Incidents(), Schedules: client.Schedules(),
+		Memories: client.Memories(), Conversations: client.Conversations(),
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -91,6 +92,15 @@ func TestTalk(t *testing.T) {
 	require.Contains(t, shown, "person: `ada`")
 	require.Contains(t, shown, "`chain-asks`", "the gate that waits")
 
+	laptop := serveAPI(t, environ)
+	require.Equal(t, said, starter(t, laptop, "talk", "-m", "hello", "--message-id", "m-1"), "it is the same conversation")
+	require.Equal(t, history, starter(t, laptop, "talk", "--history", "9").stdout)
+	require.Equal(t, shown, starter(t, laptop, "talk", "--show-context", "--turn", "3").stdout)
+	for _, args := range [][]string{{"talk", "ada", "--confirm", "1"}, {"talk", "grace", "--confirm", "1"}, {"talk", "ada", "--turn", "99", "--confirm", "1"}} {
+		require.Equal(t, starter(t, environ, args...), starter(t, laptop, args...), args)
+	}
+	require.Contains(t, starter(t, laptop, "talk", "-m", "x", "--actor", "bob").stderr, "--actor does not go with a server")
+
 	about := starter(t, environ, "talk", "--chain", "chain-asks", "-m", "what did you do?")
 	require.Equal(t, result{program.ExitOK, "I asked.\n", ""}, about)
 	require.Contains(t, starter(t, environ, "chain", "conversation-ada").stderr, "is a conversation, not a chain")
@@ -122,9 +132,12 @@ func TestTalkOnATerminal(t *testing.T) {
 		answering("look", escalation.TalkReply{Reply: "Shall I look?\x1b]0;owned\x07", Proposals: []escalation.Proposal{
 			{Kind: escalation.ProposeChain, Why: "to see", Services: []string{"nas"}},
 		}}),
+		claudesim.On(claudesim.Match{Prompt: "write"}, claudesim.Conclude(escalation.TalkReply{
+			Reply: strings.Repeat("The disk of nas is full. ", 100),
+		}).InPieces(200*time.Millisecond)),
 		claudesim.On(claudesim.Match{Prompt: "slow"}, claudesim.Bash("touch "+marker+"; sleep 300")),
 		claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "well"})),
-	}, "CLAUDEOPS_TIER1_TOOLS=Bash")
+	}, "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_HEARTBEAT_INTERVAL=1s")
 	shown := onScreen(t, environ, 100, 30, "talk")
 	shown.sees("conversation ada")
 	shown.types("/yes 1\r")
@@ -136,11 +149,15 @@ func TestTalkOnATerminal(t *testing.T) {
 	shown.sees("write /yes and the number of a proposal, 1 to 1")
 	shown.types("/yes 1\r")
 	shown.sees("ada: started chain chain-conversation-ada-1-1")
+	shown.types("write\r")
+	shown.sees("The disk of nas is full.")
+	shown.types("\x03")
+	shown.sees("Stopped by ada before an answer")
 	shown.types("slow\r")
 	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, screenTimeout, screenLook)
 	shown.sees("… Bash  touch ")
 	shown.types("\x03")
-	shown.sees("Stopped by ada before an answer")
+	require.Eventually(t, func() bool { return strings.Count(shown.text(), "Stopped by ada before an answer") == 2 }, screenTimeout, screenLook)
 	shown.types("\x03")
 	require.Equal(t, program.ExitOK, shown.ends(), shown.text())
 	require.NotContains(t, shown.sent(), "\x1b]0;owned")

@@ -66,6 +66,9 @@ func CheckConversationName(name string) error {
 	return nil
 }
 
+// OwnConversation stands for the name of the caller's own conversation in requests to the API. No conversation can have this name.
+const OwnConversation = "@me"
+
 // aboutPrefix begins the names of the conversations about chains.
 const aboutPrefix = "about-"
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/memory"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -20,11 +21,17 @@ type Operations struct {
 	Gates     Gates
 	Incidents Incidents
 	Schedules Schedules
+	Memories  Memories
+	// Conversations has the conversations of people with the supervisor.
+	Conversations Conversations
 }
 
 // Beside returns operations that take place beside the worker.
 func Beside(o *operations.Operations) *Operations {
-	return &Operations{Operations: o, Chains: o.Chains, Gates: o.Gates, Incidents: o.Incidents, Schedules: o.Schedules}
+	return &Operations{
+		Operations: o, Chains: o.Chains, Gates: o.Gates, Incidents: o.Incidents, Schedules: o.Schedules, Memories: o.Memories,
+		Conversations: o.Conversations,
+	}
 }
 
 // Chains reads and directs chains.
@@ -69,4 +76,40 @@ type Schedules interface {
 	Pause(ctx context.Context, id, note string) error
 	Resume(ctx context.Context, id, note string) error
 	Trigger(ctx context.Context, id, overlap string) error
+}
+
+// Memories is described at operations.Memories.
+type Memories interface {
+	List(ctx context.Context, filter operations.MemoryFilter) ([]memory.Memory, error)
+	Get(ctx context.Context, given string) (memory.Memory, error)
+	Add(ctx context.Context, content escalation.MemoryProposal, actor string) (memory.Memory, error)
+	MemoryDecider
+}
+
+// MemoryDecider is described at operations.Memories.
+type MemoryDecider interface {
+	Confirm(ctx context.Context, given, actor string) (memory.Memory, error)
+	Edit(ctx context.Context, given string, edit operations.MemoryEdit, actor string) (memory.Memory, error)
+	Delete(ctx context.Context, given, actor string) (memory.Memory, error)
+}
+
+// Conversations reads and directs conversations.
+type Conversations interface {
+	TalkReader
+	TalkDirector
+}
+
+// TalkReader is described at operations.Conversations.
+type TalkReader interface {
+	Get(ctx context.Context, name string) (operations.LiveConversation, error)
+	History(ctx context.Context, name string, limit int) ([]escalation.TalkTurn, error)
+	Turn(ctx context.Context, name string, turn int) (escalation.TalkTurn, error)
+	Wait(ctx context.Context, name string, turn int) (escalation.TalkTurn, error)
+}
+
+// TalkDirector is described at operations.Conversations.
+type TalkDirector interface {
+	Send(ctx context.Context, name, about string, message escalation.TalkMessage) (int, error)
+	Stop(ctx context.Context, name string, turn int, actor string) (int, error)
+	Confirm(ctx context.Context, name string, turn, number int, actor operations.Actor) (string, error)
 }

@@ -10,7 +10,7 @@ func (a *app) memoryCommand() *cobra.Command {
 	cmd.Short = "List, confirm or change what agents have learned"
 	cmd.Long = "A memory is something learned that still holds in a month. Agents and conversations propose candidates. A candidate\n" +
 		"reaches no prompt before a person confirms it, or a second incident shows the same. The records answer: run it on\n" +
-		"the host that has them.\n\n" + memoriesHelp
+		"the host that has them, or with --server.\n\n" + memoriesHelp
 	cmd.Example = "  starter memory\n  starter memory show 7\n  starter memory confirm 7\n" +
 		"  starter memory add --service jellyfin --subject \"start order\" \"The NFS mount comes up after the service.\"\n" +
 		"  starter memory export > MEMORY.md"

@@ -41,7 +41,7 @@ func (a *app) confirmMemoryCommand() *cobra.Command {
 		Short: "Confirm a candidate, so that agents get it",
 		Long: "Confirm records that you vouch for a memory, named by its ID or its number. Read it first: what you confirm is told to\n" +
 			"agents as something that a person has confirmed. It cannot widen what they may do.",
-	}, operations.Memories.Confirm)
+	}, console.Memories.Confirm)
 }
 
 func (a *app) deleteMemoryCommand() *cobra.Command {
@@ -50,12 +50,12 @@ func (a *app) deleteMemoryCommand() *cobra.Command {
 		Short: "Delete a memory, so that agents do not get it any more",
 		Long: "Delete takes a memory, named by its ID or its number, out of all prompts. For 90 days it stays in the records: if an\n" +
 			"agent proposes it again, it stays deleted. `starter memory list --status deleted` lists such memories.",
-	}, operations.Memories.Delete)
+	}, console.Memories.Delete)
 }
 
 // decideMemoryCommand returns cmd with the arguments and flags of a decision on one memory.
 func (a *app) decideMemoryCommand(
-	cmd *cobra.Command, decide func(m operations.Memories, ctx context.Context, id, actor string) (memory.Memory, error),
+	cmd *cobra.Command, decide func(m console.Memories, ctx context.Context, id, actor string) (memory.Memory, error),
 ) *cobra.Command {
 	var actor string
 	cmd.Args = console.OneArgument

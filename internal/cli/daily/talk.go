@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	"github.com/google/uuid"
@@ -75,8 +74,12 @@ func (o talkOptions) check() error {
 // talk runs the command.
 func (a *app) talk(ctx context.Context, name string, o talkOptions) error {
 	o.actor = a.Actor(o.actor)
-	name = cmp.Or(name, nameFor(o))
-	if err := cmp.Or(o.check(), escalation.CheckConversationName(name)); err != nil {
+	name = cmp.Or(name, a.nameFor(o))
+	err := o.check()
+	if err == nil && name != escalation.OwnConversation {
+		err = escalation.CheckConversationName(name)
+	}
+	if err != nil {
 		return program.Misuse(err)
 	}
 	switch place, ok := a.Terminal(); {
@@ -95,15 +98,17 @@ func (a *app) talk(ctx context.Context, name string, o talkOptions) error {
 	}
 }
 
-var notInName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
-
-// nameFor returns the name of the conversation if the person gives none: that of the chain or of the person.
-func nameFor(o talkOptions) string {
-	name := notInName.ReplaceAllString(o.actor, "-")
-	if o.chain != "" {
-		name = "about-" + notInName.ReplaceAllString(o.chain, "-")
+// nameFor returns the name of the conversation if the person gives none: that of the chain or of the person. A server knows the
+// person by the token.
+func (a *app) nameFor(o talkOptions) string {
+	switch {
+	case o.chain != "":
+		return escalation.AboutChain(o.chain)
+	case a.Operations.Server != "":
+		return escalation.OwnConversation
+	default:
+		return escalation.ConversationName(o.actor)
 	}
-	return strings.TrimLeft(name[:min(len(name), escalation.MaxConversationName)], "-._")
 }
 
 // newMessage returns the message that the flags describe.

@@ -23,20 +23,20 @@ const (
 	// nearInterval and farInterval are the times between two looks at a conversation with an open turn, on the server of this
 	// host and on another one, which may bill each look.
 	nearInterval, farInterval = 500 * time.Millisecond, 5 * time.Second
+	// serverInterval is the time between two looks through a server's API.
+	serverInterval = time.Second
 )
 
 // talkOn shows the conversation on a terminal until the person leaves.
 func (a *app) talkOn(ctx context.Context, place console.Terminal, name string, o talkOptions) error {
-	connection, _, err := a.Connect(ctx)
+	interval, err := a.talkInterval(ctx)
 	if err != nil {
 		return err
 	}
 	showing, stop := context.WithCancel(ctx)
 	defer stop()
 	model := newTalkModel(a.Clock, name, conversation{a.Operations.Conversations, showing, name, o})
-	if !connection.Local {
-		model.interval = farInterval
-	}
+	model.interval = interval
 	_, err = tea.NewProgram(model, place.Options(ctx, a.Environ)...).Run()
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -48,6 +48,18 @@ func (a *app) talkOn(ctx context.Context, place console.Terminal, name string, o
 		a.Say("The conversation goes on; see the answer with: starter talk %s", name)
 	}
 	return nil
+}
+
+// talkInterval returns the time between two looks at a conversation.
+func (a *app) talkInterval(ctx context.Context) (time.Duration, error) {
+	if a.Operations.Server != "" {
+		return serverInterval, nil
+	}
+	connection, _, err := a.Connect(ctx)
+	if err != nil || connection.Local {
+		return nearInterval, err
+	}
+	return farInterval, nil
 }
 
 // These are the messages that the screen receives, in addition to those of the terminal.
@@ -84,7 +96,7 @@ type (
 
 // conversation does for the screen what operations do.
 type conversation struct {
-	operations.Conversations
+	console.Conversations
 
 	ctx     context.Context //nolint:containedctx // the commands of a screen have no other way to their context
 	name    string

@@ -44,7 +44,7 @@ func (m *talkModel) footer() []string {
 	return append(lines, m.input.View(), console.FaintStyle.Render(console.Cut(help, m.size.Width)))
 }
 
-// progress returns the latest tool calls of the running turn.
+// progress returns the latest tool calls of the running turn, and the reply so far.
 func (m *talkModel) progress() []string {
 	var lines []string
 	add := func(text string) {
@@ -70,7 +70,7 @@ func (m *talkModel) progress() []string {
 		}
 		add(mark + " " + call.Name + "  " + call.Input)
 	}
-	return lines
+	return append(lines, block(m.state.Progress.Now.Text, m.size.Width)...)
 }
 
 // linesOf returns a turn as lines of at most width columns.

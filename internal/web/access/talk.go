@@ -21,6 +21,14 @@ func (p Person) Conversation() string {
 	return "person-" + name[:min(len(name), escalation.MaxConversationName/2)] + "-" + hex.EncodeToString(sum[:checksum])
 }
 
+// Named returns the name of a conversation for which a request may have escalation.OwnConversation.
+func (p Person) Named(conversation string) string {
+	if conversation == escalation.OwnConversation {
+		return p.Conversation()
+	}
+	return conversation
+}
+
 // MayTalkIn reports whether the person may read a conversation and write in it. Everybody with the role Talk has a conversation
 // of their own, and shares those about chains. The others need the role Operate.
 func (p Person) MayTalkIn(conversation string) bool {

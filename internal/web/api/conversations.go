@@ -17,7 +17,7 @@ const waitTimeout = 30 * time.Second
 
 // ConversationPath is the conversation that a path names.
 type ConversationPath struct {
-	Name text `path:"name" maxLength:"100" doc:"The name of a conversation. Yours has the name of your token."`
+	Name text `path:"name" maxLength:"100" doc:"The name of a conversation. @me is yours, which has the name of your token."`
 }
 
 // TurnPath is the turn that a path names.
@@ -62,9 +62,15 @@ func (a *API) registerConversations(r routes) {
 }
 
 // named is an input whose path names a conversation.
-type named interface{ name() string }
+type named interface {
+	// nameFor returns the name for a person, and replaces escalation.OwnConversation by it.
+	nameFor(person access.Person) string
+}
 
-func (p *ConversationPath) name() string { return string(p.Name) }
+func (p *ConversationPath) nameFor(person access.Person) string {
+	p.Name = text(person.Named(string(p.Name)))
+	return string(p.Name)
+}
 
 // inOwn returns handler for people who may use the conversation that the path names.
 func inOwn[I, O any, P interface {
@@ -72,7 +78,8 @@ func inOwn[I, O any, P interface {
 	named
 }](handler func(context.Context, *I) (*O, error)) func(context.Context, *I) (*O, error) {
 	return func(ctx context.Context, in *I) (*O, error) {
-		if err := personIn(ctx).CheckTalk(P(in).name()); err != nil {
+		person := personIn(ctx)
+		if err := person.CheckTalk(P(in).nameFor(person)); err != nil {
 			return nil, err
 		}
 		return handler(ctx, in)

@@ -85,6 +85,12 @@ func (c *Client) Incidents() Incidents { return Incidents{c} }
 // Schedules does through the API what operations.Schedules does.
 func (c *Client) Schedules() Schedules { return Schedules{c} }
 
+// Conversations does through the API what operations.Conversations does.
+func (c *Client) Conversations() Conversations { return Conversations{c} }
+
+// Memories does through the API what operations.Memories does.
+func (c *Client) Memories() Memories { return Memories{c} }
+
 // place is a path of the API, with a query. Its elements are escaped.
 type place struct {
 	elements []string

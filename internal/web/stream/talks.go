@@ -37,7 +37,7 @@ func NewTalks(watch WatchTalk, fail func(http.ResponseWriter, error)) *Talks {
 func (t *Talks) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		person, _ := access.PersonOf(r.Context())
-		name := r.PathValue("name")
+		name := person.Named(r.PathValue("name"))
 		err := person.CheckTalk(name)
 		if err == nil {
 			err = operations.Invalid(escalation.CheckConversationName(name))

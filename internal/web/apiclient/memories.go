@@ -1,0 +1,67 @@
+package apiclient
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/memory"
+	"github.com/claudeops/claudeops/internal/operations"
+)
+
+// Memories does through the API what operations.Memories does. The actor of each change is the person to whom the token belongs.
+type Memories struct{ client *Client }
+
+// List returns the memories that the filter selects.
+func (m Memories) List(ctx context.Context, f operations.MemoryFilter) ([]memory.Memory, error) {
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	query := url.Values{}
+	for name, value := range map[string]string{"status": f.Status, "kind": f.Kind, "service": f.Service, "search": f.Search} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	all := []memory.Memory{}
+	err := readPages(query, func(query url.Values) (string, error) {
+		var page struct {
+			Memories []memory.Memory `json:"memories"`
+			Next     string          `json:"next"`
+		}
+		err := m.client.get(ctx, place{[]string{"memories"}, query}, &page)
+		all = append(all, page.Memories...)
+		return page.Next, err
+	})
+	return all, err
+}
+
+// Get returns one memory, named by its ID or its number.
+func (m Memories) Get(ctx context.Context, given string) (found memory.Memory, err error) {
+	err = m.client.get(ctx, at("memories", given), &found)
+	return found, err
+}
+
+// Add records a memory.
+func (m Memories) Add(ctx context.Context, content escalation.MemoryProposal, _ string) (added memory.Memory, err error) {
+	err = m.client.post(ctx, at("memories"), content, &added)
+	return added, err
+}
+
+// Confirm confirms a memory.
+func (m Memories) Confirm(ctx context.Context, given, _ string) (confirmed memory.Memory, err error) {
+	err = m.client.post(ctx, at("memories", given, "confirm"), struct{}{}, &confirmed)
+	return confirmed, err
+}
+
+// Edit changes a memory.
+func (m Memories) Edit(ctx context.Context, given string, edit operations.MemoryEdit, _ string) (edited memory.Memory, err error) {
+	err = m.client.post(ctx, at("memories", given, "edit"), edit, &edited)
+	return edited, err
+}
+
+// Delete deletes a memory.
+func (m Memories) Delete(ctx context.Context, given, _ string) (deleted memory.Memory, err error) {
+	err = m.client.post(ctx, at("memories", given, "delete"), struct{}{}, &deleted)
+	return deleted, err
+}
