@@ -14,10 +14,10 @@ run() {
 }
 
 : >"$report"
-echo "soak: takes about fifty minutes; watch $report"
+echo "soak: takes more than an hour; watch $report"
 packages=$(sh "$(dirname "$0")/packages.sh" TestSoak) || exit 1
 # shellcheck disable=SC2086 # a list of packages
-run -tags "$tags" -timeout 80m -run '^TestSoak' $packages "$@"
+run -tags "$tags" -timeout 100m -run '^TestSoak' $packages "$@"
 chains=$(sh "$(dirname "$0")/tests.sh" forRealCLIs internal/supervisor) || exit 1
 run -tags "$tags" -timeout 20m -run "$chains" -skip '^TestSoak' ./internal/supervisor
 run -race -timeout 20m -run '^TestChains$' ./internal/supervisor

@@ -28,7 +28,9 @@ func (c *conversationRun) answer(ctx workflow.Context, turn *talkTurn) {
 func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decision escalation.TalkDecision, cost float64) {
 	var input escalation.TalkInput
 	before, err := c.precedingSession(ctx, turn)
-	c.before = before.Parent
+	if c.before = before.Parent; c.before != nil {
+		input.LostHost = c.before.Host
+	}
 	if err == nil {
 		err = c.loadPolicy(ctx)
 	}

@@ -35,6 +35,8 @@ type TalkInput struct {
 	Cause   TalkCause
 	// Lost is the reason for which the session could not continue the conversation; empty if it could, or had to continue none.
 	Lost ContinuityReason
+	// LostHost is the host of the session whose conversation was lost; empty if it is unknown.
+	LostHost string
 	// Again reports whether an earlier session of this turn could not load the conversation.
 	Again bool
 	// Recalled is the number of earlier turns that a new conversation learns of.
@@ -135,6 +137,10 @@ func (in TalkInput) whyLost() string {
 	case ReasonSessionIDMissing:
 		return "Claude gave the one before no ID"
 	case ReasonTranscriptLost:
+		if in.LostHost != "" && in.Session.Host != "" && in.LostHost != in.Session.Host {
+			return fmt.Sprintf("the file of the one before is on the host %s, and in no archive that this host can read",
+				plaintext.Line(in.LostHost))
+		}
 		return "the file of the one before is neither on this host nor in the archive"
 	case ReasonContextPressure:
 		return "the one before has become too large for the model"

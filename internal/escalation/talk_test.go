@@ -165,6 +165,9 @@ func TestTalkSentences(t *testing.T) {
 		{"answered although it was stopped late", TalkInput{Replied: true, StoppedBy: "ada"}},
 		{"answered anew, no session id", TalkInput{Replied: true, Lost: ReasonSessionIDMissing, Recalled: 5}},
 		{"answered anew, transcript gone", TalkInput{Replied: true, Lost: ReasonTranscriptLost, Again: true, Recalled: 1}},
+		{"answered anew, of another host", TalkInput{
+			Replied: true, Lost: ReasonTranscriptLost, LostHost: "nas-1", Again: true, Recalled: 2, Session: Session{Report: Report{Host: "nas-2"}},
+		}},
 		{"answered anew, cannot load", TalkInput{Replied: true, Lost: ReasonResumeFailed, Again: true}},
 		{"answered anew, too large", TalkInput{Replied: true, Lost: ReasonContextPressure, Recalled: 3}},
 		{"transcript gone", TalkInput{Session: session(SessionTranscriptLost, "gone")}},

@@ -27,6 +27,7 @@ var (
 	soakKills  = flag.Int("soak.kills", 20, "times that the Temporal server is killed")
 	soakGates  = flag.Int("soak.gates", 1000, "chains that are parked at gates at a time")
 	soakLoop   = flag.Int("soak.loop", 300, "gates that one chain goes through")
+	soakTurns  = flag.Int("soak.turns", 200, "turns of a conversation, with a kill in each")
 	soakLooks  = flag.Int("soak.looks", 288, "looks at services with faults, one after another; at least 24")
 	soakAway   = flag.Duration("soak.away", time.Minute, "how long the database is away at each step of a chain")
 	soakLine   = flag.Int("soak.line", 100, "megabytes in each line of a claude that prints huge lines")
