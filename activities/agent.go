@@ -33,6 +33,10 @@ type AgentRun struct {
 	// Repairs reports that the invocation is permitted to change files. Such an invocation gets a git worktree of its
 	// own. If it gets no worktree, it waits until no other repairing invocation runs in Directory.
 	Repairs bool
+	// Inspect reports that the report must contain what the invocation commits in its worktree. Since is the commit that was
+	// reviewed before; empty if there is none.
+	Inspect bool
+	Since   string
 	// InWorktree returns a text that describes a worktree. If the agent works in a worktree, the prompt must contain
 	// this text. If Repairs is set, InWorktree must not be nil.
 	InWorktree func(escalation.Worktree) (string, error)
@@ -84,6 +88,8 @@ type AgentReport struct {
 	InFlight []ToolCall
 	// Handoff is the content of HandoffFile; zero if the agent was not asked for a handoff.
 	Handoff LeftFile
+	// Change is what the invocation has committed; nil if it has committed nothing, or was not to be inspected.
+	Change *Change
 	// Cause says why the invocation failed, if it is one of the causes that people can do something about.
 	Cause escalation.TalkCause
 }

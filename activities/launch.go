@@ -32,6 +32,8 @@ func (t *Tiers) launch(ctx context.Context, input RunTierInput, past TierProgres
 		FirstRunID: input.FirstRunID,
 		Tier:       input.Tier,
 		Repairs:    input.Tier >= escalation.TierSafeRepair && !input.Policy.DryRun && !input.Recheck,
+		Inspect:    input.Inspect,
+		Since:      input.Since,
 		InWorktree: t.Prompts.Worktree,
 		DryRun:     input.Policy.DryRun,
 		Policy:     input.Policy.For(input.Tier),

@@ -101,6 +101,10 @@ type RunTierInput struct {
 	InFlight  []ToolCall `json:"in_flight,omitempty"`
 	// Directory is the agent's working directory; empty for the default one.
 	Directory string `json:"directory,omitempty"`
+	// Inspect asks for what the tier commits in its worktree. Since is the commit that was reviewed before; empty if there is
+	// none.
+	Inspect bool   `json:"inspect,omitempty"`
+	Since   string `json:"since,omitempty"`
 	// Handoff replaces the conversation if Continuity is escalation.ContinuityHandoff.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
 	// IncidentBrief informs the agent about incidents and earlier repairs. Leave holds the incidents that other chains
@@ -119,6 +123,8 @@ type RunTierResult struct {
 	Report escalation.Report `json:"report"`
 	// InFlight holds the latest tool calls without a result at the end of the tier, at most maxInFlight.
 	InFlight []ToolCall `json:"in_flight,omitempty"`
+	// Change is what the tier has committed; nil if it has committed nothing, or was not to be inspected.
+	Change *Change `json:"change,omitempty"`
 	// Unknown lists those services in the verdict that the catalog does not have.
 	Unknown []string `json:"unknown,omitempty"`
 	// EndedAt is the end of the tier by Temporal's clock. Unlike a time of the workflow's clock, this time stays the
@@ -149,7 +155,7 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 	}
 	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), maxFailures, work)
 	latest := report.InFlight[max(0, len(report.InFlight)-maxInFlight):]
-	result := RunTierResult{Report: report.Report, InFlight: latest, EndedAt: now()}
+	result := RunTierResult{Report: report.Report, InFlight: latest, Change: report.Change, EndedAt: now()}
 	if result.Report.Verdict != nil {
 		verdict := t.Catalog.Verdict(*result.Report.Verdict)
 		result.Report.Verdict, result.Unknown = &verdict, t.Catalog.Unknown(verdict.AllServices())
@@ -277,42 +283,60 @@ func pauseAfter(failures int) time.Duration {
 // converse runs the agent and decodes its verdict. If the verdict is missing or invalid, converse asks for the verdict
 // in one repair turn. If the repair turn also fails, the verdict is VerdictFailed with the reason.
 func (t *Tiers) converse(ctx context.Context, run AgentRun, beats *heartbeater) (AgentReport, error) {
-	report, err := t.Agent.Run(ctx, run, beats.observe)
-	if err != nil || report.Status != escalation.SessionCompleted {
-		return report, err
+	report, problem, err := t.askTwice(ctx, run, beats, asking{decode: judge, repair: t.Prompts.Repair})
+	if err == nil && problem != nil {
+		report.Verdict = &escalation.Verdict{
+			Status:  escalation.VerdictFailed,
+			Summary: fmt.Sprintf("The agent gave no valid verdict, even when asked again: %s.", problem),
+		}
 	}
-	problem := judge(&report)
-	if problem == nil {
-		return report, nil
+	return report, err
+}
+
+// asking says how a structured output is read, and how an agent is asked for it again.
+type asking struct {
+	// decode keeps the output in the report. It returns an error if the output is missing or invalid.
+	decode func(*AgentReport) error
+	// repair returns the prompt that asks again. The argument is the error of decode.
+	repair func(reason string) (string, error)
+}
+
+// askTwice runs the agent and decodes its structured output. If the output is missing or invalid, askTwice asks for it in one
+// repair turn. If that fails, too, the session has the status completed, and problem says what is wrong.
+func (t *Tiers) askTwice(
+	ctx context.Context, run AgentRun, beats *heartbeater, ask asking,
+) (report AgentReport, problem, err error) {
+	report, err = t.Agent.Run(ctx, run, beats.observe)
+	if err != nil || report.Status != escalation.SessionCompleted {
+		return report, nil, err
+	}
+	if problem = ask.decode(&report); problem == nil {
+		return report, nil, nil
 	}
 	run, left := run.after(report.Report)
 	if !left {
 		spent := exhausted(report.Report)
 		report.Status, report.Error = spent.Status, fmt.Sprintf("%s, without a valid verdict: %s", spent.Error, problem)
-		return report, nil
+		return report, nil, nil
 	}
-	run.Resume, run.Repairs = run.SessionID, false
+	run.Resume, run.Repairs, run.Inspect = run.SessionID, false, false
 	run.Policy = repairPolicy(run.Policy)
-	if run.Prompt, err = t.Prompts.Repair(problem.Error()); err != nil {
-		return report, fmt.Errorf("%w that asks %s for its verdict: %w", errPrompt, run.Tier, err)
+	if run.Prompt, err = ask.repair(problem.Error()); err != nil {
+		return report, nil, fmt.Errorf("%w that asks %s for its verdict: %w", errPrompt, run.Tier, err)
 	}
 	beats.add(report.Report)
 	repaired, err := t.Agent.Run(ctx, run, beats.observe)
-	repaired.Report = report.Then(repaired.Report)
+	repaired.Report, repaired.Change = report.Then(repaired.Report), report.Change
 	if err != nil || repaired.Status == escalation.SessionStopped {
-		return repaired, err
+		return repaired, nil, err
 	}
-	if repaired.Status != escalation.SessionCompleted {
+	if repaired.Status == escalation.SessionCompleted {
+		problem = ask.decode(&repaired)
+	} else {
 		problem = fmt.Errorf("%w; asked again, the session ended %s", problem, repaired.Status)
-	} else if problem = judge(&repaired); problem == nil {
-		return repaired, nil
 	}
 	repaired.Status, repaired.Error = escalation.SessionCompleted, ""
-	repaired.Verdict = &escalation.Verdict{
-		Status:  escalation.VerdictFailed,
-		Summary: fmt.Sprintf("The agent gave no valid verdict, even when asked again: %s.", problem),
-	}
-	return repaired, nil
+	return repaired, problem, nil
 }
 
 // repairPolicy returns policy for a repair turn: without tools, and with little time.

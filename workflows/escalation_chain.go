@@ -35,6 +35,7 @@ type chainRun struct {
 	policy   *escalation.Policy
 	log      *eventLog
 	sessions *sessions
+	reviews  *reviews
 	gates    *gates
 	people   *notifier
 	requests *escalationRequests
@@ -186,6 +187,7 @@ func composeChain(input ChainInput, chain escalation.Chain) *chainRun {
 		requests: &escalationRequests{log: log, policy: policy},
 		parent:   &parentLink{chainID: chain.ID},
 	}
+	c.reviews = &reviews{log: log, policy: policy, sessions: c.sessions}
 	c.incidents = &incidents{log: log, policy: policy, people: c.people}
 	c.sessions.incidents = c.incidents
 	c.gates = &gates{

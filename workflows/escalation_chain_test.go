@@ -40,6 +40,9 @@ type world struct {
 	// writes holds the results of the agents that are asked for a handoff, in order.
 	writes []handoffScript
 	asked  []activities.WriteHandoffInput
+	// change returns what the session with this number commits, from 1; nil means nothing. review stands in for reviewers.
+	change func(session int) *activities.Change
+	review func(input activities.RunReviewInput) (activities.RunReviewResult, error)
 	// tierTakes is the duration of a tier, in the test environment's time.
 	tierTakes time.Duration
 	// These fields make an activity fail while they are true.
@@ -262,11 +265,18 @@ func (w *world) answer(t *testing.T) {
 			w.ran = append(w.ran, input)
 			report, err := w.tiers[len(w.ran)-1](t, input)
 			result := activities.RunTierResult{Report: report, InFlight: w.inFlight}
+			if input.Inspect && w.change != nil {
+				result.Change = w.change(len(w.ran))
+			}
 			if report.Verdict != nil {
 				verdict := w.catalog.Verdict(*report.Verdict)
 				result.Report.Verdict, result.Unknown = &verdict, w.catalog.Unknown(verdict.AllServices())
 			}
 			return result, err
+		})
+	w.env.OnActivity("RunReview", mock.Anything, mock.Anything).Maybe().After(w.tierTakes).Return(
+		func(_ context.Context, input activities.RunReviewInput) (activities.RunReviewResult, error) {
+			return w.review(input)
 		})
 	w.env.OnActivity("WriteHandoff", mock.Anything, mock.Anything).Maybe().After(w.tierTakes).Return(
 		func(_ context.Context, input activities.WriteHandoffInput) (activities.WriteHandoffResult, error) {

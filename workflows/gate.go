@@ -90,7 +90,7 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 	opening := escalation.GateInput{
 		Number: chain.Earlier.Gates + len(chain.Gates) + 1, Before: chain.Gates,
 		Decision: request.decision, Tier: request.tier, Refused: request.refused,
-		Last: chain.Last(), Transcript: escalation.TranscriptReachable,
+		Last: chain.Worked(), Transcript: escalation.TranscriptReachable,
 		SpentUSD: chain.CostUSD, SpentAtMostUSD: chain.SpentAtMostUSD(), Tried: tried(*chain),
 		History: g.incidents.history(request.decision),
 	}
@@ -328,7 +328,7 @@ func tried(chain escalation.Chain) []string {
 // needsHuman returns the notification with which a chain asks for a person. If the last session exhausted its budget,
 // this is NotifyBudgetSpent. In all other cases it is NotifyNeedsHuman.
 func needsHuman(chain escalation.Chain) escalation.NotificationKind {
-	if last := chain.Last(); last != nil && last.Status == escalation.SessionBudgetExhausted {
+	if last := chain.Worked(); last != nil && last.Status == escalation.SessionBudgetExhausted {
 		return escalation.NotifyBudgetSpent
 	}
 	return escalation.NotifyNeedsHuman

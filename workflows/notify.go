@@ -186,6 +186,9 @@ func describeForPeople(chain escalation.Chain, message string) string {
 	for i := range chain.Sessions[latest:] {
 		lines = append(lines, describeTry(chain.Sessions[latest+i]))
 	}
+	if reviews := chain.Reviews; len(reviews) > 0 {
+		lines = append(lines, "Review: "+plain(reviews[len(reviews)-1].Describe()))
+	}
 	lines = append(lines, fmt.Sprintf("Cost so far: $%.2f", chain.CostUSD), lookAt(chain.ID))
 	if gate := chain.OpenGate(); gate != nil {
 		for _, line := range gate.History {

@@ -63,10 +63,11 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 		return escalation.AdmissionResult{}, cmp.Or(s.flush(ctx), ctx.Err())
 	}
 	session := s.newSession(ctx, request)
+	policy := s.policy.OfPurpose(request.purpose)
 	recording := withOpening(ctx, "open record: "+summarize(session))
 	events := s.log.take()
 	opening, err := s.record(recording, activities.OpenSessionInput{
-		Session: session, Request: s.admission(ctx, request), Policy: s.policy.OfSession(request.tier), Events: events, Closing: s.closing,
+		Session: session, Request: s.admission(ctx, request), Policy: policy.OfSession(request.tier), Events: events, Closing: s.closing,
 	})
 	if err != nil && ctx.Err() != nil {
 		s.log.unrecorded = events // some may be recorded; their keys prevent duplicates
@@ -124,7 +125,7 @@ func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) esca
 		FirstRunID:       s.log.firstRun(ctx),
 		SessionID:        s.newSessionID(ctx),
 		Tier:             request.tier,
-		Model:            s.policy.For(request.tier).Model,
+		Model:            s.policy.OfPurpose(request.purpose).For(request.tier).Model,
 		Trigger:          s.log.chain.Trigger,
 		Continuity:       request.context.Continuity,
 		ContinuityReason: request.context.Reason,
@@ -230,7 +231,8 @@ func (s *sessions) run(ctx workflow.Context, session escalation.Session, activit
 	if ctx.Err() != nil {
 		return s.stopped(escalation.Report{})
 	}
-	agent, stop := workflow.NewDisconnectedContext(withTier(ctx, *s.policy, session.Tier, summarize(session)))
+	agent, stop := workflow.NewDisconnectedContext(
+		withTier(ctx, s.policy.OfPurpose(session.Purpose), session.Tier, summarize(session)))
 	defer stop()
 	running := workflow.ExecuteActivity(agent, activity, input)
 	spent := escalation.Report{CostEstimated: true} // the cost is unknown if a client cancels the activity

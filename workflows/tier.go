@@ -26,9 +26,14 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 		return c.refused(ctx, s, *opening.Refusal)
 	}
 	s.refused = false
-	session := c.runTier(ctx, s, opening)
+	session, change := c.runTier(ctx, s, opening)
 	decision := escalation.Gated(*c.policy, c.decide(ctx, s, session))
-	if err := c.conclude(ctx, session, decision); err != nil {
+	if c.mustReview(session, change, decision) {
+		decision, err = c.concludeReviewed(ctx, session, *change, decision)
+	} else {
+		err = c.conclude(ctx, session, decision)
+	}
+	if err != nil {
 		return step{}, err
 	}
 	return c.after(ctx, s, session, decision)
@@ -127,8 +132,11 @@ func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
 }
 
 // runTier runs the agent of a session and returns the ended session. If the activity fails after all retries, the
-// session has the status failed. If the activity was cancelled, the session has the status stopped.
-func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.AdmissionResult) escalation.Session {
+// session has the status failed. If the activity was cancelled, the session has the status stopped. runTier also returns
+// what the session has committed; nil if it has committed nothing, or nobody asks.
+func (c *chainRun) runTier(
+	ctx workflow.Context, s step, opening escalation.AdmissionResult,
+) (escalation.Session, *activities.Change) {
 	session := opening.Session
 	input := activities.RunTierInput{
 		ChainID:    session.ChainID,
@@ -145,6 +153,7 @@ func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Admi
 		Cooldowns:  opening.Services,
 		BudgetUSD:  session.BudgetUSD,
 		Leave:      c.incidents.left(),
+		Inspect:    c.inspects(s),
 	}
 	input.Incidents, input.Repairs = opening.Incidents, opening.Repairs
 	if s.purpose == escalation.PurposeRecheck && s.continues == nil {
@@ -167,7 +176,7 @@ func (c *chainRun) runTier(ctx workflow.Context, s step, opening escalation.Admi
 	unjudged := c.sessions.run(ctx, session, tiers.RunTier, input, &result)
 	c.sessions.inFlight = result.InFlight
 	c.listUnknown(ctx, session.SessionID, result.Unknown)
-	return sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged)
+	return sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged), result.Change
 }
 
 // sessionEnded returns session with its report and its end time. If unjudged is not nil, it replaces the report, and
@@ -203,16 +212,26 @@ func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Sessi
 // that opens that session records this end, too.
 func (c *chainRun) conclude(ctx workflow.Context, session escalation.Session, decision escalation.Decision) error {
 	c.sessions.ended(ctx, session)
+	return c.settle(ctx, session, &session, decision)
+}
+
+// settle records the decision on a session that has ended, and the end of the session unclosed; nil if every end is recorded.
+func (c *chainRun) settle(
+	ctx workflow.Context, session escalation.Session, unclosed *escalation.Session, decision escalation.Decision,
+) error {
 	if decision.Action != escalation.DecisionComplete {
 		c.incidents.outdate(ctx, session)
 	}
 	c.incidents.leave(ctx, session, decision)
 	c.decided(ctx, decision)
+	if unclosed == nil {
+		return c.log.record(ctx, "record the decision", releases(decision))
+	}
 	if decision.Action == escalation.DecisionEscalate || decision.Action == escalation.DecisionHandoff {
-		c.sessions.closeWithNext(session) // opening the next session publishes
+		c.sessions.closeWithNext(*unclosed) // opening the next session publishes
 		return nil
 	}
-	if err := c.sessions.close(ctx, session, releases(decision)); err != nil {
+	if err := c.sessions.close(ctx, *unclosed, releases(decision)); err != nil {
 		return err
 	}
 	return c.log.publish(ctx)
@@ -278,7 +297,7 @@ func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
 // its own admission.
 func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
 	last := s.tier
-	if !s.hasRun(c.log.chain.Last()) {
+	if !s.hasRun(c.log.chain.Worked()) {
 		last-- // the step has not run, so a person may request the same tier
 	}
 	closed, err := c.gates.wait(ctx, last)
@@ -297,8 +316,8 @@ func (c *chainRun) afterGate(ctx workflow.Context, s step) (step, error) {
 	gate := c.gates.latest()
 	if gate.Answer.Action == escalation.GateRecheck {
 		var ran *escalation.Session
-		if s.hasRun(c.log.chain.Last()) {
-			session := *c.log.chain.Last()
+		if s.hasRun(c.log.chain.Worked()) {
+			session := *c.log.chain.Worked()
 			ran = &session
 		}
 		return c.checkHealed(s, ran), c.log.publish(ctx)
@@ -326,7 +345,7 @@ func (c *chainRun) checkHealed(s step, last *escalation.Session) step {
 
 // stepFrom returns the step that follows s after its gate was closed. The answer in gate selects this step.
 func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
-	closing, last := *gate.Answer, c.log.chain.Last()
+	closing, last := *gate.Answer, c.log.chain.Worked()
 	s.action = stepSession
 	if s.hasRun(last) {
 		s.passesCooldown, s.passesLimit = false, false

@@ -150,6 +150,9 @@ func details(chain escalation.Chain) string {
 	if chain.Wait != nil {
 		fmt.Fprintf(&b, "\nWaiting until %s: %s\n", chain.Wait.Until.UTC().Format(time.RFC3339), inline(chain.Wait.Reason))
 	}
+	for _, done := range chain.Reviews {
+		fmt.Fprintf(&b, "- review of %s: %s\n", inline(done.Branch), inline(done.Describe()))
+	}
 	for _, incident := range chain.Incidents {
 		fmt.Fprintf(&b, "- %s\n", inline(describeIncident(incident)))
 	}

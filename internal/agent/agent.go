@@ -35,6 +35,7 @@ type Runner struct {
 	guards        *guards
 	modes         modes
 	mask          *redact.Redactor
+	environ       []string
 	logger        *slog.Logger
 	// draining is a context that the function interrupt cancels. When draining ends, every running agent is stopped,
 	// and so is every agent that is started afterwards.
@@ -75,6 +76,7 @@ func New(ctx context.Context, options Options) (*Runner, error) {
 		guards:        guards,
 		modes:         newModes(options.Config, options.Logger),
 		mask:          options.Mask,
+		environ:       options.Environ,
 		logger:        options.Logger,
 		draining:      draining,
 		interrupt:     interrupt,
@@ -123,6 +125,9 @@ func (r *Runner) Run(
 		return notStarted(err)
 	}
 	report, err := r.runAt(ctx, place, run, observe)
+	if err == nil && report.Status == escalation.SessionCompleted {
+		report.Change = r.inspect(ctx, place, run, observe)
+	}
 	limit := leaveLimit
 	if r.draining.Err() != nil {
 		limit = drainLeaveLimit

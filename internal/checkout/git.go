@@ -3,6 +3,7 @@ package checkout
 import (
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,33 +68,56 @@ func (g git) in(ctx context.Context, r repository, args ...string) (string, erro
 	return g.run(ctx, r, nil, args)
 }
 
+// atMost is like at, with a limit for the output in bytes. It reports whether it has cut the output.
+func (g git) atMost(ctx context.Context, tree *Worktree, most int, args ...string) (output string, cut bool, err error) {
+	stdout := limited{most: most + 1}
+	err = g.write(ctx, tree.repository, directories(tree), args, &stdout)
+	cut = len(stdout.kept) > most
+	return string(stdout.kept[:min(len(stdout.kept), most)]), cut, err
+}
+
+// directories returns the options that name the directories of a worktree.
+func directories(tree *Worktree) []string {
+	return []string{"--git-dir=" + tree.Guarded.GitDir, "--work-tree=" + tree.Guarded.Top}
+}
+
 // at runs git in a worktree. It passes the directories to git explicitly, because agents could change the result if
 // git searched for the directories.
 func (g git) at(ctx context.Context, tree *Worktree, args ...string) (string, error) {
-	return g.run(ctx, tree.repository, []string{"--git-dir=" + tree.Guarded.GitDir, "--work-tree=" + tree.Guarded.Top}, args)
+	return g.run(ctx, tree.repository, directories(tree), args)
 }
 
 func (g git) run(ctx context.Context, r repository, where, args []string) (string, error) {
+	stdout := limited{most: maxOutput}
+	err := g.write(ctx, r, where, args, &stdout)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimRight(string(stdout.kept), "\n"), nil
+}
+
+// write runs git, and writes its output to stdout.
+func (g git) write(ctx context.Context, r repository, where, args []string, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, gitLimit)
 	defer cancel()
-	stdout, stderr := limited{most: maxOutput}, limited{most: maxMessage}
+	stderr := limited{most: maxMessage}
 	exit, err := process.Run(ctx, process.Spec{
 		Path: g.path, Args: slices.Concat(where, g.settings(r.top), args), Env: g.environment(filepath.Dir(r.top)), Dir: r.top,
-		Stdout: &stdout, Stderr: &stderr, Grace: gitGrace, Containment: g.options.Containment, User: g.options.User,
+		Stdout: stdout, Stderr: &stderr, Grace: gitGrace, Containment: g.options.Containment, User: g.options.User,
 	})
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("git %s: %w", args[0], err)
+		return fmt.Errorf("git %s: %w", args[0], err)
 	case exit.StoppedBy != nil:
-		return "", fmt.Errorf("git %s was stopped: %w", args[0], exit.StoppedBy)
+		return fmt.Errorf("git %s was stopped: %w", args[0], exit.StoppedBy)
 	case exit.Code != 0:
 		message := strings.Join(strings.Fields(string(stderr.kept)), " ")
 		if message == "" {
 			message = exit.String()
 		}
-		return "", &failedError{args[0], message}
+		return &failedError{args[0], message}
 	}
-	return strings.TrimRight(string(stdout.kept), "\n"), nil
+	return nil
 }
 
 // limited keeps the first bytes that are written to it.

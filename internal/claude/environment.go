@@ -185,6 +185,16 @@ func (c *CLI) allowList() []string {
 	return allowed
 }
 
+// withoutProviders returns the variables that no provider of models needs.
+func withoutProviders(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.ContainsFunc(providers(), func(p provider) bool {
+			return name == p.enabledBy || slices.ContainsFunc(p.names, func(pattern string) bool { return matchesName(pattern, name) })
+		})
+	})
+}
+
 // ownDirs are the variables with the directories of the CLI and of its agent. An invocation can have directories of its
 // own.
 var ownDirs = []string{configVariable, "HOME"}

@@ -23,6 +23,7 @@ type Config struct {
 	Encryption Encryption `group:"Encryption"`
 	Claude     Claude     `group:"The claude command line"`
 	Tiers      Tiers      `group:"Tiers"`
+	Review     Review     `group:"Reviews"`
 	Talk       Talk       `group:"Conversations"`
 	Guard      Guard      `group:"Permissions"`
 	Services   Services   `group:"Services"`
@@ -318,6 +319,7 @@ func (c Config) Policy() escalation.Policy {
 		Returns:           escalation.Limit(c.Limits.Returns),
 		MaxParallelIssues: c.Limits.MaxParallelIssues,
 		Gate:              c.Gate.policy(),
+		Review:            c.Review.policy(),
 		Heartbeat:         escalation.Duration(c.Worker.HeartbeatInterval),
 		Encrypted:         c.Encryption.Keys != nil,
 	}

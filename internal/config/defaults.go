@@ -36,7 +36,8 @@ func defaults() Config {
 			SessionDisk:      4096, // room for clones and builds of a repair
 			APIRetries:       5,    // well under a minute of backoff; Temporal retries after longer waits
 		},
-		Tiers: Tiers{Tier1: tier1(), Tier2: tier2(), Tier3: tier3()},
+		Tiers:  Tiers{Tier1: tier1(), Tier2: tier2(), Tier3: tier3()},
+		Review: defaultReview(),
 		Talk: Talk{
 			Model: "sonnet", ContextWindow: window, // a person notices the difference to haiku; a turn costs some cents either way
 			Timeout:   10 * time.Minute, // a person waits; a look at a dozen services takes less

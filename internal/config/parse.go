@@ -87,7 +87,9 @@ func parsers(explain func(value string, err error) error) map[reflect.Type]env.P
 		reflect.TypeFor[escalation.GateAction]():   of(oneOf(escalation.GateAbort, escalation.GateFix)),
 		reflect.TypeFor[Containment](): of(
 			oneOf(ContainmentAuto, ContainmentNamespace, ContainmentSubreaper, ContainmentGroup)),
-		reflect.TypeFor[Sandbox]():   of(oneOf(SandboxAuto, SandboxRequire, SandboxRequireKernel, SandboxRequireFull, SandboxOff)),
+		reflect.TypeFor[Sandbox](): of(oneOf(SandboxAuto, SandboxRequire, SandboxRequireKernel, SandboxRequireFull, SandboxOff)),
+		reflect.TypeFor[escalation.ReviewMode](): of(
+			oneOf(escalation.ReviewNone, escalation.ReviewAdvisory)),
 		reflect.TypeFor[Worktrees](): of(oneOf(WorktreesAuto, WorktreesOff)),
 		reflect.TypeFor[LogLevel]():  of(oneOf(LogDebug, LogInfo, LogWarn, LogError)),
 		reflect.TypeFor[LogFormat](): of(oneOf(LogText, LogJSON)),

@@ -27,6 +27,7 @@ func (c Config) validate(p *problems) {
 	for _, named := range c.Tiers.named() {
 		named.tier.validate(named.prefix, c.Claude.FirstByteTimeout, p)
 	}
+	c.Review.validate(p)
 	c.Talk.validate(p)
 	c.Guard.validate(p)
 	c.Prompts.validate(p)

@@ -42,6 +42,8 @@ type Chain struct {
 	Verified bool `json:"verified,omitempty"`
 	// Gates lists the chain's gates in order. Only the last gate can be open.
 	Gates []Gate `json:"gates,omitempty"`
+	// Reviews lists the latest reviews of what the chain's sessions have committed, oldest first, at most MaxReviews.
+	Reviews []Review `json:"reviews,omitempty"`
 	// Earlier counts the entries that a long chain has dropped from Sessions, Events and Gates. The database still has
 	// the dropped entries.
 	Earlier Earlier `json:"earlier,omitzero"`
@@ -124,9 +126,22 @@ func (c *Chain) Last() *Session {
 	return &c.Sessions[len(c.Sessions)-1]
 }
 
-// Tier returns the tier of the last session; 0 before the first session.
+// MaxReviews limits the reviews in the state of a chain.
+const MaxReviews = 5
+
+// Worked returns the latest session that is no review; nil if there is none.
+func (c *Chain) Worked() *Session {
+	for i := len(c.Sessions) - 1; i >= 0; i-- {
+		if c.Sessions[i].Purpose != PurposeReview {
+			return &c.Sessions[i]
+		}
+	}
+	return nil
+}
+
+// Tier returns the tier of the latest session that is no review; 0 before the first session.
 func (c *Chain) Tier() Tier {
-	if last := c.Last(); last != nil {
+	if last := c.Worked(); last != nil {
 		return last.Tier
 	}
 	return 0

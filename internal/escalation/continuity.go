@@ -23,7 +23,8 @@ const (
 	ReasonTranscriptLost   ContinuityReason = "transcript_lost"
 	ReasonConfigured       ContinuityReason = "configured"
 	ReasonInterrupted      ContinuityReason = "interrupted"
-	ReasonContinued        ContinuityReason = "continued" // an operator chose to continue an interrupted session
+	ReasonIndependent      ContinuityReason = "independent" // a reviewer judges without what was said before
+	ReasonContinued        ContinuityReason = "continued"   // an operator chose to continue an interrupted session
 )
 
 // ContinuityMode is the configured preference for resuming or for handing off.

@@ -52,6 +52,8 @@ type Policy struct {
 	MaxParallelIssues int `json:"max_parallel_issues,omitempty"`
 	// Gate holds the rules for gates.
 	Gate GatePolicy `json:"gate,omitzero"`
+	// Review holds the rules for reviews of what agents commit.
+	Review ReviewPolicy `json:"review,omitzero"`
 	// Encrypted reports that Temporal must not see the words of agents and people. In that case search attributes
 	// contain no names of services, because search attributes cannot be encrypted.
 	Encrypted bool `json:"encrypted,omitempty"`

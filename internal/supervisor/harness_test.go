@@ -128,6 +128,7 @@ func environment(t *testing.T, claude string, more ...string) []string {
 		"CLAUDEOPS_DAY_BUDGET_USD=0",      // more sessions run at a time than a day's budget covers
 		"CLAUDEOPS_HEARTBEAT_INTERVAL=1s", // tests wait for what heartbeats tell
 		"CLAUDEOPS_SANDBOX=off",           // the stand-in writes to temporary directories of the test
+		"CLAUDEOPS_REVIEW_CHANGES=none",   // tests of reviews set their own value
 		"CLAUDEOPS_POLICY_FILE=" + simtest.OpenPolicy(t),
 	}
 	if *onPostgres {

@@ -47,6 +47,9 @@ func writeSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, li
 			console.Printable(strings.Join(issue.Services, ", "), 80), plaintext.Dollars(issue.CostUSD),
 			cmp.Or(string(issue.Outcome), "running"))
 	}
+	for _, done := range chain.Reviews {
+		writeReview(w, done)
+	}
 	for _, gate := range chain.Gates {
 		writeGate(w, clock, chain.ID, gate)
 	}
@@ -103,6 +106,17 @@ const maxFinding = 200
 func writeFinding(w io.Writer, indent string, session *escalation.Session) {
 	if session.Verdict != nil && session.Verdict.Summary != "" {
 		_, _ = fmt.Fprintf(w, "%s%s\n", indent, console.Printable(session.Verdict.Summary, maxFinding))
+	}
+}
+
+// maxFindings limits the findings of a review that are shown.
+const maxFindings = 5
+
+// writeReview writes how a review has ended, and its findings.
+func writeReview(w io.Writer, done escalation.Review) {
+	_, _ = fmt.Fprintf(w, "    Review of %s: %s\n", console.Printable(done.Branch, 80), console.Printable(done.Describe(), 300))
+	for _, finding := range done.Findings[:min(len(done.Findings), maxFindings)] {
+		_, _ = fmt.Fprintf(w, "        %s\n", console.Printable(finding, maxFinding))
 	}
 }
 

@@ -1,0 +1,30 @@
+package activities
+
+import "github.com/claudeops/claudeops/internal/review"
+
+// Change is what a session has committed in its worktree, as a reviewer sees it. Secrets in it are masked.
+type Change struct {
+	// Branch is the branch of the worktree, Base the commit on which the change is based, and Commit the latest one.
+	Branch string `json:"branch"`
+	Base   string `json:"base"`
+	Commit string `json:"commit"`
+	// Within is the directory of the chain in its repository; "." for all of it.
+	Within string        `json:"within,omitempty"`
+	Files  []review.File `json:"files,omitempty"`
+	// Patch is the change in git's format.
+	Patch string `json:"patch,omitempty"`
+	// Changed holds the lines that have changed since the previous review.
+	Changed map[string][]review.Span `json:"changed,omitempty"`
+	// Checks is the result of the checks of the repository, and CheckOutput what they printed.
+	Checks      review.QualityResult `json:"checks,omitempty"`
+	CheckOutput string               `json:"check_output,omitempty"`
+	Previews    []Preview            `json:"previews,omitempty"`
+	// Problem says why the change could not be looked at; empty if it could.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Preview is the output of a program that says what a change would do.
+type Preview struct {
+	Command string `json:"command"`
+	Output  string `json:"output"`
+}

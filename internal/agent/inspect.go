@@ -1,0 +1,253 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/checkout"
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/plaintext"
+	"github.com/claudeops/claudeops/internal/review"
+)
+
+const (
+	// changeLimit limits the time in which a change is read from git.
+	changeLimit = 2 * time.Minute
+	// checkLimit limits the time of all checks of a repository together. previewLimit limits one preview.
+	checkLimit, previewLimit = 5 * time.Minute, time.Minute
+	// maxPreviews limits the previews of one change.
+	maxPreviews = 5
+	// maxCommandOutput limits the output of one command, in bytes. What is left out is the beginning, because errors are at
+	// the end.
+	maxCommandOutput = 8 << 10
+	// maxChecks limits the file that lists the checks, in bytes.
+	maxChecks = 8 << 10
+	// maxChangedFiles limits the files that are listed one by one.
+	maxChangedFiles = 500
+)
+
+// inspection looks at what a session has committed, after its agent has ended.
+type inspection struct {
+	*Runner
+
+	place workplace
+	run   activities.AgentRun
+	own   *private
+}
+
+// inspect returns what a session has committed in its worktree; nil if it has committed nothing. While programs run, the
+// argument observe is told.
+func (r *Runner) inspect(
+	ctx context.Context, place workplace, run activities.AgentRun, observe func(activities.AgentProgress),
+) *activities.Change {
+	if !run.Inspect || place.tree() == nil {
+		return nil
+	}
+	found, err := place.Change(ctx, run.Since, changeLimit)
+	if err != nil {
+		return &activities.Change{Branch: place.Worktree.Branch, Problem: r.mask.Text(err.Error())}
+	}
+	if found == nil {
+		return nil
+	}
+	change := &activities.Change{
+		Branch: place.Worktree.Branch, Base: found.Base, Commit: found.Commit, Within: found.Below,
+		Patch: r.mask.Text(found.Patch), Changed: review.ChangedLines(found.Since), Checks: review.QualityUnknown,
+	}
+	change.Files, err = review.ParseDiff(found.List)
+	switch {
+	case err != nil:
+		change.Problem = r.mask.Text(err.Error())
+	case found.PatchCut || len(change.Files) > maxChangedFiles:
+		change.Problem = fmt.Sprintf("the change is too large to be shown to a reviewer (%d files)", len(change.Files))
+		change.Files = change.Files[:min(len(change.Files), maxChangedFiles)]
+	case found.Dirty:
+		change.CheckOutput = "the worktree has changes that are not committed, so no check and no preview says anything about the commit"
+	default:
+		observe(activities.AgentProgress{Waiting: "checks and previews of " + found.Commit})
+		r.runCommands(ctx, place, run, found, change)
+	}
+	if change.Problem != "" {
+		change.Patch = ""
+	}
+	return change
+}
+
+// runCommands runs the checks and the previews of a change.
+func (r *Runner) runCommands(
+	ctx context.Context, place workplace, run activities.AgentRun, found *checkout.Change, change *activities.Change,
+) {
+	own, err := r.privates.open(ctx, "inspect-"+rand.Text())
+	if err != nil {
+		change.CheckOutput = err.Error()
+		return
+	}
+	defer r.free(ctx, own)
+	i := inspection{Runner: r, place: place, run: run, own: own}
+	change.Checks, change.CheckOutput = i.check(ctx, found)
+	for _, command := range previewsOf(change.Files, i.read) {
+		if len(change.Previews) == maxPreviews || ctx.Err() != nil {
+			return
+		}
+		if preview, ran := i.preview(ctx, command); ran {
+			change.Previews = append(change.Previews, preview)
+		}
+	}
+}
+
+// check runs the commands that the base commit lists. An author cannot weaken them, because its own commits do not count.
+// The checks may execute what the author has written: whoever lists them permits that. They get no keys, and may write
+// nothing but temporary files.
+func (i inspection) check(ctx context.Context, found *checkout.Change) (review.QualityResult, string) {
+	listed, err := i.place.File(ctx, found.Base, review.ChecksFile, maxChecks)
+	if err != nil {
+		return review.QualityUnknown, i.mask.Text(err.Error())
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	var output strings.Builder
+	result := review.QualityNone
+	for line := range strings.Lines(listed) {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		said, code, err := i.command(ctx, nil, "/bin/sh", "-c", line)
+		_, _ = fmt.Fprintf(&output, "$ %s\n%s\n", line, said)
+		switch {
+		case err != nil || ctx.Err() != nil:
+			_, _ = fmt.Fprintf(&output, "could not be run to its end: %v\n", errors.Join(err, context.Cause(ctx)))
+			return review.QualityUnknown, output.String()
+		case code != 0:
+			_, _ = fmt.Fprintf(&output, "exit code %d\n", code)
+			return review.QualityFailed, output.String()
+		}
+		result = review.QualityPassed
+	}
+	return result, output.String()
+}
+
+// preview runs a program that says what a change would do. It runs only if the author's tier may run the program at all,
+// with what that tier may execute. If the program is missing, ran is false.
+func (i inspection) preview(ctx context.Context, words []string) (preview activities.Preview, ran bool) {
+	tier := int(i.run.Tier)
+	program := guard.Host{}.LookPath(words[0], filepath.SplitList(pathIn(i.environ)))
+	if !filepath.IsAbs(program) || !i.guards.policy.Runs(tier, words[0]) {
+		return preview, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, previewLimit)
+	defer cancel()
+	output, code, err := i.command(ctx, i.guards.policy.Executables(tier), program, words[1:]...)
+	switch {
+	case err != nil || ctx.Err() != nil:
+		output += fmt.Sprintf("\ncould not be run to its end: %v", errors.Join(err, context.Cause(ctx)))
+	case code != 0:
+		output += fmt.Sprintf("\nexit code %d", code)
+	}
+	return activities.Preview{Command: strings.Join(words, " "), Output: output}, true
+}
+
+// command runs a program in the worktree, and returns the end of its output with secrets masked.
+func (i inspection) command(
+	ctx context.Context, executables *guard.Executables, program string, args ...string,
+) (output string, code int, err error) {
+	var said tail
+	observer := i.run
+	observer.Tier, observer.Directory = escalation.TierObserve, i.place.Directory
+	sandbox, _ := i.sandboxes.of(observer, nil)
+	if sandbox != nil {
+		i.own.grant(sandbox)
+		for _, dir := range i.place.tree().Readable() {
+			sandbox.Readable = append(sandbox.Readable, resolved(dir)...)
+		}
+		sandbox.Executable = nil
+		if executables != nil {
+			sandbox.Executable = except(executables.All(), sandbox.Writable)
+		}
+	}
+	code, err = claude.RunScript(ctx, ClaudeOptions(i.settings, i.environ), claude.Script{
+		Shell: program, Args: args, Dir: i.place.tree().Guarded.Top, Env: i.own.variables(), Keyless: true, Sandbox: sandbox,
+		Stdout: &said, Stderr: &said,
+	})
+	return i.mask.Text(plaintext.Block(said.text())), code, err
+}
+
+// read returns a file of the worktree for the choice of previews; empty if it cannot be read.
+func (i inspection) read(name string) string {
+	content, _ := guard.Host{}.ReadFile(filepath.Join(i.place.Worktree.Guarded.Top, filepath.FromSlash(name)))
+	return string(content)
+}
+
+// previewsOf returns the commands that say what a change would do. It reads files with the function read.
+func previewsOf(files []review.File, read func(string) string) [][]string {
+	var commands [][]string
+	add := func(words ...string) {
+		if !slices.ContainsFunc(commands, func(known []string) bool { return slices.Equal(known, words) }) {
+			commands = append(commands, words)
+		}
+	}
+	for _, file := range files {
+		if file.Deleted || file.Special || file.Binary || strings.HasPrefix(path.Base(file.Path), "-") {
+			continue
+		}
+		name := "./" + file.Path
+		switch kind, base := path.Ext(file.Path), path.Base(file.Path); {
+		case kind == ".tf":
+			add("terraform", "-chdir="+path.Dir(name), "plan", "-input=false", "-no-color", "-lock=false")
+		case kind != ".yaml" && kind != ".yml":
+		case strings.Contains(base, "compose"):
+			add("docker", "compose", "-f", name, "config")
+		default:
+			content := read(file.Path)
+			switch {
+			case hasKey(content, "apiVersion") && hasKey(content, "kind"):
+				add("kubectl", "diff", "-f", name)
+			case strings.Contains(content, "\n  hosts:") || strings.Contains(content, "- hosts:"):
+				add("ansible-playbook", "--check", "--diff", name)
+			}
+		}
+	}
+	return commands
+}
+
+// hasKey reports whether a YAML document has a key at its top.
+func hasKey(content, key string) bool {
+	return strings.HasPrefix(content, key+":") || strings.Contains(content, "\n"+key+":")
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	kept bytes.Buffer
+	cut  bool
+}
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	_, _ = t.kept.Write(p)
+	if over := t.kept.Len() - maxCommandOutput; over > maxCommandOutput {
+		t.kept.Next(over)
+		t.cut = true
+	}
+	return len(p), nil
+}
+
+func (t *tail) text() string {
+	if over := t.kept.Len() - maxCommandOutput; over > 0 {
+		t.kept.Next(over)
+		t.cut = true
+	}
+	if t.cut {
+		return "…\n" + t.kept.String()
+	}
+	return t.kept.String()
+}

@@ -1,0 +1,96 @@
+package checkout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Change is what a worktree has committed since it left the shared directory.
+type Change struct {
+	// Base is the latest commit that the worktree and the shared directory have in common. Commit is the worktree's HEAD.
+	Base, Commit string
+	// List is the output of git diff with the options --raw --numstat --no-renames -z.
+	List string
+	// Patch is the change in git's format. PatchCut reports whether it was longer than permitted.
+	Patch    string
+	PatchCut bool
+	// Since is the change since an earlier commit, in git's format without context; empty if there is no earlier commit.
+	Since string
+	// Below is the shared directory's path in its repository.
+	Below string
+	// Dirty reports whether the worktree also has changes that are not committed.
+	Dirty bool
+}
+
+const (
+	// maxPatch limits a patch, in bytes. The patch becomes a part of a workflow's history.
+	maxPatch = 200 << 10
+	// maxList limits the list of changed files, in bytes.
+	maxList = 256 << 10
+)
+
+// errListCut says that a change has too many files.
+var errListCut = errors.New("the change has too many files to list")
+
+// Change returns what the worktree has committed. If it has committed nothing, Change returns nil. The argument earlier is an
+// earlier commit of the worktree; empty if there is none. Change stops after the time limit, and not when ctx ends.
+func (p *Place) Change(ctx context.Context, earlier string, limit time.Duration) (*Change, error) {
+	if p.Worktree == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	left, err := p.git.look(ctx, p.Worktree)
+	if err != nil || left.Commits == 0 {
+		return nil, err
+	}
+	change := &Change{Below: filepath.ToSlash(p.Worktree.repository.below), Dirty: left.Changed}
+	if change.Commit, err = p.git.at(ctx, p.Worktree, "rev-parse", "--verify", "HEAD^{commit}"); err != nil {
+		return nil, err
+	}
+	if change.Base, err = p.git.at(ctx, p.Worktree, "merge-base", "main-worktree/HEAD", change.Commit); err != nil {
+		return nil, fmt.Errorf("the commits have nothing in common with %s: %w", p.Worktree.Origin, err)
+	}
+	return change, p.git.describe(ctx, p.Worktree, change, earlier)
+}
+
+// describe fills in the files and the patches of a change.
+func (g git) describe(ctx context.Context, tree *Worktree, change *Change, earlier string) error {
+	read := func(most int, from string, options ...string) (string, bool, error) {
+		args := append([]string{"diff", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"}, options...)
+		return g.atMost(ctx, tree, most, append(args, from, change.Commit, "--")...)
+	}
+	list, cut, err := read(maxList, change.Base, "--raw", "--numstat", "-z")
+	if err == nil && cut {
+		err = errListCut
+	}
+	if err != nil {
+		return err
+	}
+	change.List = list
+	if change.Patch, change.PatchCut, err = read(maxPatch, change.Base, "--patch"); err != nil || earlier == "" {
+		return err
+	}
+	change.Since, _, err = read(maxPatch, earlier, "--unified=0")
+	return err
+}
+
+// File returns a file of a commit, with a limit in bytes. If the commit has no such file, File returns "".
+func (p *Place) File(ctx context.Context, commit, name string, most int) (string, error) {
+	entry, err := p.git.at(ctx, p.Worktree, "ls-tree", "--full-tree", commit, "--", name)
+	if err != nil || entry == "" {
+		return "", err
+	}
+	if !strings.HasPrefix(entry, "100644 blob ") && !strings.HasPrefix(entry, "100755 blob ") {
+		return "", fmt.Errorf("%s is no ordinary file in %s", name, commit)
+	}
+	content, cut, err := p.git.atMost(ctx, p.Worktree, most, "cat-file", "blob", commit+":"+name)
+	if err == nil && cut {
+		err = fmt.Errorf("%s has more than %d bytes in %s", name, most, commit)
+	}
+	return content, err
+}

@@ -1,0 +1,58 @@
+package checkout_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestChange checks what a worktree has committed, also after the shared directory has moved on.
+func TestChange(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).repository()
+	base := s.git(s.work, "rev-parse", "HEAD")
+	session := s.session("chain")
+	session.Directory += "/sub"
+	place := s.enter(session)
+	nothing, err := place.Change(t.Context(), "", patience)
+	require.NoError(t, err)
+	require.Nil(t, nothing)
+
+	s.write("worktrees/chain/compose.yaml", "services: {web: {}}\n")
+	s.write("worktrees/chain/.gitattributes", "compose.yaml diff=evil\n")
+	s.commit(place.Worktree.Guarded.Top, "second")
+	first := s.git(place.Worktree.Guarded.Top, "rev-parse", "HEAD")
+	s.write("work/other", "x\n")
+	s.commit(s.work, "elsewhere")
+	s.write("worktrees/chain/sub/config", "y\n")
+	s.commit(place.Worktree.Guarded.Top, "third")
+	s.write("worktrees/chain/draft", "x\n")
+	change, err := place.Change(t.Context(), first, patience)
+	require.NoError(t, err)
+	require.Equal(t, []any{base, s.git(place.Worktree.Guarded.Top, "rev-parse", "HEAD"), "sub", true, false},
+		[]any{change.Base, change.Commit, change.Below, change.Dirty, change.PatchCut})
+	require.Equal(t, 3, strings.Count(change.List, ":"), change.List)
+	require.NotContains(t, change.List, "other")
+	require.Contains(t, change.Patch, "+services: {web: {}}")
+	require.Contains(t, change.Since, "+++ b/sub/config\n@@ -1 +1 @@")
+	require.NotContains(t, change.Since, "compose.yaml")
+
+	content, err := place.File(t.Context(), base, "compose.yaml", 100)
+	require.NoError(t, err)
+	require.Equal(t, "services: {}\n", content)
+	content, err = place.File(t.Context(), base, "draft", 100)
+	require.NoError(t, err)
+	require.Empty(t, content)
+	_, err = place.File(t.Context(), base, "compose.yaml", 3)
+	require.ErrorContains(t, err, "more than 3 bytes")
+	_, err = place.File(t.Context(), base, "sub", 100)
+	require.ErrorContains(t, err, "no ordinary file")
+
+	s.write("worktrees/chain/long", strings.Repeat("x", 300<<10))
+	s.commit(place.Worktree.Guarded.Top, "long")
+	change, err = place.Change(t.Context(), "", patience)
+	require.NoError(t, err)
+	require.True(t, change.PatchCut)
+	s.leave(place)
+}

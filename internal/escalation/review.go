@@ -1,0 +1,90 @@
+package escalation
+
+import (
+	"fmt"
+	"slices"
+)
+
+// ReviewMode says what happens with the commits of a session that repairs.
+type ReviewMode string
+
+// The modes. An empty mode means ReviewNone.
+const (
+	ReviewNone     ReviewMode = "none"     // nobody reviews them
+	ReviewAdvisory ReviewMode = "advisory" // a reviewer's verdict informs people
+	ReviewRequired ReviewMode = "required" // only approved commits are pushed, and agents push nothing themselves
+)
+
+// ReviewPolicy holds the rules for reviews.
+type ReviewPolicy struct {
+	Mode ReviewMode `json:"mode,omitempty"`
+	// Reviewer holds the model and the limits of a reviewer's session. Its tools and permissions are those of TierObserve.
+	Reviewer TierPolicy `json:"reviewer,omitzero"`
+	// MaxFiles and MaxLines limit the size of a change that is reviewed.
+	MaxFiles int `json:"max_files,omitempty"`
+	MaxLines int `json:"max_lines,omitempty"`
+	// MaxFixes limits the turns in which an author corrects findings, and the turns in which it repairs what checks have
+	// found, before a person is asked.
+	MaxFixes int `json:"max_fixes,omitempty"`
+}
+
+// Reviews reports whether commits are reviewed.
+func (r ReviewPolicy) Reviews() bool { return r.Mode == ReviewAdvisory || r.Mode == ReviewRequired }
+
+// OfReviewer returns the policy for a reviewer's session: that of TierObserve, with the reviewer's model and limits.
+func (p Policy) OfReviewer() Policy {
+	own, reviewer := p.Tiers[TierObserve-1], p.Review.Reviewer
+	own.Model, own.ContextWindow, own.Timeout = reviewer.Model, reviewer.ContextWindow, reviewer.Timeout
+	own.MaxTurns, own.BudgetUSD, own.AbortOnTimeout = reviewer.MaxTurns, reviewer.BudgetUSD, reviewer.AbortOnTimeout
+	tiers := slices.Clone(p.Tiers)
+	tiers[TierObserve-1] = own
+	p.Tiers = tiers
+	return p
+}
+
+// OfPurpose returns the policy for a session with a purpose.
+func (p Policy) OfPurpose(purpose Purpose) Policy {
+	if purpose == PurposeReview {
+		return p.OfReviewer()
+	}
+	return p
+}
+
+// Review describes a review of what a session has committed.
+type Review struct {
+	// AuthorID and ReviewerID are the conversations of the two sessions. ReviewerID is empty if no reviewer ran.
+	AuthorID   string `json:"author_id"`
+	ReviewerID string `json:"reviewer_id,omitempty"`
+	Branch     string `json:"branch,omitempty"`
+	// Base is the commit on which the change is based, and Commit the commit that was reviewed.
+	Base   string `json:"base,omitempty"`
+	Commit string `json:"commit,omitempty"`
+	Files  int    `json:"files,omitempty"`
+	Lines  int    `json:"lines,omitempty"`
+	// Checks is the result of the repository's checks: passed, failed, none or unknown.
+	Checks string `json:"checks,omitempty"`
+	// Status is the reviewer's conclusion: ready, ready_with_corrections or not_ready; empty if there is none.
+	Status string `json:"status,omitempty"`
+	// Findings lists the reviewer's findings, one line each, in the words of an agent.
+	Findings []string `json:"findings,omitempty"`
+	// Rule names the rule that decided, and Reason explains the decision in a sentence.
+	Rule   string `json:"rule"`
+	Reason string `json:"reason"`
+	// Approved reports whether Commit is approved. It says nothing about any other commit.
+	Approved bool `json:"approved,omitempty"`
+	// Pushed says where the supervisor has pushed Commit; empty if it has not.
+	Pushed string `json:"pushed,omitempty"`
+}
+
+// Describe describes the review in one line.
+func (r Review) Describe() string {
+	result := "not approved"
+	if r.Approved {
+		result = "approved"
+	}
+	text := fmt.Sprintf("%s by rule %s: %s", result, r.Rule, r.Reason)
+	if r.Pushed != "" {
+		text += "; pushed to " + r.Pushed
+	}
+	return text
+}

@@ -1,0 +1,160 @@
+package supervisor_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/review"
+)
+
+// newComposeRepository makes a repository with a compose file whose port is wrong, and a check of it.
+func newComposeRepository(t *testing.T) string {
+	t.Helper()
+	live := newRepository(t)
+	for name, content := range map[string]string{
+		"compose.yaml":    "services:\n  web:\n    image: nginx\n    ports: [\"8081:80\"]\n",
+		review.ChecksFile: "# what every change must pass\ngrep -n 8080 compose.yaml\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(live, name), []byte(content), 0o600))
+	}
+	gitIn(t, live, "add", "--all")
+	gitIn(t, live, "commit", "--quiet", "--amend", "--message", "first")
+	return live
+}
+
+// pathWithDocker returns the PATH of a test with a docker that prints its arguments, and the key that it can see.
+func pathWithDocker(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	script := "#!/bin/sh\necho \"rendered $* with key ${ANTHROPIC_API_KEY:-none}\"\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "docker"), []byte(script), 0o700))
+	return "PATH=" + dir + ":" + os.Getenv("PATH")
+}
+
+// corrects is a turn of Tier 2 that corrects the port and commits.
+func corrects(more string) claudesim.Turn {
+	return claudesim.On(claudesim.Match{Model: "sonnet"},
+		claudesim.Bash("sed -i s/8081/8080/ compose.yaml"+more+" && git add --all && git commit --quiet --message 'web: the right port'"),
+		claudesim.Conclude(resolved()))
+}
+
+// reviews is a turn of a reviewer.
+func reviews(verdict review.Verdict) claudesim.Turn {
+	return claudesim.On(claudesim.Match{First: "You review a change"}, claudesim.Conclude(verdict))
+}
+
+var ready = review.Verdict{Status: review.Ready, Summary: "the port is that of the proxy", Findings: []review.Finding{}}
+
+// TestReviewedChange lets a chain repair a compose file with a wrong port. A second session reviews the commit, and people
+// see the verdict.
+func TestReviewedChange(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	for _, version := range simtest.NewestVersions(t) {
+		for _, start := range []func(*testing.T, claudesim.Version, claudesim.Scenario) backend{playedClaude, realClaude} {
+			live := newComposeRepository(t)
+			backend := start(t, version, claudesim.Play(concluding("haiku", asksFor(2)), reviews(ready), corrects("")))
+			t.Run(simtest.Number(t, version)+"/"+backend.name, func(t *testing.T) {
+				t.Parallel()
+				s := startSite(t, temporalServer, environment(t, "", append(backend.environ, "CLAUDEOPS_WORK_DIR="+live,
+					"CLAUDEOPS_REVIEW_CHANGES=advisory", pathWithDocker(t))...))
+				run := s.start(nil)
+				chain, err := s.finish(run)
+				require.NoError(t, err)
+				require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+				require.Len(t, chain.Sessions, 3)
+				author, reviewer := chain.Sessions[1], chain.Sessions[2]
+				require.Equal(t, []any{escalation.PurposeReview, escalation.TierObserve, escalation.ContinuityFresh, escalation.ReasonIndependent},
+					[]any{reviewer.Purpose, reviewer.Tier, reviewer.Continuity, reviewer.ContinuityReason})
+				require.Equal(t, escalation.VerdictStatus("ready"), reviewer.Verdict.Status)
+				require.Positive(t, reviewer.CostUSD)
+				require.Equal(t, 2, int(chain.Tier()))
+				commit := gitIn(t, live, "rev-parse", author.Worktree.Branch)
+				require.Equal(t, []escalation.Review{{
+					AuthorID: author.SessionID, ReviewerID: reviewer.SessionID, Branch: author.Worktree.Branch,
+					Base: gitIn(t, live, "rev-parse", "HEAD"), Commit: commit, Files: 1, Lines: 2, Checks: "passed", Status: "ready",
+					Rule: "reviewed", Reason: "the reviewer approves " + commit[:12], Approved: true,
+				}}, chain.Reviews)
+				require.Contains(t, eventsOf(chain, escalation.EventReview)[0], "is approved by rule reviewed")
+				requireUntouched(t, live)
+				requireRecorded(t, s, chain)
+				if backend.name == "played" {
+					recordHistory(t, s, run, "reviewed")
+				}
+
+				asked := backend.asked()
+				prompt := asked[len(asked)-1].Prompts()
+				require.Len(t, prompt, 1, "the reviewer begins without the conversation of the author")
+				for _, part := range []string{
+					commit, `+    ports: ["8080:80"]`, `-    ports: ["8081:80"]`, "It has 2 changed lines in 1 file.", "$ grep -n 8080 compose.yaml",
+					asksFor(2).Summary, "rendered compose -f ./compose.yaml config with key none",
+				} {
+					require.Contains(t, prompt[0], part)
+				}
+				require.NotContains(t, prompt[0], resolved().Summary, "the reviewer does not see what the author says")
+			})
+		}
+	}
+}
+
+// eventsOf returns the messages of the events of one kind.
+func eventsOf(chain escalation.Chain, kind escalation.EventKind) (messages []string) {
+	for _, event := range chain.Events {
+		if event.Kind == kind {
+			messages = append(messages, event.Message)
+		}
+	}
+	return messages
+}
+
+// TestReviewThatIsNotReady lets a reviewer object, or not come to a verdict. The chain ends as its author concludes, and says
+// so.
+func TestReviewThatIsNotReady(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	objection := review.Finding{
+		Fingerprint: "wrong-port", Priority: review.P0, Action: review.AutoFix, File: "compose.yaml", Line: 4, Text: "the proxy asks for 80",
+	}
+	for name, c := range map[string]struct {
+		more   string // of the author's command
+		review claudesim.Turn
+		rule   review.Rule
+		says   string
+		ran    bool
+	}{
+		"P0": {
+			"", reviews(review.Verdict{Status: review.Ready, Summary: "fine", Findings: []review.Finding{objection}}),
+			review.RuleLimit, "the proxy asks for 80", true,
+		},
+		"a test was changed": {"; mkdir tests; echo true > tests/port.sh", reviews(ready), review.RuleForPerson, "it changes tests: tests/port.sh", true},
+		"no verdict": {
+			"", claudesim.On(claudesim.Match{First: "You review a change"}, claudesim.Say("fine"), claudesim.Say("fine")),
+			review.RuleNotReviewed, "the change is not reviewed", true,
+		},
+		"the checks fail": {"; sed -i s/8080/80/ compose.yaml", reviews(ready), review.RuleCheckFailed, "the checks have failed", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			live := newComposeRepository(t)
+			claude := simtest.Install(t, claudesim.Play(concluding("haiku", asksFor(2)), c.review, corrects(c.more)))
+			s := startSite(t, temporalServer, environment(t, claude, "CLAUDEOPS_WORK_DIR="+live, "CLAUDEOPS_REVIEW_CHANGES=advisory"))
+			chain, err := s.finish(s.start(nil))
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+			require.Len(t, chain.Reviews, 1)
+			done := chain.Reviews[0]
+			require.Equal(t, string(c.rule), done.Rule, done.Reason)
+			require.False(t, done.Approved)
+			require.Contains(t, strings.Join(eventsOf(chain, escalation.EventReview), "\n"), c.says)
+			require.Equal(t, c.ran, chain.Last().Purpose == escalation.PurposeReview)
+			requireRecorded(t, s, chain)
+		})
+	}
+}

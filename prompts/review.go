@@ -1,0 +1,45 @@
+package prompts
+
+import (
+	"fmt"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
+	"github.com/claudeops/claudeops/internal/review"
+)
+
+// Review is the input for the prompt of a reviewer.
+type Review struct {
+	// Branch, Base and Commit name the change.
+	Branch, Base, Commit string
+	Files                []review.File
+	Patch                string
+	// ForPerson lists why a person must look at the change.
+	ForPerson []string
+	// CheckOutput is what the checks of the repository have printed; empty if there are none.
+	CheckOutput string
+	Previews    []ReviewPreview
+	// Problem, Request and Services describe the task of the author. Each can be empty.
+	Problem, Request string
+	Services         []string
+	// Before holds the findings of the previous review, and Accepted those that people have accepted.
+	Before, Accepted []string
+	// Brief describes in Markdown what the reviewer may use.
+	Brief string
+}
+
+// ReviewPreview is the output of a program that says what a change would do.
+type ReviewPreview struct{ Command, Output string }
+
+// Size describes the size of the change.
+func (r Review) Size() string {
+	return fmt.Sprintf("It has %s in %s.", plaintext.Count(review.Lines(r.Files), "changed line"), plaintext.Count(len(r.Files), "file"))
+}
+
+// Review returns the prompt of a reviewer. It contains nothing that the author said.
+func (s *Set) Review(r Review) (string, error) { return join(r, s.builtIn.Lookup("review.md")) }
+
+// ReviewRepair returns the prompt that asks a reviewer for its verdict again. It contains the reason why the verdict is
+// invalid.
+func (s *Set) ReviewRepair(reason string) (string, error) {
+	return join(struct{ Reason string }{reason}, s.builtIn.Lookup("review-repair.md"))
+}

@@ -1,0 +1,148 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
+	"github.com/claudeops/claudeops/internal/review"
+)
+
+// reviews takes the loops of authors and reviewers through their states: it has what an author has committed checked and
+// reviewed. Package review decides on each step.
+type reviews struct {
+	log      *eventLog
+	policy   *escalation.Policy
+	sessions *sessions
+}
+
+// reviewRequest describes a change to review.
+type reviewRequest struct {
+	// loop is the loop in the state in which the author has worked.
+	loop review.Loop
+	// author is the session that has made the change. Its end is in the visible state.
+	author escalation.Session
+	change activities.Change
+	// problem is what was found before the author began, and request is the request of a person. Both can be empty.
+	problem, request string
+}
+
+// reviewResult is the result of a review.
+type reviewResult struct {
+	loop     review.Loop
+	decision review.Decision
+	// reviewer is the reviewer's session; nil if no reviewer has run.
+	reviewer *escalation.Session
+	// unclosed is the session whose end the caller must record: that of the reviewer, or that of the author if no reviewer's
+	// session was requested; nil if there is none.
+	unclosed *escalation.Session
+	// stopped reports that the workflow was cancelled while the reviewer ran.
+	stopped bool
+}
+
+// review takes a loop from the author's turn to the next decision. It adds an event and the review to the visible state. The
+// opening of the reviewer's session also records the end of the author's session.
+func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewResult, error) {
+	change := request.change
+	result := reviewResult{unclosed: &request.author}
+	result.loop, result.decision = request.loop.AfterAuthor(review.Authored{
+		Commit: change.Commit, Files: change.Files, Scope: r.scope(change), Problem: change.Problem,
+	})
+	if result.loop.State == review.StateQuality {
+		result.loop, result.decision = result.loop.AfterQuality(change.Checks, lastLines(change.CheckOutput))
+	}
+	var verdict *review.Verdict
+	if result.loop.State == review.StateReview {
+		var err error
+		if verdict, err = r.runReviewer(ctx, request, &result); err != nil {
+			return result, err
+		}
+	}
+	r.add(ctx, request, result, verdict)
+	return result, nil
+}
+
+// scope returns what a change may contain without a person.
+func (r *reviews) scope(change activities.Change) review.Scope {
+	return review.Scope{Within: change.Within, MaxFiles: r.policy.Review.MaxFiles, MaxLines: r.policy.Review.MaxLines}
+}
+
+// runReviewer runs the session of a reviewer, and completes result. If the session is not admitted, the change is not
+// reviewed.
+func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, result *reviewResult) (*review.Verdict, error) {
+	r.sessions.closeWithNext(request.author)
+	result.unclosed = nil
+	opening, err := r.sessions.open(ctx, sessionRequest{
+		tier: escalation.TierObserve, purpose: escalation.PurposeReview,
+		context: escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonIndependent},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if opening.Refusal != nil {
+		result.loop, result.decision = result.loop.AfterReview(review.Reviewed{Problem: opening.Refusal.Reason})
+		return nil, nil
+	}
+	session := opening.Session
+	var tiers *activities.Tiers
+	var reviewed activities.RunReviewResult
+	unjudged := r.sessions.run(ctx, session, tiers.RunReview, activities.RunReviewInput{
+		ChainID: session.ChainID, FirstRunID: session.FirstRunID, SessionID: session.SessionID,
+		Policy: r.policy.OfReviewer().OfSession(session.Tier), Directory: r.sessions.directory,
+		Change: request.change, ForPerson: result.loop.ForPerson,
+		Problem: request.problem, Request: request.request, Services: r.log.chain.Services,
+		Before: result.loop.Open, Accepted: result.loop.Accepted, BudgetUSD: session.BudgetUSD,
+	}, &reviewed)
+	if unjudged != nil {
+		reviewed.Problem = unjudged.Error
+	}
+	session = sessionEnded(ctx, session, reviewed.Report, reviewed.EndedAt, unjudged)
+	r.sessions.ended(ctx, session)
+	result.reviewer, result.unclosed, result.stopped = &session, &session, session.Status == escalation.SessionStopped
+	result.loop, result.decision = result.loop.AfterReview(review.Reviewed{
+		Commit: request.change.Commit, Verdict: reviewed.Verdict, Problem: reviewed.Problem, Changed: request.change.Changed,
+	})
+	return reviewed.Verdict, nil
+}
+
+// add adds the review to the visible state, with an event that says which rule has decided.
+func (r *reviews) add(ctx workflow.Context, request reviewRequest, result reviewResult, verdict *review.Verdict) {
+	change := request.change
+	done := escalation.Review{
+		AuthorID: request.author.SessionID, Branch: change.Branch, Base: change.Base, Commit: change.Commit,
+		Files: len(change.Files), Lines: review.Lines(change.Files), Checks: string(change.Checks),
+		Rule: string(result.decision.Rule), Reason: clip(result.decision.Reason), Approved: result.loop.Approves(change.Commit),
+	}
+	if result.reviewer != nil {
+		done.ReviewerID = result.reviewer.SessionID
+	}
+	if verdict != nil {
+		done.Status = string(verdict.Status)
+		for _, finding := range verdict.Findings {
+			done.Findings = append(done.Findings, plaintext.Cut(finding.Describe(), maxFindingText))
+		}
+	}
+	severity := escalation.SeverityWarning
+	if done.Approved {
+		severity = escalation.SeverityInfo
+	}
+	r.log.add(ctx, escalation.Event{
+		Kind: escalation.EventReview, Severity: severity, SessionID: done.ReviewerID,
+		Message: fmt.Sprintf("the change on %s is %s", change.Branch, done.Describe()),
+	})
+	all := &r.log.chain.Reviews
+	*all = append(*all, done)
+	*all = (*all)[max(0, len(*all)-escalation.MaxReviews):]
+}
+
+// maxFindingText limits a finding in the visible state, in characters.
+const maxFindingText = 300
+
+// lastLines returns the end of what a program has printed, on one line.
+func lastLines(output string) string {
+	text := []rune(plaintext.Compact(output))
+	return string(text[max(0, len(text)-maxFindingText):])
+}

@@ -1,0 +1,188 @@
+package workflows_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// newReviewedWorld returns a world in which Tier 2 repairs, every repair commits something, and a reviewer finds it ready.
+func newReviewedWorld(t *testing.T, mode escalation.ReviewMode, tiers ...tierScript) *world {
+	t.Helper()
+	w := newGatedWorld(t, append([]tierScript{concludes(escalation.VerdictEscalate, 0.03)}, tiers...)...)
+	w.policy.Review = escalation.ReviewPolicy{
+		Mode: mode, MaxFiles: 9, MaxLines: 99,
+		Reviewer: escalation.TierPolicy{Model: "reader", ContextWindow: 100_000, Timeout: escalation.Duration(time.Minute), BudgetUSD: 0.5},
+	}
+	w.change = func(session int) *activities.Change {
+		return &activities.Change{
+			Branch: "claudeops/x", Base: "b0", Commit: fmt.Sprint("c", session), Files: []review.File{{Path: "compose.yaml", Added: 1}},
+			Checks: review.QualityPassed,
+		}
+	}
+	w.review = finds()
+	return w
+}
+
+// finds returns a reviewer with these findings.
+func finds(findings ...review.Finding) func(activities.RunReviewInput) (activities.RunReviewResult, error) {
+	verdict := review.Verdict{Status: review.Ready, Summary: "read", Findings: append([]review.Finding{}, findings...)}
+	if len(findings) > 0 {
+		verdict.Status = review.NotReady
+	}
+	return func(input activities.RunReviewInput) (activities.RunReviewResult, error) {
+		return activities.RunReviewResult{Verdict: &verdict, Report: escalation.Report{
+			Status: escalation.SessionCompleted, CostUSD: 0.1, ReportedSessionID: input.SessionID, Attempts: 1,
+			Verdict: &escalation.Verdict{Status: escalation.VerdictStatus(verdict.Status), Summary: verdict.Summary},
+		}}, nil
+	}
+}
+
+func TestAdvisoryReview(t *testing.T) {
+	t.Parallel()
+	w := newReviewedWorld(t, escalation.ReviewAdvisory, concludes(escalation.VerdictResolved, 0.5))
+	people := w.listen()
+	var asked activities.RunReviewInput
+	ready := w.review
+	w.review = func(input activities.RunReviewInput) (activities.RunReviewResult, error) {
+		asked = input
+		return ready(input)
+	}
+	result, err := w.run(t, workflows.ChainInput{Prompt: "look at jellyfin"})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+	require.Len(t, result.Sessions, 3)
+	reviewer := result.Sessions[2]
+	require.Equal(t, []any{"reader", 0.5, escalation.PurposeReview, int64(0)},
+		[]any{reviewer.Model, reviewer.BudgetUSD, reviewer.Purpose, reviewer.ParentID})
+	require.Equal(t, w.policy.Tiers[0].AllowedTools, asked.Policy.Tiers[0].AllowedTools, "the reviewer has the permissions of Tier 1")
+	require.Contains(t, people.got[0].Text, "Review: approved by rule reviewed: the reviewer approves c2")
+	require.Equal(t, []string{"look at jellyfin", "what it saw\n"}, []string{asked.Request, asked.Problem})
+	require.True(t, result.Reviews[0].Approved)
+	require.InDelta(t, 0.63, result.CostUSD, 1e-9)
+	require.Len(t, w.closed, 3)
+	requireRecorded(t, result.Events, w.events)
+}
+
+// TestNoReview checks when nobody reviews.
+func TestNoReview(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*world){
+		"off":                func(w *world) { w.policy.Review.Mode = escalation.ReviewNone },
+		"nothing committed":  func(w *world) { w.change = nil },
+		"not done":           func(w *world) { w.tiers[1] = concludes(escalation.VerdictFailed, 0.5) },
+		"stopped by a limit": func(w *world) { w.tiers[1] = ends(escalation.SessionTimedOut) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newReviewedWorld(t, escalation.ReviewAdvisory, concludes(escalation.VerdictResolved, 0.5))
+			w.policy.Gate.Timeout = 0
+			change(w)
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Len(t, result.Sessions, 2)
+			require.Empty(t, result.Reviews)
+		})
+	}
+}
+
+// TestOnlyTheLastTierIsReviewed checks that commits of a tier that escalates are reviewed with those of the next one.
+func TestOnlyTheLastTierIsReviewed(t *testing.T) {
+	t.Parallel()
+	w := newReviewedWorld(t, escalation.ReviewAdvisory, concludes(escalation.VerdictEscalate, 0.5), concludes(escalation.VerdictResolved, 2))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Len(t, result.Reviews, 1)
+	require.Equal(t, "c3", result.Reviews[0].Commit)
+	require.Equal(t, result.Sessions[2].SessionID, result.Reviews[0].AuthorID)
+}
+
+// TestNotReviewed checks that a review that does not take place is no approval, and that the chain ends as its author
+// concludes.
+func TestNotReviewed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change   func(*world)
+		sessions int
+		rule     review.Rule
+		says     string
+	}{
+		"the budget is spent": {func(w *world) { w.policy.ChainBudgetUSD = 0.53 }, 2, review.RuleNotReviewed, "cannot start"},
+		"the reviewer fails": {func(w *world) {
+			w.review = func(activities.RunReviewInput) (activities.RunReviewResult, error) {
+				return activities.RunReviewResult{}, temporal.NewNonRetryableApplicationError("no model", activities.ErrorTypeAgent, nil)
+			}
+		}, 3, review.RuleNotReviewed, "no model"},
+		"no verdict": {func(w *world) {
+			w.review = func(activities.RunReviewInput) (activities.RunReviewResult, error) {
+				return activities.RunReviewResult{Problem: "it says nothing", Report: escalation.Report{Status: escalation.SessionCompleted}}, nil
+			}
+		}, 3, review.RuleNotReviewed, "it says nothing"},
+		"too large": {func(w *world) { w.policy.Review.MaxFiles = 0 }, 2, review.RuleTooLarge, "1 files"},
+		"unknown": {func(w *world) {
+			w.change = func(int) *activities.Change { return &activities.Change{Problem: "git says no"} }
+		}, 2, review.RuleAuthor, "git says no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newReviewedWorld(t, escalation.ReviewAdvisory, concludes(escalation.VerdictResolved, 0.5))
+			c.change(w)
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
+			require.Len(t, result.Sessions, c.sessions)
+			require.Len(t, result.Reviews, 1)
+			require.Equal(t, []any{string(c.rule), false}, []any{result.Reviews[0].Rule, result.Reviews[0].Approved}, result.Reviews[0].Reason)
+			require.Contains(t, result.Reviews[0].Reason, c.says)
+			requireRecorded(t, result.Events, w.events)
+			closed := map[string]int{}
+			for _, one := range w.closed {
+				closed[one.SessionID]++
+			}
+			for _, session := range result.Sessions {
+				require.Equal(t, 1, closed[session.SessionID], "each record is closed once")
+			}
+		})
+	}
+}
+
+// TestGateAfterAReview checks that the gate of a reviewed session offers to continue the author, and not the reviewer.
+func TestGateAfterAReview(t *testing.T) {
+	t.Parallel()
+	w := newReviewedWorld(t, escalation.ReviewAdvisory, concludes(escalation.VerdictNeedsHuman, 0.5), concludes(escalation.VerdictResolved, 0.5))
+	gate := w.gateAfter(t, time.Hour)
+	w.answerAfter(2*time.Hour, said(escalation.GateContinue, "go on"))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, result.Sessions[1].SessionID, gate.Continuation.SessionID)
+	require.Equal(t, escalation.TierSafeRepair, gate.Tier)
+	require.Equal(t, result.Sessions[1].SessionID, w.ran[2].ParentSessionID)
+	require.Len(t, result.Reviews, 2)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
+}
+
+// TestCancelledReview cancels a chain while the reviewer works.
+func TestCancelledReview(t *testing.T) {
+	t.Parallel()
+	w := newReviewedWorld(t, escalation.ReviewAdvisory, concludes(escalation.VerdictResolved, 0.5))
+	w.tierTakes = 10 * time.Minute
+	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 25*time.Minute)
+	_, err := w.run(t, workflows.ChainInput{})
+	require.True(t, temporal.IsCanceledError(err), "%v", err)
+	encoded, err := w.env.QueryWorkflow(workflows.ChainQuery)
+	require.NoError(t, err)
+	var chain escalation.Chain
+	require.NoError(t, encoded.Get(&chain))
+	require.Equal(t, escalation.OutcomeAborted, chain.Outcome)
+	require.Equal(t, string(review.RuleNotReviewed), chain.Reviews[0].Rule)
+	require.Equal(t, escalation.SessionStopped, w.closed[len(w.closed)-1].Report.Status)
+	requireRecorded(t, chain.Events, w.events)
+}
