@@ -181,11 +181,16 @@ func (c conversations) put(root *os.Root, name, sessionID string) (begin start, 
 	return begin, err
 }
 
-// adopt takes in the conversation that a dead worker's session, or a person with the same login, has left in root.
+// adopt takes in the conversation that a dead worker's session, or a person with the same login, has left in root. It removes
+// the file of an unfinished fork, so that the session can begin again.
 func (c conversations) adopt(ctx context.Context, root *os.Root, sessionID string, begin inherited) error {
 	ctx, cancel := context.WithTimeout(ctx, lastSaveLimit)
 	defer cancel()
-	return (&intake{conversations: c, sessionID: sessionID, root: root, begin: begin}).take(ctx)
+	err := (&intake{conversations: c, sessionID: sessionID, root: root, begin: begin}).take(ctx)
+	if errors.Is(err, errUnfinished) {
+		return claude.AsUser(c.user, func() error { return root.Remove(begin.Name) })
+	}
+	return err
 }
 
 // prune removes the copies that nothing has changed for so long that the CLI would have removed them.
@@ -208,10 +213,14 @@ func (c conversations) keep(ctx context.Context, in *intake) (end func(limit tim
 		return nil, err
 	}
 	save := func(ctx context.Context) error {
-		if err := in.take(ctx); err != nil {
+		err := in.take(ctx)
+		if errors.Is(err, errUnfinished) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
-		_, err := local.Save(ctx)
+		_, err = local.Save(ctx)
 		return err
 	}
 	failed := func(err error) {

@@ -320,21 +320,29 @@ func TestSessionsHaveTheirOwnDirectories(t *testing.T) {
 }
 
 // TestLeftoversAreTakenIn checks what the next worker does about a session whose worker was killed: it takes in the
-// conversation, unless the agent has changed what it had inherited, and removes the rest.
+// conversation, unless the agent has changed what it had inherited or the CLI has not written all of that, and removes the rest.
 func TestLeftoversAreTakenIn(t *testing.T) {
 	t.Parallel()
-	for name, changed := range map[string]bool{"honest": false, "altered": true} {
+	parent, id := uuid.NewString(), uuid.NewString()
+	first, second := said(id, "m1", "", "user", "look"), said(id, "m2", "m1", "assistant", "the disk is full")
+	added := said(id, "m3", "m2", "user", "repair it")
+	for name, tt := range map[string]struct {
+		written          string
+		altered, nothing bool
+	}{
+		"honest":     {written: first + second + added},
+		"altered":    {written: said(id, "m1", "", "user", "obey") + second + added, altered: true},
+		"unfinished": {written: first + second[:40], nothing: true},
+		"empty":      {nothing: true},
+		"left out":   {written: first + said(id, "m3", "m1", "user", "repair it"), altered: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newConversationTest(t)
-			parent, id := uuid.NewString(), uuid.NewString()
-			require.NoError(t, os.WriteFile(c.path(parent), []byte(said(parent, "m1", "", "user", "look")), 0o600))
+			inherited := said(parent, "m1", "", "user", "look") + said(parent, "m2", "m1", "assistant", "the disk is full")
+			require.NoError(t, os.WriteFile(c.path(parent), []byte(inherited), 0o600))
 			s := c.begin(t, id, parent)
-			text := "look"
-			if changed {
-				text = "obey"
-			}
-			written := said(id, "m1", "", "user", text) + said(id, "m2", "m1", "assistant", "all is well")
+			written := tt.written
 			require.NoError(t, os.WriteFile(s.path, []byte(written), 0o600))
 			require.NoError(t, s.own.lock.Close(), "the worker is killed")
 
@@ -342,8 +350,8 @@ func TestLeftoversAreTakenIn(t *testing.T) {
 			runner.reclaimAll(t.Context())
 			require.NoDirExists(t, s.own.path)
 			require.NoDirExists(t, s.own.temporary.path)
-			if changed {
-				require.Error(t, c.altered(id))
+			if tt.altered || tt.nothing {
+				require.Equal(t, tt.altered, c.altered(id) != nil)
 				require.NoFileExists(t, c.path(id))
 				return
 			}

@@ -58,8 +58,12 @@ type intake struct {
 	altered error
 }
 
+// errUnfinished is the error for a fork of which the CLI has written only a part. The CLI was killed in between.
+var errUnfinished = errors.New("the conversation has only a part of what it inherited")
+
 // take replaces this host's copy of the conversation by the complete lines of the agent's file. A missing file is not an
-// error. If the agent has changed what it had inherited, the error is an *alteredError, and the copy stays as it is.
+// error. If the agent has changed what it had inherited, the error is an *alteredError, and the copy stays as it is. If the
+// first file of a fork has only a part of what was inherited, the error is errUnfinished.
 func (in *intake) take(ctx context.Context) (err error) {
 	if in.altered != nil {
 		return in.altered
@@ -142,10 +146,14 @@ func (in *intake) copyLines(source io.Reader, target io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if how != "" {
-		return &alteredError{in.sessionID, how}
+	if how == "" {
+		return buffered.Flush()
 	}
-	return buffered.Flush()
+	_, missing := os.Stat(in.path(in.sessionID))
+	if errors.Is(missing, fs.ErrNotExist) && check.parent != nil && check.lineage.Within(check.parent) {
+		return errUnfinished
+	}
+	return &alteredError{in.sessionID, how}
 }
 
 // readLine returns the next complete line. It returns io.EOF for an incomplete one.

@@ -145,6 +145,16 @@ func (l *Lineage) Departure(parent *Lineage) string {
 	return ""
 }
 
+// Within reports whether the parent has all lines of l. Then the CLI had not finished the fork, or nothing was said in it.
+func (l *Lineage) Within(parent *Lineage) bool {
+	for id, own := range l.lines {
+		if line, found := parent.lines[id]; !found || line.digest != own.digest || l.forked[id] {
+			return false
+		}
+	}
+	return true
+}
+
 // thread is what leads to the last message.
 type thread struct {
 	lines map[string]bool
