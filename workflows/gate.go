@@ -315,14 +315,28 @@ func (g *gates) signalled(ctx workflow.Context) bool {
 // maxTried limits the number of sessions that a gate lists. A chain without gates never has so many sessions.
 const maxTried = 10
 
-// tried describes the latest sessions, oldest first.
+// tried describes the latest sessions and the answers of people between them, oldest first.
 func tried(chain escalation.Chain) []string {
 	latest := chain.Sessions[max(0, len(chain.Sessions)-maxTried):]
 	described := make([]string, 0, len(latest))
+	answers := answered(chain.Gates)
 	for i := range latest {
+		for len(answers) > 0 && !answers[0].Answer.At.After(latest[i].StartedAt) {
+			if i > 0 {
+				described = append(described, describeAnswer(answers[0]))
+			}
+			answers = answers[1:]
+		}
 		described = append(described, describeTry(latest[i]))
 	}
 	return described
+}
+
+// answered returns the gates that people have answered.
+func answered(gates []escalation.Gate) []escalation.Gate {
+	return slices.DeleteFunc(slices.Clone(gates), func(gate escalation.Gate) bool {
+		return gate.Answer == nil || gate.Answer.Actor == ""
+	})
 }
 
 // needsHuman returns the notification with which a chain asks for a person. If the last session exhausted its budget,

@@ -569,6 +569,8 @@ func TestFailedContinuationIsNotOfferedAgain(t *testing.T) {
 			require.Equal(t, escalation.OutcomeResolved, result.Outcome)
 			require.Nil(t, gate.Continuation)
 			require.Equal(t, []escalation.GateAction{escalation.GateFix, escalation.GateOverride, escalation.GateAbort}, gate.Options)
+			require.Len(t, gate.Tried, 4, "the answer at gate-1 stands between the sessions")
+			require.Regexp(t, "^gate-1: .+ answered continue_session at .+, with the guidance “go on”$", gate.Tried[2])
 			require.Contains(t, refused.refusal, "gate-2 offers no continue_session: going on with it was tried, and failed")
 			require.Len(t, result.Sessions, 4, "it does not become a handoff by itself")
 			again := result.Sessions[3]

@@ -39,6 +39,15 @@ func describeClosing(gate escalation.Gate) string {
 	return text
 }
 
+// describeAnswer says in one line how a person has answered an earlier gate.
+func describeAnswer(gate escalation.Gate) string {
+	text := fmt.Sprintf("%s: %s", gate.ID, gate.Answer)
+	if gate.Answer.Guidance != "" {
+		text += fmt.Sprintf(", with the guidance “%s”", plain(gate.Answer.Guidance))
+	}
+	return text
+}
+
 func listOptions(gate escalation.Gate) string {
 	words := make([]string, 0, len(gate.Options))
 	for _, option := range gate.Options {

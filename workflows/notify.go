@@ -203,11 +203,11 @@ func describeForPeople(chain escalation.Chain, message string) string {
 // maxToldIncidents limits the incidents in a notification.
 const maxToldIncidents = 5
 
-// describeTry describes a session in one line, and quotes the summary of its verdict.
+// describeTry describes a session in one line. It quotes what the agent says that it has tried; if it says nothing, what it has found.
 func describeTry(session escalation.Session) string {
 	line := fmt.Sprintf("%s (%s): %s, $%.2f", session.Tier, session.Model, session.Status, session.CostUSD)
 	if session.Verdict != nil {
-		line += fmt.Sprintf(", verdict %s: “%s”", session.Verdict.Status, plain(session.Verdict.Summary))
+		line += fmt.Sprintf(", verdict %s: “%s”", session.Verdict.Status, plain(session.Verdict.Attempt()))
 	}
 	if left := session.Worktree.Describe(session.Host); left != "" {
 		line += "; " + plain(left)

@@ -91,7 +91,7 @@ func TestAChainClimbsOnThePage(t *testing.T) {
 	tab.UntilText("escalated from #1")
 	tab.Do(chromedp.Click(chromedp.CSS(`[value="override"]`)), chromedp.SendKeys(chromedp.CSS("article.gate textarea"), "it is replaced"))
 	tab.Leave("article.gate button")
-	tab.UntilText("Answered.")
+	tab.UntilText("Answered:")
 	tab.Until("document.querySelector('#state .state').textContent === 'overridden'")
 	tab.UntilText("ada (verified) answered override")
 

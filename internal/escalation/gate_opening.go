@@ -116,7 +116,7 @@ func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
 	case !o.budgetLeft(policy):
 		return nil, "the chain's budget is spent or reserved"
 	case last.Tier != o.Tier || last.Purpose == PurposeHandoff:
-		return nil, fmt.Sprintf("the next step is the work of %s, and the last session was not", o.Tier)
+		return nil, fmt.Sprintf("the next step is for %s, and the last session had other work", o.Tier)
 	case !last.interrupted():
 		return nil, fmt.Sprintf("%s has concluded: it asks for another tier", last.Tier)
 	case last.Purpose == PurposeContinuation && !last.concludedForPerson():

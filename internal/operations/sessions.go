@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/store"
 )
@@ -35,7 +36,9 @@ type SessionDetail struct {
 	// Attempt is the current attempt at a running session; nil if the session has ended, or if Temporal cannot tell.
 	Attempt *Attempt `json:"attempt,omitempty"`
 	// Doing is one line about what a running session does now; empty if nobody knows.
-	Doing        string       `json:"doing,omitempty"`
+	Doing string `json:"doing,omitempty"`
+	// SoFarUSD is the cost of a running session until now, in US dollars; 0 if nobody knows.
+	SoFarUSD     float64      `json:"so_far_usd,omitempty"`
 	Conversation Conversation `json:"conversation"`
 }
 
@@ -93,7 +96,14 @@ func (s Sessions) Get(ctx context.Context, number int64) (SessionDetail, error) 
 		return SessionDetail{}, err
 	}
 	if found.Session.Status == escalation.SessionRunning {
-		detail.Attempt, detail.Doing = s.now(ctx, found.Session)
+		var progress *activities.TierProgress
+		detail.Attempt, progress = s.now(ctx, found.Session)
+		if progress != nil {
+			detail.SoFarUSD = progress.Now.CostUSD
+		}
+		if detail.Attempt != nil {
+			detail.Doing = doing(detail.Attempt, progress)
+		}
 	}
 	detail.Conversation = s.conversation(ctx, found.Session, found.Parent)
 	return detail, nil
@@ -153,17 +163,13 @@ func attemptsOf(found store.SessionDetail) []PastAttempt {
 	return attempts
 }
 
-// now returns the current attempt at a running session, and what it does; nil and "" if Temporal cannot tell.
-func (b *backend) now(ctx context.Context, session escalation.Session) (*Attempt, string) {
+// now returns the current attempt at a running session, and its last heartbeat; nil if Temporal cannot tell.
+func (b *backend) now(ctx context.Context, session escalation.Session) (*Attempt, *activities.TierProgress) {
 	ctx, cancel := context.WithTimeout(ctx, b.Patience)
 	defer cancel()
 	connection, _, err := b.connect(ctx)
 	if err != nil {
-		return nil, ""
+		return nil, nil
 	}
-	attempt, progress := AttemptAt(ctx, connection, session.ChainID, escalation.Chain{Sessions: []escalation.Session{session}})
-	if attempt == nil {
-		return nil, ""
-	}
-	return attempt, doing(attempt, progress)
+	return AttemptAt(ctx, connection, session.ChainID, escalation.Chain{Sessions: []escalation.Session{session}})
 }

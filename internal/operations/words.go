@@ -55,13 +55,13 @@ func SessionContext(session *escalation.Session) string {
 func AnswerMeaning(action escalation.GateAction, gate escalation.Gate) string {
 	switch action {
 	case escalation.GateContinue:
-		return "continue session: resume the interrupted agent"
+		return fmt.Sprintf("continue session: %s goes on in its conversation", gate.Tier)
 	case escalation.GateFix:
-		return fmt.Sprintf("fix: run %s again in a new session", gate.Tier)
+		return fmt.Sprintf("fix: %s begins again in a new session", gate.Tier)
 	case escalation.GateOverride:
-		return "override: accept the state and end the chain"
+		return "override: accept the state; later looks leave it as it is"
 	case escalation.GateAbort:
-		return "abort: end the chain"
+		return "abort: end the chain; the next look may repair again"
 	case escalation.GateRecheck: // people cannot choose this action
 	}
 	return line(string(action), 60)

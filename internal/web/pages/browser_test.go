@@ -181,7 +181,7 @@ func TestBrowserKeyboard(t *testing.T) {
 	press(kb.Tab)
 	require.Equal(t, "Answer", focus())
 	press(kb.Enter)
-	tab.UntilText("Answered. Tier 2 runs again in a new session.")
+	tab.UntilText("Answered: Tier 2 runs again in a new session.")
 	require.Equal(t, []string{"ada (verified: true) answers gate-1 of " + sampleChain + " with fix: look at the disk"}, s.acts)
 }
 
@@ -195,7 +195,7 @@ func TestBrowserWithoutScripts(t *testing.T) {
 	require.Contains(t, browsertest.Get(tab, chromedp.Text(chromedp.CSS("footer"))), "Reload the page")
 	tab.Do(chromedp.Click(chromedp.CSS(`[value="gate-1 `+sampleChain+`"]`)), chromedp.Click(chromedp.CSS(`[value="override"]`)))
 	tab.Leave("form.answer button")
-	require.Contains(t, browsertest.Get(tab, chromedp.Text(chromedp.CSS("p[role=status]"))), "Answered.")
+	require.Contains(t, browsertest.Get(tab, chromedp.Text(chromedp.CSS("p[role=status]"))), "Answered:")
 	tab.Show(s.url + "/chains/" + sampleChain)
 	tab.Do(chromedp.Click(chromedp.CSS("details.act:last-of-type summary")))
 	tab.Leave("details.act:last-of-type button")
@@ -236,7 +236,7 @@ func TestBrowserTwoPeople(t *testing.T) {
 		tab.Do(chromedp.Click(chromedp.CSS(`[value="fix"]`)), chromedp.SendKeys(chromedp.CSS("textarea"), "look at the disk"))
 	}
 	ada.Leave("form.answer button")
-	ada.UntilText("Answered.")
+	ada.UntilText("Answered:")
 	grace.Leave("form.answer button")
 	grace.UntilText("gate-1 is closed: ada answered fix")
 	require.Len(t, s.acts, 1)

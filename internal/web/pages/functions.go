@@ -27,6 +27,7 @@ func (p *Pages) functions() template.FuncMap {
 		"compact": func(text string) string { return plaintext.Compact(cut(text, maxLine)) },
 		"words":   words,
 		"names":   names,
+		"headOf":  headOf,
 		"tone":    tone,
 		"key":     key,
 		"bytes":   byteCount,
@@ -122,25 +123,36 @@ func (p *Pages) moment(t time.Time) *moment {
 	}
 }
 
-// relative says how far away a time is, in the largest unit that fits.
+// relative says how far away a time is, in the largest unit that fits, rounded.
 func relative(d time.Duration) string {
-	text := "now"
-	switch far := d.Abs().Round(time.Second); {
-	case far < 5*time.Second:
-		return text
-	case far < time.Minute:
-		text = fmt.Sprintf("%d s", int(far.Seconds()))
-	case far < time.Hour:
-		text = fmt.Sprintf("%d min", int(far.Minutes()))
-	case far < 48*time.Hour:
-		text = fmt.Sprintf("%d h", int(far.Hours()))
+	const day = 24 * time.Hour
+	var text string
+	far := d.Abs()
+	in := func(unit time.Duration) int { return int(far.Round(unit) / unit) }
+	switch {
+	case in(time.Second) < 5:
+		return "now"
+	case in(time.Second) < 60:
+		text = fmt.Sprintf("%d s", in(time.Second))
+	case in(time.Minute) < 60:
+		text = fmt.Sprintf("%d min", in(time.Minute))
+	case in(time.Hour) < 48:
+		text = fmt.Sprintf("%d h", in(time.Hour))
 	default:
-		text = fmt.Sprintf("%d days", int(far.Hours())/24)
+		text = fmt.Sprintf("%d days", in(day))
 	}
 	if d < 0 {
 		return text + " ago"
 	}
 	return "in " + text
+}
+
+// message is the text of an event: its first line, and the others.
+type message struct{ Head, Rest string }
+
+func headOf(text string) message {
+	head, rest, _ := strings.Cut(text, "\n")
+	return message{head, strings.TrimSpace(rest)}
 }
 
 // words replaces the underscores in the name of a state.

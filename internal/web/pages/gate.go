@@ -48,7 +48,7 @@ func (p *Pages) answerGate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("chain %s: %w", id, err)
 	}
-	return done(w, r, backTo(r, "/chains/"+id), flash{Text: "Answered. " + resolution.Next})
+	return done(w, r, backTo(r, "/chains/"+id), flash{Text: "Answered: " + resolution.Next + "."})
 }
 
 // answerOf reads an answer from a form.

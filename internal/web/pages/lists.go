@@ -122,6 +122,8 @@ type costPage struct {
 
 	// Since and Until are the fields of the filter.
 	Since, Until string
+	// Today is the date of today, for the same fields.
+	Today string
 	// Highest is the cost of the most expensive day, in US dollars.
 	Highest float64
 	Problem string
@@ -130,7 +132,7 @@ type costPage struct {
 // showCost shows what sessions have cost. The URL holds the time.
 func (p *Pages) showCost(w http.ResponseWriter, r *http.Request) error {
 	form := r.URL.Query()
-	page := costPage{Since: form.Get("since"), Until: form.Get("until")}
+	page := costPage{Since: form.Get("since"), Until: form.Get("until"), Today: p.Clock().Format(time.DateOnly)}
 	v := view{template: "cost", title: "Cost", section: "/cost"}
 	filter, err := page.filter(p.Clock().Location())
 	if err == nil {

@@ -251,7 +251,7 @@ func TestForms(t *testing.T) {
 	for _, test := range []struct{ path, form, back, did, said string }{
 		{
 			"/chains/" + sampleChain + "/answer", "gate_id=gate-1&action=fix&guidance=look+at+the+disk&back=/", "/",
-			"ada (verified: true) answers gate-1 of " + sampleChain + " with fix: look at the disk", "Answered. Tier 2 runs again in a new session.",
+			"ada (verified: true) answers gate-1 of " + sampleChain + " with fix: look at the disk", "Answered: Tier 2 runs again in a new session.",
 		},
 		{"/chains/c/escalate", "tier=3&reason=it+burns&guidance=hurry", "/chains/c", "ada (verified: true) escalates c to 3: it burns: hurry", "Tier 3 is asked for."},
 		{"/chains/c/cancel", "back=//evil.example", "/chains/c", "cancel c", "asked to end"},
@@ -349,7 +349,7 @@ func TestRelative(t *testing.T) {
 	t.Parallel()
 	for want, d := range map[string]time.Duration{
 		"now": -2 * time.Second, "30 s ago": -30 * time.Second, "in 12 min": 12*time.Minute + 20*time.Second, "3 h ago": -200 * time.Minute,
-		"47 h ago": -47*time.Hour - 59*time.Minute, "2 days ago": -48 * time.Hour,
+		"47 h ago": -47*time.Hour - 20*time.Minute, "2 days ago": -47*time.Hour - 40*time.Minute, "in 3 days": 71 * time.Hour,
 	} {
 		require.Equal(t, want, relative(d))
 	}

@@ -129,7 +129,7 @@ func (s sampleGates) Answer(_ context.Context, id string, answer escalation.Gate
 	}
 	rows[at].Gate.Answer = &escalation.GateClosing{Action: answer.Action, Actor: answer.Actor, At: chaintest.Noon, Guidance: answer.Guidance}
 	s.record("%s (verified: %t) answers %s of %s with %s: %s", answer.Actor, answer.Verified, answer.GateID, id, answer.Action, answer.Guidance)
-	return escalation.GateResolution{GateID: answer.GateID, Action: answer.Action, Next: "Tier 2 runs again in a new session."}, nil
+	return escalation.GateResolution{GateID: answer.GateID, Action: answer.Action, Next: "Tier 2 runs again in a new session"}, nil
 }
 
 func (s sampleIncidents) List(_ context.Context, f operations.IncidentFilter) ([]operations.Incident, error) {

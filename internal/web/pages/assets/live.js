@@ -13,9 +13,9 @@
     let text = "now";
     if (far < 5) return text;
     if (far < 60) text = `${far} s`;
-    else if (far < 3600) text = `${Math.floor(far / 60)} min`;
-    else if (far < 172800) text = `${Math.floor(far / 3600)} h`;
-    else text = `${Math.floor(far / 86400)} days`;
+    else if (Math.round(far / 60) < 60) text = `${Math.round(far / 60)} min`;
+    else if (Math.round(far / 3600) < 48) text = `${Math.round(far / 3600)} h`;
+    else text = `${Math.round(far / 86400)} days`;
     return seconds < 0 ? `${text} ago` : `in ${text}`;
   }
   // The clock of this machine can differ from the server's, which has rendered the page.
