@@ -199,6 +199,9 @@ type LiveConversation struct {
 	Progress *activities.TierProgress `json:"progress,omitempty"`
 }
 
+// Doing says in one line what the running session does. It can contain words of the agent.
+func (c LiveConversation) Doing() string { return doing(c.Attempt, c.Progress) }
+
 // Get returns a conversation. The error is KindNotFound if it is not open.
 func (c Conversations) Get(ctx context.Context, name string) (LiveConversation, error) {
 	if err := escalation.CheckConversationName(name); err != nil {

@@ -21,6 +21,22 @@ type backend struct {
 	schedules schedules
 	costs     costs
 	policy    policy
+	talks     talks
+}
+
+// talks are the operations on conversations. Those that change something take the name of the person.
+type talks interface {
+	talkReader
+	Send(ctx context.Context, name, about string, message escalation.TalkMessage) (int, error)
+	Stop(ctx context.Context, name string, turn int, actor string) (int, error)
+	Confirm(ctx context.Context, name string, turn, number int, actor operations.Actor) (string, error)
+}
+
+type talkReader interface {
+	List(ctx context.Context, may func(name string) bool) ([]operations.ConversationRow, error)
+	Get(ctx context.Context, name string) (operations.LiveConversation, error)
+	History(ctx context.Context, name string, limit int) ([]escalation.TalkTurn, error)
+	Turn(ctx context.Context, name string, turn int) (escalation.TalkTurn, error)
 }
 
 type overview interface {
@@ -90,5 +106,6 @@ func backendOf(o *operations.Operations) backend {
 	return backend{
 		overview: o.Overview, chains: o.Chains, sessions: o.Sessions, gates: o.Gates, incidents: o.Incidents,
 		memories: o.Memories, services: o.Services, schedules: o.Schedules, costs: o.Costs, policy: o.Policy,
+		talks: o.Conversations,
 	}
 }

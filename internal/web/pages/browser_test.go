@@ -40,6 +40,8 @@ type site struct {
 	away atomic.Int64
 	// changes are the changes that nobody has heard of yet.
 	changes chan operations.Change
+	// said has an element for each change of a conversation.
+	said chan operations.TalkNews
 }
 
 // partFunc registers routes.
@@ -64,10 +66,32 @@ func (s *site) happens(kind operations.ChangeKind, change func()) {
 	s.changes <- operations.Change{Kind: kind, ChainID: sampleChain, At: time.Now()}
 }
 
+// says changes the conversation of the sample, and tells its viewer.
+func (s *site) says(kind operations.TalkEventKind, change func()) {
+	s.mutex.Lock()
+	change()
+	s.mutex.Unlock()
+	s.said <- operations.TalkNews{Number: 3, TalkEvent: operations.TalkEvent{Kind: kind}}
+}
+
+// watchTalk implements stream.WatchTalk.
+func (s *site) watchTalk(ctx context.Context, _ string, see func(operations.TalkNews) error) error {
+	for {
+		select {
+		case news := <-s.said:
+			if err := see(news); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // openSite starts the server.
 func openSite(t *testing.T, s *sample) *site {
 	t.Helper()
-	one := &site{sample: s, changes: make(chan operations.Change, 100)}
+	one := &site{sample: s, changes: make(chan operations.Change, 100), said: make(chan operations.TalkNews, 10)}
 	dir := t.TempDir()
 	one.tokens = access.OpenTokens(filepath.Join(dir, "tokens.json"))
 	server := httptest.NewUnstartedServer(nil)
@@ -81,9 +105,12 @@ func openSite(t *testing.T, s *sample) *site {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { hub.Run(ctx) })
-	made, err := newPages(s.backend(), Options{Clock: chaintest.Clock, Events: eventsPath, Position: hub.Position})
+	made, err := newPages(s.backend(), Options{Clock: chaintest.Clock, Events: eventsPath, TalkEvents: "/talks/", Position: hub.Position})
 	require.NoError(t, err)
-	events := partFunc(func(router *access.Router) { router.Handle(access.View, "GET "+eventsPath, hub.Handler()) })
+	events := partFunc(func(router *access.Router) {
+		router.Handle(access.View, "GET "+eventsPath, hub.Handler())
+		router.Handle(access.Talk, "GET /talks/{name}/events", stream.NewTalks(one.watchTalk, nil).Handler())
+	})
 	whole, err := web.New(web.Options{Access: who, Parts: []web.Part{made, events}, Hosts: []string{"127.0.0.1"}})
 	require.NoError(t, err)
 	server.Config.Handler = whole
@@ -120,7 +147,7 @@ func TestBrowserBarriers(t *testing.T) {
 	tab := s.visit(t, "ada", access.Operate)
 	for name, path := range samplePaths() {
 		looks := []string{"light"}
-		if slices.Contains([]string{"now", "chain", "session", "policy"}, name) {
+		if slices.Contains([]string{"now", "chain", "session", "policy", "talk"}, name) {
 			looks = append(looks, "dark")
 		}
 		for _, look := range looks {

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/memory"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/plaintext"
+	"github.com/claudeops/claudeops/internal/web/access"
 )
 
 // functions returns the functions of the templates.
@@ -49,23 +50,30 @@ func (p *Pages) functions() template.FuncMap {
 		"memoryPath":   pathOf(memoriesPath + "/"),
 		"servicePath":  pathOf("/services/"),
 		"schedulePath": pathOf("/schedules/"),
+		"talkPath":     pathOf(talkPath + "/"),
+		"aboutPath":    aboutPath,
+		"turnOf":       func(name string, turn turnCard) namedTurn { return namedTurn{name, turn} },
 		"sessionPath":  func(number int64) string { return "/sessions/" + strconv.FormatInt(number, 10) },
 	}
 }
 
-// section is a link of the navigation.
-type section struct{ Path, Name string }
+// section is a link of the navigation, for people with a role.
+type section struct {
+	Path, Name string
+	Role       access.Role
+}
 
 func sections() []section {
 	return []section{
-		{"/", "Now"},
-		{"/chains", "Chains"},
-		{"/incidents", "Incidents"},
-		{"/services", "Services"},
-		{memoriesPath, "Memories"},
-		{"/schedules", "Schedules"},
-		{"/cost", "Cost"},
-		{"/policy", "Policy"},
+		{"/", "Now", access.View},
+		{"/chains", "Chains", access.View},
+		{talkPath, "Talk", access.Talk},
+		{"/incidents", "Incidents", access.View},
+		{"/services", "Services", access.View},
+		{memoriesPath, "Memories", access.View},
+		{"/schedules", "Schedules", access.View},
+		{"/cost", "Cost", access.View},
+		{"/policy", "Policy", access.View},
 	}
 }
 
@@ -87,6 +95,17 @@ type closable struct {
 type namedCost struct {
 	ID, Title string
 	List      []operations.NamedCost
+}
+
+// namedTurn is the data of the template of a turn: the name of its conversation, and the turn.
+type namedTurn struct {
+	Name string
+	Turn turnCard
+}
+
+// aboutPath returns the path of the conversation about a chain.
+func aboutPath(chainID string) string {
+	return talkPath + "/" + url.PathEscape(escalation.AboutChain(chainID)) + "?" + url.Values{"about": {chainID}}.Encode()
 }
 
 // pathOf returns a function that appends a name to a path, as one segment.

@@ -17,6 +17,8 @@ type Options struct {
 	TemporalUI func(chainID, runID string) string
 	// Events is the path of the event stream; empty if there is none, so that pages do not update themselves.
 	Events string
+	// TalkEvents is the path below which each conversation has its event stream; empty if they have none.
+	TalkEvents string
 	// Position returns the ID of the latest event; nil if it is unknown. A page asks the stream for the events after it, so that it
 	// misses nothing between its rendering and its stream.
 	Position func() string
@@ -66,6 +68,15 @@ func (p *Pages) Register(router *access.Router) {
 		"GET /{path...}":         p.showUnknown,
 	} {
 		router.Handle(access.View, pattern, p.serve(show))
+	}
+	for pattern, talk := range map[string]handler{
+		"GET /talk":                                         p.showTalk,
+		"GET /talk/{name}":                                  p.showTalk,
+		"POST /talk/{name}/messages":                        p.sendMessage,
+		"POST /talk/{name}/turns/{turn}/stop":               p.stopTurn,
+		"POST /talk/{name}/turns/{turn}/proposals/{number}": p.confirmProposal,
+	} {
+		router.Handle(access.Talk, pattern, p.serve(talk))
 	}
 	for pattern, act := range map[string]handler{
 		"POST /chains/{id}/answer": p.answerGate,

@@ -86,6 +86,7 @@ func poisoned(text string) *sample {
 	s := newSample()
 	for _, part := range []any{
 		&s.now, &s.list, &s.snapshot, &s.session, &s.incidents, &s.memories, &s.services, &s.service, &s.schedules, &s.schedule, &s.costs, &s.policy, &s.decision,
+		&s.turns, &s.talk, &s.rows,
 	} {
 		poison(reflect.ValueOf(part).Elem(), text)
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/web/access"
 )
 
 // problem is a page that says what went wrong, and what to do.
@@ -26,6 +27,9 @@ func problemOf(err error) *problem {
 		return own
 	}
 	text := err.Error()
+	if _, forbidden := errors.AsType[*access.ForbiddenError](err); forbidden {
+		return &problem{http.StatusForbidden, "Not permitted", text, "Ask the operator for a token with another role."}
+	}
 	switch operations.KindOf(err) {
 	case operations.KindInvalid:
 		return &problem{http.StatusUnprocessableEntity, "That does not work", text, "Nothing was changed. Go back, and mend it."}

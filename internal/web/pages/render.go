@@ -59,6 +59,8 @@ type view struct {
 	parts []string
 	// chain limits the event stream to one chain; empty means all events.
 	chain string
+	// events is the URL of an event stream of the page's own; empty for that of all pages.
+	events string
 	// status is the status of the response; 0 means 200.
 	status int
 	data   any
@@ -91,7 +93,10 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, v view) error {
 		Title: v.title, Section: v.section, Self: r.URL.RequestURI(), Now: p.Clock(), Data: v.data,
 	}
 	f.Person, f.Known = access.PersonOf(r.Context())
-	if len(v.parts) > 0 && p.Events != "" {
+	switch {
+	case v.events != "":
+		f.Events = v.events
+	case len(v.parts) > 0 && p.Events != "":
 		f.Events = p.eventsURL(r, v.chain)
 	}
 	part := partOf(r)

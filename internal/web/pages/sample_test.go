@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/chaintest"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/guard"
@@ -40,6 +41,9 @@ type sample struct {
 	costs     operations.CostReport
 	policy    guard.Explanation
 	decision  operations.Decision
+	turns     []escalation.TalkTurn
+	talk      operations.LiveConversation
+	rows      []operations.ConversationRow
 
 	// err is the error of every operation; nil if they succeed.
 	err error
@@ -69,6 +73,7 @@ func (s *sample) backend() backend {
 	return backend{
 		overview: sampleOverview{s}, chains: sampleChains{s}, sessions: sampleSessions{s}, gates: sampleGates{s}, incidents: sampleIncidents{s},
 		memories: sampleMemories{s}, services: sampleServices{s}, schedules: sampleSchedules{s}, costs: sampleCosts{s}, policy: samplePolicy{s},
+		talks: sampleTalks{s},
 	}
 }
 
@@ -83,6 +88,7 @@ type (
 	sampleSchedules struct{ *sample }
 	sampleCosts     struct{ *sample }
 	samplePolicy    struct{ *sample }
+	sampleTalks     struct{ *sample }
 )
 
 func (s sampleOverview) Now(context.Context) operations.Now {
@@ -233,6 +239,71 @@ func (s samplePolicy) Try(call operations.Call, _ string) (operations.Decision, 
 	return decision, s.err
 }
 
+func (s sampleTalks) List(_ context.Context, may func(string) bool) ([]operations.ConversationRow, error) {
+	return slices.DeleteFunc(slices.Clone(s.rows), func(row operations.ConversationRow) bool { return !may(row.Name) }), s.err
+}
+
+func (s sampleTalks) Get(context.Context, string) (operations.LiveConversation, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.talk, s.err
+}
+
+func (s sampleTalks) History(_ context.Context, name string, _ int) ([]escalation.TalkTurn, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if name == "empty" {
+		return nil, s.err
+	}
+	return slices.Clone(s.turns), errors.Join(escalation.CheckConversationName(name), s.err)
+}
+
+func (s sampleTalks) Turn(_ context.Context, _ string, turn int) (escalation.TalkTurn, error) {
+	for _, one := range s.turns {
+		if one.Turn == turn {
+			return one, s.err
+		}
+	}
+	return escalation.TalkTurn{}, operations.WithKind(operations.KindNotFound, errors.New("there is no such turn"))
+}
+
+func (s sampleTalks) Send(_ context.Context, name, about string, message escalation.TalkMessage) (int, error) {
+	if err := message.Validate(); err != nil {
+		return 0, operations.Invalid(err)
+	}
+	return 4, s.did("%s says in %s%s: %s", message.Actor, name, about, message.Text)
+}
+
+func (s sampleTalks) Stop(_ context.Context, name string, turn int, actor string) (int, error) {
+	return turn, s.did("%s stops turn %d of %s", actor, turn, name)
+}
+
+func (s sampleTalks) Confirm(_ context.Context, name string, turn, number int, actor operations.Actor) (string, error) {
+	return "started chain chain-2", s.did("%s (verified: %t) confirms %d.%d of %s", actor.Name, actor.Verified, turn, number, name)
+}
+
+// sampleSaid returns a turn of each kind.
+func sampleSaid() []escalation.TalkTurn {
+	turn := func(number int, state escalation.TalkState, text string) escalation.TalkTurn {
+		return escalation.TalkTurn{
+			ConversationID: "conversation-ada", Turn: number, State: state, ReceivedAt: chaintest.Noon.Add(time.Duration(number-4) * time.Minute),
+			TalkMessage: escalation.TalkMessage{MessageID: fmt.Sprint(number), Text: text, Actor: "ada"},
+			Context:     "<context>\nperson: `ada`\nopen incidents: incident-7\n</context>", CostUSD: 0.0412,
+		}
+	}
+	failed := turn(1, escalation.TalkFailed, "hello")
+	failed.Failure = "No answer: the model's provider did not answer in 3 attempts (overloaded); send the message again when it is back."
+	answered := turn(2, escalation.TalkAnswered, "how is jellyfin?")
+	answered.Note = "This is a new conversation, because Claude could not load the one before: lost is what was said and seen, word for word."
+	answered.Reply = "jellyfin is **down**: the disk of its cache is full.\n\n- /var/cache is at 100 %\n- tier 2 waits at gate-1"
+	answered.Proposals = []escalation.Proposal{
+		{Kind: escalation.ProposeAnswer, Why: "A repair without the cache is safe.", ChainID: sampleChain, GateID: "gate-1", Action: escalation.GateFix, Guidance: "leave the cache"},
+		{Kind: escalation.ProposeChain, Why: "Its backup was not looked at.", Services: []string{"jellyfin"}, Prompt: "look at the backup"},
+	}
+	answered.Confirmed = []escalation.Confirmation{{Proposal: 2, Actor: "grace", At: chaintest.Noon, Result: "started chain chain-1"}}
+	return []escalation.TalkTurn{failed, answered, turn(3, escalation.TalkRunning, "and caddy?")}
+}
+
 const sampleChain = "chain-20260301-085500-1f2e3d"
 
 // newSample returns the installation.
@@ -263,6 +334,9 @@ func newSample() *sample {
 		{ID: "nightly-backup-check", When: "at 03:30 (Europe/Berlin)", Paused: true, Note: "paused by grace: the backup host is being replaced", LastAt: chaintest.Noon.Add(-32 * time.Hour)},
 	}
 	s.schedule = operations.ScheduleDetail{Schedule: s.schedules[0], Overlap: "skip", Jitter: escalation.Duration(5 * time.Minute), CatchupWindow: escalation.Duration(10 * time.Minute), Actor: "ada", Input: []byte(`{"trigger":"scheduled","services":["jellyfin"]}`), Cycles: 512, Skipped: 3, Missed: 1, Recent: []string{"cycle-hourly-2026-03-01T11:19:00Z"}}
+	s.turns = sampleSaid()
+	s.talk.Progress = &activities.TierProgress{Now: activities.AgentProgress{CostUSD: 0.02, Text: "caddy answers. Its certificate "}}
+	s.rows = []operations.ConversationRow{{Name: "about-" + sampleChain, Turn: 2, State: escalation.TalkAnswered, Actor: "grace", Head: "why did you restart it?", ReceivedAt: chaintest.Noon.Add(-time.Hour)}}
 	s.costs = sampleCosting()
 	s.policy = guard.Explanation{Tier: 1, Read: []string{".", "/var/log"}, Methods: []string{"GET", "HEAD"}, Grants: []guard.Grant{
 		{Program: "docker", Command: "ps", Options: []string{"-a|--all", "--format=TEXT"}, Tier: 1}, {Program: "docker", Command: "logs", Arguments: []string{"NAME"}, Tier: 1}, {Program: "curl", Arguments: []string{"URL"}, Tier: 1},
@@ -436,6 +510,7 @@ func samplePaths() map[string]string {
 		"now": "/", "chains": "/chains?outcome=resolved", "chain": "/chains/" + sampleChain, "session": "/sessions/42", "incidents": "/incidents",
 		"incident": "/incidents/incident-7", "memories": "/memories?search=rm", "memory": "/memories/memory-7", "services": "/services", "service": "/services/jellyfin", "schedules": "/schedules",
 		"schedule": "/schedules/hourly", "cost": "/cost", "policy": "/policy?tier=1&call=docker+restart+web", "unknown": "/nothing",
+		"talk": "/talk", "about": "/talk/empty?about=" + sampleChain,
 	}
 }
 
