@@ -207,7 +207,11 @@ const maxToldIncidents = 5
 func describeTry(session escalation.Session) string {
 	line := fmt.Sprintf("%s (%s): %s, $%.2f", session.Tier, session.Model, session.Status, session.CostUSD)
 	if session.Verdict != nil {
-		line += fmt.Sprintf(", verdict %s: “%s”", session.Verdict.Status, plain(session.Verdict.Attempt()))
+		did := ""
+		if session.Verdict.Remediation != "" {
+			did = "tried "
+		}
+		line += fmt.Sprintf(", verdict %s: %s“%s”", session.Verdict.Status, did, plain(session.Verdict.Attempt()))
 	}
 	if left := session.Worktree.Describe(session.Host); left != "" {
 		line += "; " + plain(left)

@@ -153,7 +153,7 @@ func TestGateWithoutATerminal(t *testing.T) {
 	require.Equal(t, program.ExitUsage, unasked.code)
 	require.Equal(t, "starter: chain chain-one waits at gate-1, and there is no terminal to ask at: answer with --action\n", unasked.stderr)
 	require.Contains(t, unasked.stdout, "gate-1 of chain chain-one\n")
-	require.Contains(t, unasked.stdout, "\n  f  fix: tier 2 begins again in a new session\n")
+	require.Contains(t, unasked.stdout, "\n  f  fix: tier 2 starts over in a new session\n")
 	require.Empty(t, s.answers(t, "chain-one"))
 
 	shown := starter(t, s.environ, "gate", "chain-one", "-o", "json")

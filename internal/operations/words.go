@@ -57,11 +57,11 @@ func AnswerMeaning(action escalation.GateAction, gate escalation.Gate) string {
 	case escalation.GateContinue:
 		return fmt.Sprintf("continue session: %s goes on in its conversation", gate.Tier)
 	case escalation.GateFix:
-		return fmt.Sprintf("fix: %s begins again in a new session", gate.Tier)
+		return fmt.Sprintf("fix: %s starts over in a new session", gate.Tier)
 	case escalation.GateOverride:
-		return "override: accept the state; later looks leave it as it is"
+		return "override: accept the state; the incident stays open, and looks leave it"
 	case escalation.GateAbort:
-		return "abort: end the chain; the next look may repair again"
+		return "abort: end the chain; the incident stays open, and a look may repair it"
 	case escalation.GateRecheck: // people cannot choose this action
 	}
 	return line(string(action), 60)

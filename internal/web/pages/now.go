@@ -52,6 +52,21 @@ func faultsOf(chainID string, incidents []operations.Incident) []fault {
 // Unasked counts the chains at work that were not asked what they do, because there are too many.
 func (n nowPage) Unasked() int { return max(n.Work.Running-n.Gates.Waiting-n.Work.Asked, 0) }
 
+// maxNextLooks limits the schedules whose next look is shown.
+const maxNextLooks = 5
+
+// NextLooks returns the next cycle of each schedule, soonest first.
+func (n nowPage) NextLooks() []operations.NextCycle {
+	var looks []operations.NextCycle
+	for _, next := range n.Cycles.Next {
+		listed := slices.ContainsFunc(looks, func(look operations.NextCycle) bool { return look.ScheduleID == next.ScheduleID })
+		if !listed && len(looks) < maxNextLooks {
+			looks = append(looks, next)
+		}
+	}
+	return looks
+}
+
 // Waiting returns the chains that wait for something else than a person's answer.
 func (n nowPage) Waiting() []operations.WaitingChain {
 	return slices.DeleteFunc(slices.Clone(n.Waits.Chains), func(chain operations.WaitingChain) bool {
