@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,6 +48,20 @@ func badNight() claudesim.Scenario {
 	const jellyfin = "jellyfin answers 502: its process ends 40 s after each start, because the disk of its cache is full"
 	const caddy = "the certificate of caddy ends in 2 days, and its renewal fails"
 	return claudesim.Play(
+		claudesim.On(claudesim.Match{Prompt: "how is jellyfin?"}, claudesim.Bash("echo '/var/cache 100 %'"), claudesim.Conclude(escalation.TalkReply{
+			Reply: "jellyfin is down since 22:15: the disk of its cache is full, so its process ends 40 s after each start.\n\n" +
+				"Tier 2 restarted it once, which did not help. It waits for you at gate-1.",
+			Proposals: []escalation.Proposal{
+				{
+					Kind: escalation.ProposeAnswer, ChainID: "jellyfin-2215", GateID: "gate-1", Action: escalation.GateFix, Guidance: "move the cache to /srv",
+					Why: "/srv has 400 GB left, and nothing is deleted.",
+				},
+				{Kind: escalation.ProposeChain, Services: []string{"postgres"}, Prompt: "why is it slow?", Why: "It has waited for a lock since 22:20."},
+			},
+		}).Using(used)),
+		claudesim.On(claudesim.Match{Prompt: "and caddy?"}, claudesim.Conclude(escalation.TalkReply{
+			Reply: "caddy answers. Its certificate was renewed by tier 3 tonight, and is valid for 90 days." + strings.Repeat(" More follows.", 200),
+		}).InPieces(2*time.Second)),
 		on("haiku", "jellyfin",
 			claudesim.Bash("echo 'HTTP 502 Bad Gateway'").Saying("I look at what answers."), claudesim.Bash("echo '/var/cache 100 %'"),
 			verdict(escalation.VerdictEscalate, "jellyfin", "disk_full", jellyfin,
@@ -84,7 +99,7 @@ func TestScreenshots(t *testing.T) {
 	services := filepath.Join(t.TempDir(), "services.yaml")
 	require.NoError(t, os.WriteFile(services, []byte(nightServices), 0o600))
 	environ := startInstallation(t, badNight(), "CLAUDEOPS_SERVICES_FILE="+services, "CLAUDEOPS_GATE_TIMEOUT=72h",
-		"CLAUDEOPS_DAY_BUDGET_USD=25", "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER3_TOOLS=Bash")
+		"CLAUDEOPS_DAY_BUDGET_USD=25", "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER3_TOOLS=Bash", "CLAUDEOPS_HEARTBEAT_INTERVAL=1s")
 	root, link := openPages(t, append(environ, "CLAUDEOPS_POLICY_FILE=")) // the page of the policy shows the built-in one
 	must := func(args ...string) {
 		got := starter(t, environ, args...)
@@ -104,12 +119,17 @@ func TestScreenshots(t *testing.T) {
 	must("schedule", "create", "backups", "--every", "24h")
 	must("schedule", "pause", "backups", "--note", "the backup host is being replaced")
 
+	must("talk", "ada", "--message", "how is jellyfin?", "--actor", "ada")
+	go func() { _ = starter(t, environ, "talk", "ada", "--message", "and caddy?", "--actor", "ada") }()
+
 	tab := browsertest.Open(t)
 	tab.Show(link)
 	tab.UntilText("1 chain waits for your answer, 2 incidents are open")
 	tab.UntilText("sleep 300")
+	tab.Show(root + "/talk/ada")
+	tab.UntilText("caddy answers. Its certificate")
 	for name, path := range map[string]string{
-		"now": "/", "chains": "/chains", "chain": "/chains/jellyfin-2215", "climbed": "/chains/caddy-2215", "session": "/sessions/6",
+		"talk": "/talk/ada", "now": "/", "chains": "/chains", "chain": "/chains/jellyfin-2215", "climbed": "/chains/caddy-2215", "session": "/sessions/6",
 		"incidents": "/incidents?state=all", "incident": "/incidents/1", "services": "/services", "service": "/services/jellyfin",
 		"schedules": "/schedules", "schedule": "/schedules/hourly", "cost": "/cost", "policy": "/policy?tier=2&call=rm+-rf+%2Fvar%2Fcache", "unknown": "/nothing",
 	} {

@@ -107,7 +107,6 @@ func (p *pageServer) prepare(does *operations.Operations) error {
 	p.hub = stream.NewHub(func() stream.Source { return does.Feed.Watch() }, p.logger)
 	shown, err := pages.New(does, pages.Options{
 		Clock: time.Now, TemporalUI: p.temporalUI, Events: eventsPath, Position: p.hub.Position,
-		TalkEvents: "/api/v1/conversations/",
 	})
 	if err != nil {
 		return err

@@ -105,11 +105,11 @@ func openSite(t *testing.T, s *sample) *site {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var running sync.WaitGroup
 	running.Go(func() { hub.Run(ctx) })
-	made, err := newPages(s.backend(), Options{Clock: chaintest.Clock, Events: eventsPath, TalkEvents: "/talks/", Position: hub.Position})
+	made, err := newPages(s.backend(), Options{Clock: chaintest.Clock, Events: eventsPath, Position: hub.Position})
 	require.NoError(t, err)
 	events := partFunc(func(router *access.Router) {
 		router.Handle(access.View, "GET "+eventsPath, hub.Handler())
-		router.Handle(access.Talk, "GET /talks/{name}/events", stream.NewTalks(one.watchTalk, nil).Handler())
+		router.Handle(access.Talk, "GET /api/v1/conversations/{name}/events", stream.NewTalks(one.watchTalk, nil).Handler())
 	})
 	whole, err := web.New(web.Options{Access: who, Parts: []web.Part{made, events}, Hosts: []string{"127.0.0.1"}})
 	require.NoError(t, err)

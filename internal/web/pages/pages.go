@@ -15,10 +15,8 @@ type Options struct {
 	Clock func() time.Time
 	// TemporalUI returns the address of a chain in Temporal's Web UI; nil if there is no Web UI.
 	TemporalUI func(chainID, runID string) string
-	// Events is the path of the event stream; empty if there is none, so that pages do not update themselves.
+	// Events is the path of the event stream in the API; empty if there is none, so that pages do not update themselves.
 	Events string
-	// TalkEvents is the path below which each conversation has its event stream; empty if they have none.
-	TalkEvents string
 	// Position returns the ID of the latest event; nil if it is unknown. A page asks the stream for the events after it, so that it
 	// misses nothing between its rendering and its stream.
 	Position func() string

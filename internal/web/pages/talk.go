@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 
@@ -137,10 +138,10 @@ func proposalsOf(turn escalation.TalkTurn, person access.Person) []proposalCard 
 
 // talkEvents returns the URL of the event stream of a conversation; empty if there is none.
 func (p *Pages) talkEvents(name string) string {
-	if p.TalkEvents == "" {
+	if p.Events == "" {
 		return ""
 	}
-	return p.TalkEvents + url.PathEscape(name) + "/events"
+	return path.Join(path.Dir(p.Events), "conversations", url.PathEscape(name), "events")
 }
 
 // sendMessage sends the message of a form.
