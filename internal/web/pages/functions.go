@@ -235,7 +235,7 @@ func key(parts ...any) string {
 func tone(state any) string {
 	switch fmt.Sprint(state) {
 	case string(escalation.OutcomeHealthy), string(escalation.OutcomeResolved), string(escalation.SessionCompleted),
-		string(escalation.ActionRestart), string(memory.StatusConfirmed), "allowed", "active":
+		string(escalation.ActionRestart), string(memory.StatusConfirmed), string(escalation.TalkAnswered), "allowed", "active":
 		return "good"
 	case string(escalation.OutcomeNeedsHuman), string(escalation.IncidentWaiting), string(escalation.SeverityWarning),
 		string(escalation.CheckDegraded), string(escalation.SessionTimedOut), string(escalation.SessionBudgetExhausted),
