@@ -219,15 +219,24 @@ func (t *talking) recall(ctx context.Context, message string, at time.Time) stri
 	return brief.Markdown
 }
 
-// propose records what the reply proposes to remember. The reply can come from the output of commands, so it has the least trust.
-// A failure is only logged.
+// propose records what the reply proposes to remember, and adds a proposal for each memory that waits for a person. The reply
+// can come from the output of commands, of this turn or of an earlier one, so it has the least trust. A failure is only logged.
 func (t *talking) propose(ctx context.Context, at time.Time) {
 	if t.Talk.Proposals == nil || len(t.reply.Memories) == 0 {
 		return
 	}
 	source := memory.Source{Trust: memory.TrustOutput, At: at, ChainID: t.input.ConversationID, SessionID: t.input.SessionID}
-	if _, err := t.Talk.Proposals.ProposeMemories(ctx, source, t.reply.Memories); err != nil {
+	known, err := t.Talk.Proposals.ProposeMemories(ctx, source, t.reply.Memories)
+	if err != nil {
 		activity.GetLogger(ctx).Warn("what a reply proposes to remember was not recorded", "error", err)
+	}
+	for _, one := range known {
+		if one.Status == memory.StatusCandidate {
+			said := one.Proposal()
+			t.reply.Proposals = append(t.reply.Proposals, escalation.Proposal{
+				Kind: escalation.ProposeMemory, Why: "agents are told of it only if you confirm it", MemoryID: one.ID, Memory: &said,
+			})
+		}
 	}
 }
 

@@ -76,7 +76,13 @@ func (b *talkBook) RecallMemories(_ context.Context, recall memory.Recall) (memo
 
 func (b *talkBook) ProposeMemories(_ context.Context, source memory.Source, proposals []escalation.MemoryProposal) ([]memory.Memory, error) {
 	b.source, b.proposed = source, proposals
-	return nil, b.away
+	var known []memory.Memory
+	for i, one := range proposals {
+		known = append(known, memory.Memory{
+			ID: fmt.Sprint("memory-", i+1), Status: memory.StatusCandidate, Kind: one.Kind, Service: one.Service, Subject: one.Subject, Text: one.Text,
+		})
+	}
+	return known, b.away
 }
 
 func runTalk(
@@ -132,6 +138,7 @@ func TestRunTalk(t *testing.T) {
 			require.Equal(t, parent != "", book.recalled.Resumed)
 			require.Len(t, book.proposed, 1)
 			require.Equal(t, memory.TrustOutput, book.source.Trust)
+			require.Equal(t, escalation.ProposeMemory, book.reply.Proposals[0].Kind, "a person confirms it")
 		})
 	}
 }

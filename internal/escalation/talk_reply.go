@@ -40,6 +40,8 @@ const (
 	ProposeEscalate ProposalKind = "escalate"
 	ProposeAnswer   ProposalKind = "answer_gate"
 	ProposeClose    ProposalKind = "close_incident"
+	// ProposeMemory is a proposal of the supervisor, for each memory of the reply that waits for a person.
+	ProposeMemory ProposalKind = "remember"
 )
 
 // Proposal is something that a session proposes, and that a person can confirm. Which fields are set depends on Kind.
@@ -59,6 +61,9 @@ type Proposal struct {
 	Guidance   string     `json:"guidance,omitempty"`
 	IncidentID string     `json:"incident_id,omitempty"`
 	Reason     string     `json:"reason,omitempty"`
+	// MemoryID names the candidate of ProposeMemory, and Memory is what it says.
+	MemoryID string          `json:"memory_id,omitempty"`
+	Memory   *MemoryProposal `json:"memory,omitempty"`
 }
 
 // ErrInvalidReply is wrapped by all errors of DecodeTalkReply.
@@ -106,6 +111,8 @@ func (r TalkReply) problems() []string {
 		if err := proposal.Validate(); err != nil {
 			found.must(false, "proposals[%d].%s", i, err)
 		}
+		own := proposal.Kind != ProposeMemory && proposal.MemoryID == "" && proposal.Memory == nil
+		found.must(own, "proposals[%d] is about a memory, which belongs into memories", i)
 	}
 	return append(found, memoryProblems(r.Memories)...)
 }
@@ -147,6 +154,11 @@ func (p Proposal) Validate() error {
 			return fmt.Errorf("reason has more than %d characters", MaxClosingReason)
 		}
 		return nil
+	case ProposeMemory:
+		if blank(p.MemoryID) || p.Memory == nil {
+			return errors.New("memory_id names no memory")
+		}
+		return nil
 	default:
 		return fmt.Errorf("kind is %q, and must be start_chain, escalate, answer_gate or close_incident", clipWord(string(p.Kind)))
 	}
@@ -180,6 +192,11 @@ func (p Proposal) Describe() string {
 		text = fmt.Sprintf("answer %s of chain %s with %s", p.GateID, p.ChainID, p.Action)
 	case ProposeClose:
 		text = "close " + p.IncidentID
+	case ProposeMemory:
+		text = fmt.Sprintf("remember for prompts “%s”", p.Memory.Text)
+		if p.Memory.Service != "" {
+			text += " (" + p.Memory.Service + ")"
+		}
 	}
 	if p.Guidance != "" {
 		text += fmt.Sprintf(", with the guidance “%s”", p.Guidance)

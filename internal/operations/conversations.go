@@ -112,7 +112,7 @@ func (c Conversations) Wait(ctx context.Context, name string, turn int) (escalat
 			if recorded, err := c.Turn(ctx, name, turn); err == nil && recorded.State.Final() {
 				return recorded, nil
 			}
-			if _, err := c.describe(ctx, connection, name); err != nil {
+			if err := c.describe(ctx, connection, name); err != nil {
 				return found, err
 			}
 		case err != nil && !cut && !isBusy(err):
@@ -153,15 +153,15 @@ func waitOnce(ctx context.Context, c client.Client, name string, turn int) (foun
 }
 
 // describe returns an error if the conversation is not running.
-func (c Conversations) describe(ctx context.Context, connection Connection, name string) (running bool, err error) {
+func (c Conversations) describe(ctx context.Context, connection Connection, name string) error {
 	described, err := connection.DescribeWorkflowExecution(ctx, workflows.ConversationWorkflowID(name), "")
 	if err != nil {
-		return false, talkError(name, err)
+		return talkError(name, err)
 	}
 	if described.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return false, withKind(KindConflict, fmt.Errorf("conversation %s was ended: send a message to begin it anew", name))
+		return withKind(KindConflict, fmt.Errorf("conversation %s was ended: send a message to begin it anew", name))
 	}
-	return true, nil
+	return nil
 }
 
 // Stop stops a turn that runs or waits; 0 stops the running one. It returns the number of the turn, which ends soon afterwards.
@@ -188,6 +188,43 @@ func (c Conversations) Stop(ctx context.Context, name string, turn int, actor st
 		err = update.Get(ctx, &stopped)
 	}
 	return stopped.Turn, talkError(name, err)
+}
+
+// End ends a conversation. Turns that run or wait get no answer. Whoever sends a message later begins the conversation anew, from
+// its latest answer. The error is KindNotFound if the conversation is not open.
+func (c Conversations) End(ctx context.Context, name string) error {
+	if err := escalation.CheckConversationName(name); err != nil {
+		return Invalid(err)
+	}
+	connection, _, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.describe(ctx, connection, name); err != nil {
+		return notOpen(name, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	id := workflows.ConversationWorkflowID(name)
+	if err := connection.CancelWorkflow(ctx, id, ""); err != nil {
+		return talkError(name, err)
+	}
+	err = connection.GetWorkflow(ctx, id, "").Get(ctx, nil)
+	if ctx.Err() != nil {
+		return fmt.Errorf("conversation %s has not ended within %s; is a worker running? It ends when one is", name, sendTimeout)
+	}
+	if temporal.IsCanceledError(err) {
+		return nil
+	}
+	return err
+}
+
+// notOpen returns the error for a conversation that has ended before.
+func notOpen(name string, err error) error {
+	if KindOf(err) == KindConflict {
+		return withKind(KindNotFound, fmt.Errorf("conversation %s is not open: send a message to begin it", name))
+	}
+	return err
 }
 
 // LiveConversation is a conversation at one moment.

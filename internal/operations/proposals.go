@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/memory"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -114,6 +115,12 @@ func (c Conversations) checkUnchanged(ctx context.Context, record escalation.Tal
 			return changedSince("%s has come back or become worse since: look at it first", incident.ID)
 		}
 		return nil
+	case escalation.ProposeMemory:
+		now, err := Memories(c).Get(ctx, proposal.MemoryID)
+		if err == nil && (now.Status != memory.StatusCandidate || now.Proposal() != *proposal.Memory) {
+			return changedSince("%s has been decided or changed since: look at it first", line(proposal.MemoryID, 60))
+		}
+		return err
 	}
 	return Invalid(fmt.Errorf("a proposal of kind %q cannot be carried out", line(string(proposal.Kind), 60)))
 }
@@ -145,6 +152,9 @@ func (c Conversations) carryOut(ctx context.Context, record escalation.TalkTurn,
 			Actor: actor.Name, Verified: actor.Verified, Reason: proposal.Reason,
 		})
 		return outcomeOf(err, "closed %s", proposal.IncidentID)
+	case escalation.ProposeMemory:
+		_, err := Memories(c).Confirm(ctx, proposal.MemoryID, actor.Name)
+		return outcomeOf(err, "agents are told of %s from now on", line(proposal.MemoryID, 60))
 	}
 	return "", nil
 }

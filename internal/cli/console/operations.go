@@ -111,5 +111,6 @@ type TalkReader interface {
 type TalkDirector interface {
 	Send(ctx context.Context, name, about string, message escalation.TalkMessage) (int, error)
 	Stop(ctx context.Context, name string, turn int, actor string) (int, error)
+	End(ctx context.Context, name string) error
 	Confirm(ctx context.Context, name string, turn, number int, actor operations.Actor) (string, error)
 }

@@ -23,7 +23,7 @@ type talkOptions struct {
 	message, messageID, chain, actor string
 
 	turn, confirm, history int
-	showContext            bool
+	showContext, end       bool
 }
 
 func (a *app) talkCommand() *cobra.Command {
@@ -53,6 +53,7 @@ func (a *app) talkCommand() *cobra.Command {
 	flags.IntVar(&o.confirm, "confirm", 0, "carry out this proposal of a turn")
 	flags.IntVar(&o.turn, "turn", 0, "the turn for --confirm and --show-context (default: the latest one)")
 	flags.IntVar(&o.history, "history", 0, "print this many of the latest turns")
+	flags.BoolVar(&o.end, "end", false, "end the conversation; the next message begins it anew, from the latest answer")
 	flags.BoolVar(&o.showContext, "show-context", false, "print what was sent in addition to a message")
 	return cmd
 }
@@ -60,13 +61,13 @@ func (a *app) talkCommand() *cobra.Command {
 // check returns an error if the flags exclude each other.
 func (o talkOptions) check() error {
 	given := 0
-	for _, is := range []bool{o.message != "", o.confirm != 0, o.history != 0, o.showContext} {
+	for _, is := range []bool{o.message != "", o.confirm != 0, o.history != 0, o.showContext, o.end} {
 		if is {
 			given++
 		}
 	}
 	if given > 1 {
-		return errors.New("--message, --confirm, --history and --show-context exclude each other")
+		return errors.New("--message, --confirm, --history, --end and --show-context exclude each other")
 	}
 	return nil
 }
@@ -91,6 +92,8 @@ func (a *app) talk(ctx context.Context, name string, o talkOptions) error {
 		return a.printContext(ctx, name, o)
 	case o.history != 0:
 		return a.printHistory(ctx, name, o)
+	case o.end:
+		return a.end(ctx, name)
 	case !ok:
 		return program.Misuse(errors.New("there is no terminal for a screen: send a message with --message"))
 	default:
@@ -200,6 +203,14 @@ func (a *app) confirmOne(ctx context.Context, name string, o talkOptions) error 
 		return err
 	}
 	return a.Print(map[string]string{"result": result}, func(w io.Writer) { _, _ = fmt.Fprintln(w, console.Printable(result, 1_000)) })
+}
+
+// end ends a conversation.
+func (a *app) end(ctx context.Context, name string) error {
+	if err := a.Operations.Conversations.End(ctx, name); err != nil {
+		return err
+	}
+	return a.Print(map[string]string{"ended": name}, func(w io.Writer) { _, _ = fmt.Fprintf(w, "conversation %s is ended\n", name) })
 }
 
 // printContext prints what was sent in addition to the message of a turn.

@@ -55,6 +55,10 @@ func (a *API) registerConversations(r routes) {
 		summary: "Stop a turn that runs or waits",
 	}, inOwn(a.stopTurn))
 	add(r, route{
+		role: access.Talk, pattern: "POST /conversations/{name}/end", id: "endConversation", tag: conversationsTag,
+		summary: "End a conversation: turns that run or wait get no answer, and the next message begins it anew",
+	}, inOwn(a.endConversation))
+	add(r, route{
 		role: access.Talk, pattern: "POST /conversations/{name}/turns/{turn}/proposals/{number}/confirm", id: "confirmProposal",
 		tag:     conversationsTag,
 		summary: "Have a proposal carried out in your name; this needs the role of the act (answer or operate), too",
@@ -179,6 +183,11 @@ func (a *API) stopTurn(ctx context.Context, in *stopRequest) (*result[turnNumber
 	}
 	stopped, err := a.operations.Conversations.Stop(ctx, string(in.Name), turn, personOf(ctx))
 	return resultOf(turnNumber{stopped}, err)
+}
+
+func (a *API) endConversation(ctx context.Context, in *ConversationPath) (*result[carriedOut], error) {
+	err := a.operations.Conversations.End(ctx, string(in.Name))
+	return resultOf(carriedOut{"ended"}, err)
 }
 
 // proposalPath is the proposal that a path names.

@@ -101,7 +101,7 @@ func TestConversations(t *testing.T) {
 
 	require.Equal(t, http.StatusOK, send(grace, "grace", "m-2", "what now?").status)
 	s.askAs(t, grace, "GET", path+"/grace/turns/2?wait=true", nil).into(t, &turn)
-	require.Len(t, turn.Proposals, 1)
+	require.Len(t, turn.Proposals, 2, "and one for the memory")
 	confirm := path + "/grace/turns/2/proposals/1/confirm"
 	refused := s.askAs(t, grace, "POST", confirm, nil)
 	require.Equal(t, http.StatusForbidden, refused.status)

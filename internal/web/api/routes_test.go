@@ -52,6 +52,7 @@ func TestRolesOfRoutes(t *testing.T) {
 
 		"POST /api/v1/conversations/{name}/messages":                                access.Talk,
 		"POST /api/v1/conversations/{name}/stop":                                    access.Talk,
+		"POST /api/v1/conversations/{name}/end":                                     access.Talk,
 		"POST /api/v1/conversations/{name}/turns/{turn}/proposals/{number}/confirm": access.Talk, // checks that of the act, too
 	}
 	posts := 0

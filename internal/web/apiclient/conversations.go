@@ -64,6 +64,11 @@ func (c Conversations) Stop(ctx context.Context, name string, turn int, _ string
 	return stopped.Turn, err
 }
 
+// End ends a conversation.
+func (c Conversations) End(ctx context.Context, name string) error {
+	return c.client.post(ctx, at("conversations", name, "end"), struct{}{}, &struct{}{})
+}
+
 // Get returns a conversation as it is now.
 func (c Conversations) Get(ctx context.Context, name string) (now operations.LiveConversation, err error) {
 	err = c.client.get(ctx, at("conversations", name), &now)
