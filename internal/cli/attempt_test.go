@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/program"
 )
@@ -32,7 +33,7 @@ func TestAttemptsOnARealServer(t *testing.T) {
 		pattern := regexp.MustCompile(want)
 		var shown string
 		require.Eventually(t, func() bool {
-			shown = starter(t, environ, "chain", id).stdout
+			shown = starter(t, environ, "chain", id).Stdout
 			return pattern.MatchString(shown)
 		}, 2*time.Minute, 250*time.Millisecond, want)
 		return shown
@@ -48,7 +49,7 @@ func TestAttemptsOnARealServer(t *testing.T) {
 				Args: []string{"run", "--id", "unreachable", "--wait"}, Environ: environ, Stdin: strings.NewReader(""),
 				Stdout: &printed, Stderr: &printed,
 			},
-			Clock: time.Now, Patience: screenTimeout,
+			Clock: time.Now, Patience: clitest.Timeout,
 		})
 	}()
 	printed.sees(t, "attempt 1, by worker process ")

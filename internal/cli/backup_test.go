@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/store"
@@ -22,9 +23,9 @@ import (
 func tableRows(t *testing.T, environ []string) []store.TableRows {
 	t.Helper()
 	shown := starter(t, environ, "db", "status", "--output", "json")
-	require.Equal(t, program.ExitOK, shown.code, shown.stderr)
+	require.Equal(t, program.ExitOK, shown.Code, shown.Stderr)
 	var status store.Status
-	require.NoError(t, json.Unmarshal([]byte(shown.stdout), &status))
+	require.NoError(t, json.Unmarshal([]byte(shown.Stdout), &status))
 	return status.Tables
 }
 
@@ -35,8 +36,8 @@ func awaitParked(t *testing.T, environ []string, reached func(escalation.Chain) 
 	require.Eventually(t, func() bool {
 		chain = escalation.Chain{}
 		shown := starter(t, environ, "chain", "parked", "--output", "json")
-		return shown.code == program.ExitOK && json.Unmarshal([]byte(shown.stdout), &chain) == nil && reached(chain)
-	}, screenTimeout, screenLook)
+		return shown.Code == program.ExitOK && json.Unmarshal([]byte(shown.Stdout), &chain) == nil && reached(chain)
+	}, clitest.Timeout, clitest.Look)
 	return chain
 }
 
@@ -54,7 +55,7 @@ func TestBackupOfOneMachine(t *testing.T) {
 		claudesim.Always(claudesim.Bash("echo seen before the backup"), claudesim.Conclude(escalation.Verdict{
 			Status: escalation.VerdictNeedsHuman, Summary: "a disk is dying", Services: []string{"nas"},
 		}))))
-	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
+	environ := clitest.Environment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
 		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_GATE_TIMEOUT=72h")
 	directory, elsewhere := t.TempDir(), t.TempDir()
 	original, copied := filepath.Join(directory, "state"), filepath.Join(elsewhere, "state")
@@ -64,7 +65,7 @@ func TestBackupOfOneMachine(t *testing.T) {
 
 	first := startUp(t, on(original, upProcess{}))
 	began := starter(t, on(original, first), "run", "--id", "parked")
-	require.Equal(t, program.ExitOK, began.code, began.stderr)
+	require.Equal(t, program.ExitOK, began.Code, began.Stderr)
 	before := awaitParked(t, on(original, first), func(chain escalation.Chain) bool { return chain.OpenGate() != nil })
 	first.interrupt(t)
 	rows := tableRows(t, on(original, first))
@@ -78,7 +79,7 @@ func TestBackupOfOneMachine(t *testing.T) {
 	second := startUp(t, on(copied, upProcess{}))
 	restored := on(copied, second)
 	answered := starter(t, restored, "gate", "parked", "--action", "c", "--guidance", "the disk is replaced", "--actor", "ada")
-	require.Equal(t, program.ExitOK, answered.code, answered.stderr)
+	require.Equal(t, program.ExitOK, answered.Code, answered.Stderr)
 	chain := awaitParked(t, restored, func(chain escalation.Chain) bool { return chain.Outcome != "" })
 	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
 	require.Len(t, chain.Sessions, 2)
@@ -89,8 +90,8 @@ func TestBackupOfOneMachine(t *testing.T) {
 	require.Equal(t, requests[0].Prompts()[0], last.Prompts()[0], "it continues the archived conversation")
 	require.Contains(t, strings.Join(last.ToolResults(), "\n"), "seen before the backup")
 	complete := starter(t, restored, "db", "recover")
-	require.Equal(t, program.ExitOK, complete.code, complete.stderr)
-	require.Equal(t, "Chains asked: 1.\nThe records lack none of their sessions.\n", complete.stdout)
+	require.Equal(t, program.ExitOK, complete.Code, complete.Stderr)
+	require.Equal(t, "Chains asked: 1.\nThe records lack none of their sessions.\n", complete.Stdout)
 	second.interrupt(t)
 
 	// Now only Temporal's database is as old as the backup. The chain repeats its last session, under the same record.
@@ -104,7 +105,7 @@ func TestBackupOfOneMachine(t *testing.T) {
 	third := startUp(t, on(copied, upProcess{}))
 	restored = on(copied, third)
 	answered = starter(t, restored, "gate", "parked", "--action", "c", "--guidance", "the disk is replaced", "--actor", "ada")
-	require.Equal(t, program.ExitOK, answered.code, answered.stderr)
+	require.Equal(t, program.ExitOK, answered.Code, answered.Stderr)
 	again := awaitParked(t, restored, func(chain escalation.Chain) bool { return chain.Outcome != "" })
 	require.Equal(t, escalation.OutcomeResolved, again.Outcome, again.Reason)
 	require.Len(t, again.Sessions, 2)
@@ -126,28 +127,28 @@ func TestRecover(t *testing.T) {
 		claudesim.Always(claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))),
 		"CLAUDEOPS_GATE_TIMEOUT=72h")
 	ended := starter(t, environ, "run", "--id", "ended", "--wait")
-	require.Equal(t, program.ExitOK, ended.code, ended.stderr)
+	require.Equal(t, program.ExitOK, ended.Code, ended.Stderr)
 	parked := starter(t, environ, "run", "--id", "parked", "--prompt", "be unwell")
-	require.Equal(t, program.ExitOK, parked.code, parked.stderr)
+	require.Equal(t, program.ExitOK, parked.Code, parked.Stderr)
 	chain := awaitParked(t, environ, func(chain escalation.Chain) bool { return chain.OpenGate() != nil })
 
 	require.Eventually(t, func() bool { // Temporal lists a chain a moment later
-		listed := starter(t, environ, "chains").stdout
+		listed := starter(t, environ, "chains").Stdout
 		return strings.Contains(listed, "ended") && strings.Contains(listed, "parked")
-	}, screenTimeout, screenLook)
+	}, clitest.Timeout, clitest.Look)
 
 	lost := slices.Concat(environ, []string{"CLAUDEOPS_DATABASE_URL=sqlite://" + filepath.Join(t.TempDir(), "records.db")})
-	require.Equal(t, program.ExitUsage, starter(t, lost, "db", "recover", "--since", "0s").code)
+	require.Equal(t, program.ExitUsage, starter(t, lost, "db", "recover", "--since", "0s").Code)
 	for _, want := range []string{
 		`^Chains asked: 2\.\nSessions that the records lacked, and have again: 2 \(chains: 2, cost: \$0\.\d+\)\.\n$`,
 		`^Chains asked: 2\.\nThe records lack none of their sessions\.\n$`,
 	} {
 		got := starter(t, lost, "db", "recover")
-		require.Equal(t, program.ExitOK, got.code, got.stderr)
-		require.Regexp(t, want, got.stdout)
+		require.Equal(t, program.ExitOK, got.Code, got.Stderr)
+		require.Regexp(t, want, got.Stdout)
 	}
 	shown := starter(t, lost, "incidents", "--output", "json")
-	require.Equal(t, program.ExitOK, shown.code, shown.stderr)
-	require.Contains(t, shown.stdout, `"status": "waiting"`)
-	require.Contains(t, shown.stdout, chain.OpenGate().Reason)
+	require.Equal(t, program.ExitOK, shown.Code, shown.Stderr)
+	require.Contains(t, shown.Stdout, `"status": "waiting"`)
+	require.Contains(t, shown.Stdout, chain.OpenGate().Reason)
 }

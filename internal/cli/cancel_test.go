@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/program"
 )
@@ -19,22 +20,22 @@ func TestCancel(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "started")
 	environ := startInstallation(t, claudesim.Play(claudesim.Always(claudesim.Bash("echo > "+marker+"; sleep 300"))),
 		"CLAUDEOPS_TIER1_TOOLS=Bash")
-	require.Equal(t, program.ExitOK, starter(t, environ, "run", "--id", "unwanted").code)
-	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, screenTimeout, screenLook)
+	require.Equal(t, program.ExitOK, starter(t, environ, "run", "--id", "unwanted").Code)
+	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, clitest.Timeout, clitest.Look)
 
 	asked := starter(t, environ, "cancel", "unwanted")
-	require.Equal(t, program.ExitOK, asked.code, asked.stderr)
-	require.Equal(t, "Asked chain unwanted to end: its agent is stopped, and it ends aborted. See it with: starter chain unwanted\n", asked.stdout)
+	require.Equal(t, program.ExitOK, asked.Code, asked.Stderr)
+	require.Equal(t, "Asked chain unwanted to end: its agent is stopped, and it ends aborted. See it with: starter chain unwanted\n", asked.Stdout)
 	followed := starter(t, environ, "watch", "unwanted")
-	require.Equal(t, console.ExitNeedsPerson, followed.code, followed.stderr)
-	require.Contains(t, followed.stdout, "Outcome: aborted")
+	require.Equal(t, console.ExitNeedsPerson, followed.Code, followed.Stderr)
+	require.Contains(t, followed.Stdout, "Outcome: aborted")
 
 	for id, want := range map[string]string{
 		"unwanted": "starter: chain unwanted: it has ended, and there is nothing to cancel\n",
 		"nobody":   "starter: chain nobody: no such chain\n",
 	} {
 		refused := starter(t, environ, "cancel", id)
-		require.Equal(t, program.ExitFailure, refused.code)
-		require.Equal(t, want, refused.stderr)
+		require.Equal(t, program.ExitFailure, refused.Code)
+		require.Equal(t, want, refused.Stderr)
 	}
 }

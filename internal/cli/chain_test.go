@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 )
 
 // TestTerminatedChain shows a chain that was terminated during a tool call.
@@ -20,16 +21,16 @@ func TestTerminatedChain(t *testing.T) {
 		"CLAUDEOPS_TIER1_TOOLS=Bash")
 	b := scheduleBench{t: t, environ: environ}
 	b.must("run", "--id", "terminated")
-	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, screenTimeout, screenLook)
+	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, clitest.Timeout, clitest.Look)
 	require.Eventually(t, func() bool {
-		return regexp.MustCompile(`haiku {2}\$0\.\d{4} .*… running`).MatchString(starter(t, environ, "chain", "terminated").stdout)
-	}, screenTimeout, screenLook, "no heartbeat tells what it has cost")
+		return regexp.MustCompile(`haiku {2}\$0\.\d{4} .*… running`).MatchString(starter(t, environ, "chain", "terminated").Stdout)
+	}, clitest.Timeout, clitest.Look, "no heartbeat tells what it has cost")
 	require.NoError(t, b.client().TerminateWorkflow(t.Context(), "terminated", "", "by the test"))
 	var shown string
 	require.Eventually(t, func() bool {
-		shown = starter(t, environ, "chain", "terminated").stdout
+		shown = starter(t, environ, "chain", "terminated").Stdout
 		return strings.Contains(shown, "✗ failed")
-	}, screenTimeout, screenLook)
+	}, clitest.Timeout, clitest.Look)
 	require.Regexp(t, `Session #1  Tier 1  haiku  about \$0\.\d{4} `, shown)
 	require.NotContains(t, shown, "running")
 }

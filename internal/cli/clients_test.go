@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -70,9 +71,9 @@ func (c temporalClient) try(t *testing.T, variables []string, args ...string) (s
 func evaluated(t *testing.T, environ []string) []string {
 	t.Helper()
 	lines := starter(t, environ, "env")
-	require.Equal(t, program.ExitOK, lines.code, lines.stderr)
+	require.Equal(t, program.ExitOK, lines.Code, lines.Stderr)
 	shell := exec.CommandContext(t.Context(), "sh", "-c", `eval "$LINES_TO_RUN"; unset LINES_TO_RUN; env`)
-	shell.Env = []string{"PATH=" + os.Getenv("PATH"), "LINES_TO_RUN=" + lines.stdout}
+	shell.Env = []string{"PATH=" + os.Getenv("PATH"), "LINES_TO_RUN=" + lines.Stdout}
 	variables, err := shell.Output()
 	require.NoError(t, err)
 	return slices.DeleteFunc(strings.Split(string(variables), "\n"), func(line string) bool { return !strings.HasPrefix(line, "TEMPORAL_") })
@@ -102,9 +103,9 @@ func TestClientsRunTheDocumentation(t *testing.T) {
 			gateOpens := func(gate string) {
 				t.Helper()
 				require.Eventually(t, func() bool {
-					return strings.Contains(starter(t, environ, "gate", "-o", "json").stdout, chain) &&
-						strings.Contains(starter(t, environ, "chain", chain).stdout, "Gate "+gate+" ")
-				}, screenTimeout, screenLook, "%s does not open: %s", gate, starter(t, environ, "chain", chain).stdout)
+					return strings.Contains(starter(t, environ, "gate", "-o", "json").Stdout, chain) &&
+						strings.Contains(starter(t, environ, "chain", chain).Stdout, "Gate "+gate+" ")
+				}, clitest.Timeout, clitest.Look, "%s does not open: %s", gate, starter(t, environ, "chain", chain).Stdout)
 			}
 			commands := map[string][]string{} // by verb, or by the name of the signal or update
 			for _, words := range temporalCommands(t, name) {
@@ -133,9 +134,9 @@ func TestClientsRunTheDocumentation(t *testing.T) {
 			give("escalate")
 
 			require.Eventually(t, func() bool {
-				return strings.Contains(starter(t, environ, "chain", chain).stdout, "Outcome: resolved")
-			}, screenTimeout, screenLook, "it does not end")
-			tree := starter(t, environ, "chain", chain).stdout
+				return strings.Contains(starter(t, environ, "chain", chain).Stdout, "Outcome: resolved")
+			}, clitest.Timeout, clitest.Look, "it does not end")
+			tree := starter(t, environ, "chain", chain).Stdout
 			t.Log("\n" + tree)
 			require.Contains(t, tree, "anna answered fix at ")
 			require.Contains(t, tree, "Tier 3  opus")
@@ -151,10 +152,10 @@ func TestClientsCancel(t *testing.T) {
 		Status: escalation.VerdictNeedsHuman, Summary: "it stutters",
 	}))), "CLAUDEOPS_GATE_TIMEOUT=1h")
 	variables := evaluated(t, environ)
-	require.Equal(t, program.ExitOK, starter(t, environ, "run", "--id", "unwanted").code)
+	require.Equal(t, program.ExitOK, starter(t, environ, "run", "--id", "unwanted").Code)
 	require.Eventually(t, func() bool {
-		return strings.Contains(starter(t, environ, "chain", "unwanted").stdout, "Gate gate-1 ")
-	}, screenTimeout, screenLook)
+		return strings.Contains(starter(t, environ, "chain", "unwanted").Stdout, "Gate gate-1 ")
+	}, clitest.Timeout, clitest.Look)
 
 	queried := temporal.run(t, variables, "workflow", "query", "--workflow-id", "unwanted", "--type", "gate")
 	require.Contains(t, queried, "gate-1")
@@ -162,8 +163,8 @@ func TestClientsCancel(t *testing.T) {
 	require.Contains(t, listed, "unwanted")
 	temporal.run(t, variables, "workflow", "cancel", "--workflow-id", "unwanted")
 	require.Eventually(t, func() bool {
-		return strings.Contains(starter(t, environ, "chain", "unwanted").stdout, "Outcome: aborted")
-	}, screenTimeout, screenLook)
+		return strings.Contains(starter(t, environ, "chain", "unwanted").Stdout, "Outcome: aborted")
+	}, clitest.Timeout, clitest.Look)
 }
 
 // TestClientsAddSearchAttributes runs commands with the real temporal. A worker that may not add the search
@@ -193,5 +194,5 @@ func TestClientsAddSearchAttributes(t *testing.T) {
 			temporal.run(t, []string{"TEMPORAL_ADDRESS=" + server.Address()}, strings.Fields(command)...)
 		}
 	}
-	require.Eventually(t, func() bool { return missing() == nil }, screenTimeout, screenLook)
+	require.Eventually(t, func() bool { return missing() == nil }, clitest.Timeout, clitest.Look)
 }

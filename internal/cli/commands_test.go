@@ -1,23 +1,19 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/deploy"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/cli/local"
-	"github.com/claudeops/claudeops/internal/cli/setup"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -26,46 +22,10 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// result holds the exit code and the output of one run of the program.
-type result struct {
-	code           program.ExitCode
-	stdout, stderr string
-}
-
-// starter runs the program with args as its arguments and environ as its environment.
-func starter(t *testing.T, environ []string, args ...string) result {
-	t.Helper()
-	return starterWaits(t, screenTimeout, environ, args...)
-}
-
-// starterWaits is like starter, with patience as the limit for the answer to a query. Use a short patience where no
-// worker runs, so that the test does not wait for nothing.
-func starterWaits(t *testing.T, patience time.Duration, environ []string, args ...string) result {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	code := execute(t.Context(), &console.Console{
-		Process: program.Process{
-			Args: args, Environ: environ, Stdin: strings.NewReader("from standard input"), Stdout: &stdout, Stderr: &stderr,
-		}.WithSettings(),
-		Clock: time.Now, Patience: patience,
-	})
-	return result{code, stdout.String(), stderr.String()}
-}
-
-// bareEnvironment returns a valid environment without claude or Temporal.
-func bareEnvironment(t *testing.T, more ...string) []string {
-	t.Helper()
-	home := t.TempDir()
-	return append([]string{
-		"PATH=" + home, "HOME=" + home, simtest.WorkersUser, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"),
-		"TEMPORAL_ADDRESS=127.0.0.1:1", "CLAUDEOPS_GATE_TIMEOUT=0s", "CLAUDEOPS_SANDBOX=off",
-	}, more...)
-}
-
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	got := starter(t, bareEnvironment(t), "--version")
-	require.Equal(t, result{program.ExitOK, "starter " + program.Version() + "\n", ""}, got)
+	got := starter(t, clitest.Environment(t), "--version")
+	require.Equal(t, clitest.Result{program.ExitOK, "starter " + program.Version() + "\n", ""}, got)
 }
 
 func TestMisuse(t *testing.T) {
@@ -151,92 +111,24 @@ func TestMisuse(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := starter(t, bareEnvironment(t, tt.env...), tt.args...)
-			require.Equal(t, program.ExitUsage, got.code, got.stderr)
-			require.Contains(t, got.stderr, tt.want)
-			require.Empty(t, got.stdout)
+			got := starter(t, clitest.Environment(t, tt.env...), tt.args...)
+			require.Equal(t, program.ExitUsage, got.Code, got.Stderr)
+			require.Contains(t, got.Stderr, tt.want)
+			require.Empty(t, got.Stdout)
 		})
 	}
 }
 
-func TestConfigReportsEveryProblem(t *testing.T) {
-	t.Parallel()
-	got := starter(t, bareEnvironment(t, "CLAUDEOPS_MAX_TIER=9", "CLAUDEOPS_CONTINUITY=maybe"), "config")
-	require.Contains(t, got.stderr, "CLAUDEOPS_MAX_TIER")
-	require.Contains(t, got.stderr, "CLAUDEOPS_CONTINUITY")
-}
-
-func TestConfigAsJSON(t *testing.T) {
-	t.Parallel()
-	got := starter(t, bareEnvironment(t, "CLAUDEOPS_TIER1_MODEL=sonnet"), "config", "--output", "json")
-	require.Equal(t, program.ExitOK, got.code, got.stderr)
-	var settings []config.Setting
-	require.NoError(t, json.Unmarshal([]byte(got.stdout), &settings))
-	for _, setting := range settings {
-		require.NotEmpty(t, setting.Meaning, setting.Name)
-		if setting.Name == "CLAUDEOPS_TIER1_MODEL" {
-			require.Equal(t, "sonnet", setting.Value)
-			require.Equal(t, config.SourceEnvironment, setting.Source)
-			return
-		}
-	}
-	require.Fail(t, "the setting is not listed")
-}
-
 func TestNoTemporal(t *testing.T) {
 	t.Parallel()
-	got := starter(t, bareEnvironment(t), "run")
-	require.Equal(t, program.ExitFailure, got.code)
-	require.Contains(t, got.stderr, "127.0.0.1:1")
-	require.Contains(t, got.stderr, "TEMPORAL_ADDRESS")
+	got := starter(t, clitest.Environment(t), "run")
+	require.Equal(t, program.ExitFailure, got.Code)
+	require.Contains(t, got.Stderr, "127.0.0.1:1")
+	require.Contains(t, got.Stderr, "TEMPORAL_ADDRESS")
 
-	nowhere := starter(t, bareEnvironment(t, "TEMPORAL_ADDRESS=no..host:7233"), "run")
-	require.Equal(t, program.ExitFailure, nowhere.code)
-	require.Equal(t, "starter: connect to Temporal at no..host:7233: there is no such host; set TEMPORAL_ADDRESS to where it runs\n", nowhere.stderr)
-}
-
-func TestDoctorSaysHowToMend(t *testing.T) {
-	t.Parallel()
-	got := starter(t, bareEnvironment(t), "doctor")
-	require.Equal(t, program.ExitFailure, got.code)
-	require.Contains(t, got.stdout, "✓ state directory")
-	require.Contains(t, got.stdout, "✓ database")
-	require.Contains(t, got.stdout, "✓ containment")
-	require.Regexp(t, "✗ claude .*install the Claude Code CLI, or set CLAUDEOPS_CLAUDE to its path", got.stdout)
-	require.Regexp(t, "✗ credentials .*set ANTHROPIC_API_KEY, or CLAUDEOPS_CLAUDE_CONFIG_DIR=login", got.stdout)
-	require.Contains(t, got.stdout, "✗ temporal")
-	require.Contains(t, got.stderr, "3 of 14 checks failed")
-
-	got = starter(t, bareEnvironment(t, "CLAUDE_CODE_USE_BEDROCK=1"), "doctor")
-	require.Regexp(t, "! credentials +agents use CLAUDE_CODE_USE_BEDROCK themselves, and their commands can read it", got.stdout)
-	got = starter(t, bareEnvironment(t, "ANTHROPIC_API_KEY=sk-secret", "ANTHROPIC_BASE_URL=gateway"), "doctor")
-	require.Regexp(t, `✗ credentials +ANTHROPIC_BASE_URL is "gateway"`, got.stdout)
-
-	require.Contains(t, got.stdout, "valid; all of it is from the environment")
-	require.Regexp(t, `✓ policy +the built-in one\n`, got.stdout)
-	dir := t.TempDir()
-	written := func(name, text string) string {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
-		return filepath.Join(dir, name)
-	}
-	settings := written("claudeops.env", "CLAUDEOPS_POLICY_FILE="+
-		written("own.yaml", "version: 1\nextends: default\nwithout: {programs: [nl]}\n")+"\n")
-	got = starter(t, bareEnvironment(t, "CLAUDEOPS_ENV_FILE="+settings), "doctor")
-	require.Contains(t, got.stdout, "valid; the file of settings is "+settings)
-	require.Contains(t, got.stdout, "the built-in one, changed by "+dir+"/own.yaml; `starter policy explain` says how")
-	copied := written("copy.yaml", strings.ReplaceAll(string(deploy.Policy), "  - {program: mdadm,", "  - {program: raid,"))
-	got = starter(t, bareEnvironment(t, "CLAUDEOPS_POLICY_FILE="+copied), "doctor")
-	require.Contains(t, got.stdout, copied+", which lacks rules of the built-in one (1, such as never: mdadm): keep only your changes in it")
-
-	blocked := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
-	got = starter(t, bareEnvironment(t, "CLAUDEOPS_STATE_DIR="+filepath.Join(blocked, "state")), "doctor", "-o", "json")
-	require.Equal(t, program.ExitFailure, got.code)
-	var findings []setup.Finding
-	require.NoError(t, json.Unmarshal([]byte(got.stdout), &findings))
-	require.Equal(t, "state directory", findings[3].Check)
-	require.False(t, findings[3].OK)
-	require.Contains(t, findings[3].Detail, "CLAUDEOPS_STATE_DIR")
+	nowhere := starter(t, clitest.Environment(t, "TEMPORAL_ADDRESS=no..host:7233"), "run")
+	require.Equal(t, program.ExitFailure, nowhere.Code)
+	require.Equal(t, "starter: connect to Temporal at no..host:7233: there is no such host; set TEMPORAL_ADDRESS to where it runs\n", nowhere.Stderr)
 }
 
 // startInstallation starts a server and a worker whose stand-in for claude plays scenario. It returns the environment
@@ -254,7 +146,7 @@ func startInstallation(t *testing.T, scenario claudesim.Scenario, more ...string
 // startInstalled is like startInstallation, but uses a claude that is installed already.
 func startInstalled(t *testing.T, claude string, more ...string) []string {
 	t.Helper()
-	environ := append(bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t)), more...)
+	environ := append(clitest.Environment(t, "CLAUDEOPS_CLAUDE="+claude, "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t)), more...)
 	environ[0] = "PATH=" + os.Getenv("PATH")
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
@@ -277,71 +169,63 @@ func TestCommandsOnARealServer(t *testing.T) {
 		})),
 		claudesim.Always(claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
 
-	var doctor result
+	var doctor clitest.Result
 	require.Eventually(t, func() bool { // retried, because a check gives up after a few seconds and the machine is busy with starting
 		doctor = starter(t, append(environ, "ANTHROPIC_API_KEY=sk-secret"), "doctor")
-		return doctor.code == program.ExitOK
-	}, screenTimeout, screenLook, "what is well does not pass")
-	require.Contains(t, doctor.stdout, "✓ clock")
-	require.Regexp(t, `✓ credentials +ANTHROPIC_API_KEY stays with the worker: each session gets a key of its own\n`, doctor.stdout)
-	require.NotContains(t, doctor.stdout, "sk-secret")
-	require.Regexp(t, `✓ transcripts +archived at file:///.*-transcripts\n`, doctor.stdout)
-	require.Contains(t, doctor.stdout, "✓ search attributes")
+		return doctor.Code == program.ExitOK
+	}, clitest.Timeout, clitest.Look, "what is well does not pass")
+	require.Contains(t, doctor.Stdout, "✓ clock")
+	require.Regexp(t, `✓ credentials +ANTHROPIC_API_KEY stays with the worker: each session gets a key of its own\n`, doctor.Stdout)
+	require.NotContains(t, doctor.Stdout, "sk-secret")
+	require.Regexp(t, `✓ transcripts +archived at file:///.*-transcripts\n`, doctor.Stdout)
+	require.Contains(t, doctor.Stdout, "✓ search attributes")
 
 	healthy := starter(t, environ, "run", "--id", "one", "--wait")
-	require.Equal(t, program.ExitOK, healthy.code, healthy.stderr)
-	require.Contains(t, healthy.stdout, "tier 1 starts on haiku")
-	require.Contains(t, healthy.stdout, "└── Session #1  Tier 1  haiku")
-	require.Contains(t, healthy.stdout, "Outcome: healthy")
+	require.Equal(t, program.ExitOK, healthy.Code, healthy.Stderr)
+	require.Contains(t, healthy.Stdout, "tier 1 starts on haiku")
+	require.Contains(t, healthy.Stdout, "└── Session #1  Tier 1  haiku")
+	require.Contains(t, healthy.Stdout, "Outcome: healthy")
 
 	unwell := starter(t, environ, "run", "--id", "two", "--prompt", "be unwell", "--actor", "anna", "--wait", "-o", "json")
-	require.Equal(t, console.ExitNeedsPerson, unwell.code)
-	require.Contains(t, unwell.stderr, "tier 1 asks for a person")
+	require.Equal(t, console.ExitNeedsPerson, unwell.Code)
+	require.Contains(t, unwell.Stderr, "tier 1 asks for a person")
 	var chain escalation.Chain
-	require.NoError(t, json.Unmarshal([]byte(unwell.stdout), &chain))
+	require.NoError(t, json.Unmarshal([]byte(unwell.Stdout), &chain))
 	require.Equal(t, escalation.OutcomeNeedsHuman, chain.Outcome)
 	require.Equal(t, "anna", chain.Actor)
 	require.Equal(t, embedded.DefaultNamespace, chain.Sessions[0].Namespace)
 
 	broken := starter(t, environ, "run", "--id", "three", "--prompt-file", "-", "--wait")
-	require.Equal(t, console.ExitChainFailed, broken.code)
+	require.Equal(t, console.ExitChainFailed, broken.Code)
 
 	taken := starter(t, environ, "run", "--id", "four")
-	require.Equal(t, program.ExitOK, taken.code, taken.stderr)
-	require.Contains(t, taken.stdout, "Started chain four")
+	require.Equal(t, program.ExitOK, taken.Code, taken.Stderr)
+	require.Contains(t, taken.Stdout, "Started chain four")
 
 	misspelt := starter(t, environ, "escalate", "one", "--to", "7")
-	require.Equal(t, program.ExitUsage, misspelt.code)
-	require.Contains(t, misspelt.stderr, `--to is "7"; it must be 2 or 3`)
+	require.Equal(t, program.ExitUsage, misspelt.Code)
+	require.Contains(t, misspelt.Stderr, `--to is "7"; it must be 2 or 3`)
 	over := starter(t, environ, "escalate", "one", "--to", "2")
-	require.Equal(t, program.ExitFailure, over.code)
-	require.Contains(t, over.stderr, "chain one: no such chain is running")
+	require.Equal(t, program.ExitFailure, over.Code)
+	require.Contains(t, over.Stderr, "chain one: no such chain is running")
 
-	require.Contains(t, starter(t, environ, "chain", "two").stdout, "Outcome: needs_human")
-	require.Contains(t, starter(t, environ, "chain", "2").stdout, "Backward: #2")
+	require.Contains(t, starter(t, environ, "chain", "two").Stdout, "Outcome: needs_human")
+	require.Contains(t, starter(t, environ, "chain", "2").Stdout, "Backward: #2")
 	requireCalls(t, environ, chain)
 	unknown := starter(t, environ, "chain", "nobody")
-	require.Equal(t, program.ExitFailure, unknown.code)
-	require.Contains(t, unknown.stderr, "chain nobody: no such chain")
+	require.Equal(t, program.ExitFailure, unknown.Code)
+	require.Contains(t, unknown.Stderr, "chain nobody: no such chain")
 	unknown = starter(t, environ, "chain", "99")
-	require.Contains(t, unknown.stderr, "there is no session #99")
+	require.Contains(t, unknown.Stderr, "there is no session #99")
 
 	require.Eventually(t, func() bool {
 		listed := starter(t, environ, "chains", "--outcome", "needs_human", "--service", "nas", "--since", "1h", "-o", "json")
 		var rows []operations.Row
-		return listed.code == program.ExitOK && json.Unmarshal([]byte(listed.stdout), &rows) == nil &&
+		return listed.Code == program.ExitOK && json.Unmarshal([]byte(listed.Stdout), &rows) == nil &&
 			len(rows) == 1 && rows[0].ID == "two" && rows[0].Services[0] == "nas" && rows[0].Tier == 1
-	}, screenTimeout, screenLook, "the chain is not listed")
-	listed := starter(t, append(slices.Clone(environ), "CLAUDEOPS_SERVICES_FILE="+listedNAS(t)), "chains", "--service", "The  Nas")
-	require.Contains(t, listed.stdout, "two", "an alias finds it, too")
+	}, clitest.Timeout, clitest.Look, "the chain is not listed")
+	listed := starter(t, append(slices.Clone(environ), "CLAUDEOPS_SERVICES_FILE="+clitest.ServicesFile(t)), "chains", "--service", "The  Nas")
+	require.Contains(t, listed.Stdout, "two", "an alias finds it, too")
 	none := starter(t, environ, "chains", "--service", "o'clock")
-	require.Equal(t, "No chains.\n", none.stdout, none.stderr)
-}
-
-// listedNAS writes a services file with an alias of the service nas, and returns its path.
-func listedNAS(t *testing.T) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "services.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("version: 1\nservices: [{name: nas, aliases: [the nas]}]\n"), 0o600))
-	return file
+	require.Equal(t, "No chains.\n", none.Stdout, none.Stderr)
 }

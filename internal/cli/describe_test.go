@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -39,13 +40,13 @@ func TestOddWorkflows(t *testing.T) {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			args := strings.Fields(command)
-			patience := screenTimeout
+			patience := clitest.Timeout
 			if args[1] == "waits" {
-				patience = nobodysPatience
+				patience = clitest.NobodysPatience
 			}
-			got := starterWaits(t, patience, s.environ, args...)
-			require.Equal(t, program.ExitFailure, got.code, got.stdout)
-			require.Equal(t, "starter: chain "+args[1]+": "+want, got.stderr)
+			got := clitest.Starter{Execute: execute, Patience: patience}.Run(t, s.environ, args...)
+			require.Equal(t, program.ExitFailure, got.Code, got.Stdout)
+			require.Equal(t, "starter: chain "+args[1]+": "+want, got.Stderr)
 		})
 	}
 }

@@ -21,19 +21,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/local"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/workflows"
 )
-
-// TestEnvWithoutUp checks that the error of `env` names the state directory if no `starter up` serves on it.
-func TestEnvWithoutUp(t *testing.T) {
-	t.Parallel()
-	got := starter(t, bareEnvironment(t), "env")
-	require.Equal(t, program.ExitFailure, got.code)
-	require.Regexp(t, "^starter: no `starter up` serves on this state directory: .*/state; start it, or set CLAUDEOPS_STATE_DIR", got.stderr)
-}
 
 // TestUpAsksForItsToken starts `up` twice on one state directory. It then acts as an operator, as a user who does not
 // know the directory, and as a program without the token. None of these is an agent.
@@ -46,7 +39,7 @@ func TestUpAsksForItsToken(t *testing.T) {
 		Status: escalation.VerdictHealthy, Summary: "all is well",
 	}))))
 	require.NoError(t, err)
-	environ := slices.DeleteFunc(bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH")),
+	environ := slices.DeleteFunc(clitest.Environment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH")),
 		func(v string) bool { return strings.HasPrefix(v, "TEMPORAL_ADDRESS=") })
 
 	up := startUp(t, environ)
@@ -69,28 +62,28 @@ func TestUpAsksForItsToken(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode())
 
 	ran := starter(t, environ, "run", "--id", "by-operator", "--wait")
-	require.Equal(t, program.ExitOK, ran.code, ran.stderr)
-	require.Contains(t, starter(t, environ, "doctor").stdout, "✓ temporal           "+up.Temporal)
+	require.Equal(t, program.ExitOK, ran.Code, ran.Stderr)
+	require.Contains(t, starter(t, environ, "doctor").Stdout, "✓ temporal           "+up.Temporal)
 	requireRefused(t, up)
-	stranger := bareEnvironment(t, "TEMPORAL_ADDRESS="+up.Temporal)
+	stranger := clitest.Environment(t, "TEMPORAL_ADDRESS="+up.Temporal)
 	for _, more := range [][]string{nil, {"TEMPORAL_API_KEY=wrong", "TEMPORAL_TLS=false"}} {
 		refused := starter(t, append(slices.Clone(stranger), more...), "chains")
-		require.Equal(t, program.ExitFailure, refused.code)
-		require.Contains(t, refused.stderr, "this Temporal belongs to a `starter up` and wants its token: set CLAUDEOPS_STATE_DIR to")
+		require.Equal(t, program.ExitFailure, refused.Code)
+		require.Contains(t, refused.Stderr, "this Temporal belongs to a `starter up` and wants its token: set CLAUDEOPS_STATE_DIR to")
 	}
 	guest := stranger
 	for _, variable := range settings.Variables {
 		guest = append(guest, variable.Name+"="+variable.Value)
 	}
 	listed := starter(t, guest, "chains")
-	require.Equal(t, program.ExitOK, listed.code, listed.stderr)
+	require.Equal(t, program.ExitOK, listed.Code, listed.Stderr)
 	up.interrupt(t)
 	require.NotContains(t, up.said.String(), token, "the log")
 
-	require.Equal(t, program.ExitFailure, starter(t, environ, "env").code, "it runs no more")
+	require.Equal(t, program.ExitFailure, starter(t, environ, "env").Code, "it runs no more")
 	again := startUp(t, environ)
 	require.Equal(t, token, settingsOf(t, environ).value(t, "TEMPORAL_API_KEY"))
-	require.Equal(t, program.ExitOK, starter(t, environ, "chain", "by-operator").code)
+	require.Equal(t, program.ExitOK, starter(t, environ, "chain", "by-operator").Code)
 	again.interrupt(t)
 }
 
@@ -121,23 +114,23 @@ func TestGateIsAnsweredByTheLink(t *testing.T) {
 		Status: escalation.VerdictNeedsHuman, Summary: "it stutters",
 	}))))
 	require.NoError(t, err)
-	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_GATE_TIMEOUT=1h")
+	environ := clitest.Environment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_GATE_TIMEOUT=1h")
 	environ = slices.DeleteFunc(environ, func(v string) bool {
 		return strings.HasPrefix(v, "TEMPORAL_ADDRESS=") || v == "CLAUDEOPS_GATE_TIMEOUT=0s"
 	})
 	up := startUp(t, environ)
-	require.Equal(t, program.ExitOK, starter(t, environ, "run", "--id", "waits").code)
+	require.Equal(t, program.ExitOK, starter(t, environ, "run", "--id", "waits").Code)
 	shows := func(text string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return strings.Contains(starter(t, environ, "chain", "waits").stdout, text) },
-			screenTimeout, screenLook, text)
+		require.Eventually(t, func() bool { return strings.Contains(starter(t, environ, "chain", "waits").Stdout, text) },
+			clitest.Timeout, clitest.Look, text)
 	}
 	shows("Gate gate-1 ")
 
 	answer := `{"input":{"payloads":[` + payload(`{"gate_id":"gate-1","action":"override","actor":"ada"}`) + `]}}`
 	address := up.WebUI + "/api/v1/namespaces/default/workflows/waits/signal/" + workflows.ResolveGate
 	require.Equal(t, http.StatusUnauthorized, fetch(t, http.MethodPost, address, "x", answer).status)
-	require.Contains(t, starter(t, environ, "gate", "-o", "json").stdout, "waits", "it waits still")
+	require.Contains(t, starter(t, environ, "gate", "-o", "json").Stdout, "waits", "it waits still")
 
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
@@ -168,9 +161,9 @@ type clientSettings struct{ local.ClientSettings }
 func settingsOf(t *testing.T, environ []string) clientSettings {
 	t.Helper()
 	printed := starter(t, environ, "env", "-o", "json")
-	require.Equal(t, program.ExitOK, printed.code, printed.stderr)
+	require.Equal(t, program.ExitOK, printed.Code, printed.Stderr)
 	var settings clientSettings
-	require.NoError(t, json.Unmarshal([]byte(printed.stdout), &settings))
+	require.NoError(t, json.Unmarshal([]byte(printed.Stdout), &settings))
 	return settings
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
 )
@@ -29,26 +30,26 @@ func TestGatesOfARealChain(t *testing.T) {
 	require.NoError(t, err)
 	environ := startInstalled(t, claude, "CLAUDEOPS_GATE_TIMEOUT=1h")
 	started := starter(t, environ, "run", "--id", "chain-real")
-	require.Equal(t, program.ExitOK, started.code, started.stderr)
+	require.Equal(t, program.ExitOK, started.Code, started.Stderr)
 
 	shown := onScreen(t, environ, 100, 50, "watch", "chain-real", "--actor", "ada")
-	shown.sees("gate-1 of chain chain-real")
-	shown.sees("Your answer (c, f, o, q)")
-	shown.types("c: leave the lock alone\r")
-	shown.sees("gate-2 of chain chain-real")
+	shown.Sees("gate-1 of chain chain-real")
+	shown.Sees("Your answer (c, f, o, q)")
+	shown.Types("c: leave the lock alone\r")
+	shown.Sees("gate-2 of chain chain-real")
 	stale := starter(t, environ, "gate", "chain-real", "--gate", "gate-1", "--action", "f")
-	require.Equal(t, program.ExitUsage, stale.code)
-	require.Contains(t, stale.stderr, "the gate that is open is gate-2, not gate-1")
+	require.Equal(t, program.ExitUsage, stale.Code)
+	require.Contains(t, stale.Stderr, "the gate that is open is gate-2, not gate-1")
 	require.Eventually(t, func() bool {
 		listed := starter(t, environ, "gate")
-		return listed.code == program.ExitOK && strings.Contains(listed.stdout, "chain-real")
-	}, screenTimeout, screenLook, "the gate is not listed")
+		return listed.Code == program.ExitOK && strings.Contains(listed.Stdout, "chain-real")
+	}, clitest.Timeout, clitest.Look, "the gate is not listed")
 	answered := starter(t, environ, "gate", "chain-real", "--action", "fix", "--guidance", "remove the lock", "--actor", "grace")
-	require.Equal(t, program.ExitOK, answered.code, answered.stderr)
-	t.Logf("told: %s", answered.stdout)
-	require.Equal(t, program.ExitOK, shown.ends(), shown.text())
-	shown.sees("Outcome: resolved")
-	tree := starter(t, environ, "chain", "chain-real").stdout
+	require.Equal(t, program.ExitOK, answered.Code, answered.Stderr)
+	t.Logf("told: %s", answered.Stdout)
+	require.Equal(t, program.ExitOK, shown.Ends(), shown.Text())
+	shown.Sees("Outcome: resolved")
+	tree := starter(t, environ, "chain", "chain-real").Stdout
 	require.Contains(t, tree, "ada answered continue_session at ")
 	require.Contains(t, tree, "grace answered fix at ")
 	require.Contains(t, tree, ": remove the lock\n")

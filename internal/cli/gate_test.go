@@ -13,36 +13,13 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/claudeops/claudeops/internal/chaintest"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/workflows"
 )
-
-func TestGateMisuse(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no chain":        {[]string{"gate", "--action", "f"}, "name the chain whose gate is to be answered"},
-		"lonely actor":    {[]string{"gate", "--actor", "ada"}, "name the chain whose gate is to be answered"},
-		"lonely guidance": {[]string{"gate", "x", "--guidance", "y"}, "--guidance goes with --action"},
-		"no gates wanted": {[]string{"gate", "--limit", "0"}, "--limit 0 is less than one gate"},
-		"two chains":      {[]string{"gate", "x", "y"}, "`starter gate` takes one argument, and \"y\" is another"},
-		"odd actor":       {[]string{"gate", "x", "--actor", "a\nb"}, "actor has characters that cannot be printed"},
-		"nothing to see":  {[]string{"watch"}, "CHAIN is missing: write `starter watch CHAIN` (see `starter watch --help`)"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got := starter(t, bareEnvironment(t), tt.args...)
-			require.Equal(t, program.ExitUsage, got.code, got.stderr)
-			require.Contains(t, got.stderr, tt.want)
-			require.Empty(t, got.stdout)
-		})
-	}
-}
 
 // TestCommandsAreSafeToCopy passes the commands that starter prints through a shell. It checks that the program
 // receives the chain ID unchanged.
@@ -69,7 +46,7 @@ func TestInbox(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)
 	empty := starter(t, s.environ, "gate")
-	require.Equal(t, "No chain waits for a person.\n", empty.stdout, empty.stderr)
+	require.Equal(t, "No chain waits for a person.\n", empty.Stdout, empty.Stderr)
 
 	older := chaintest.OpenedGate()
 	older.OpenedAt = older.OpenedAt.Add(-50 * time.Hour)
@@ -80,22 +57,22 @@ func TestInbox(t *testing.T) {
 	var rows []operations.GateRow
 	require.Eventually(t, func() bool {
 		listed := starter(t, s.environ, "gate", "-o", "json")
-		return listed.code == program.ExitOK && json.Unmarshal([]byte(listed.stdout), &rows) == nil && len(rows) == 3
-	}, screenTimeout, 200*time.Millisecond, "the gates are not listed")
+		return listed.Code == program.ExitOK && json.Unmarshal([]byte(listed.Stdout), &rows) == nil && len(rows) == 3
+	}, clitest.Timeout, 200*time.Millisecond, "the gates are not listed")
 	require.Equal(t, "chain-old", rows[0].ChainID)
 	require.Equal(t, older.Reason, rows[0].Gate.Reason)
 	require.Positive(t, rows[0].AgeSeconds)
 
 	for name, size := range map[string][2]uint16{"inbox-100": {100, 12}, "inbox-80": {80, 12}, "inbox-40": {40, 30}} {
 		shown := onScreen(t, s.environ, size[0], size[1], "gate")
-		require.Equal(t, program.ExitOK, shown.ends())
-		shown.is(name)
-		require.NotContains(t, shown.sent(), "\x1b]0;")
+		require.Equal(t, program.ExitOK, shown.Ends())
+		shown.Is(name)
+		require.NotContains(t, shown.Sent(), "\x1b]0;")
 	}
 	short := starter(t, s.environ, "gate", "--limit", "1")
-	require.Contains(t, short.stdout, "2 more; see them with --limit")
-	require.Contains(t, short.stdout, "chain-old", "the oldest gate is that of a chain that was started later")
-	require.NotContains(t, short.stdout, "chain-young")
+	require.Contains(t, short.Stdout, "2 more; see them with --limit")
+	require.Contains(t, short.Stdout, "chain-old", "the oldest gate is that of a chain that was started later")
+	require.NotContains(t, short.Stdout, "chain-young")
 
 	// A chain without a worker is listed, too.
 	_, err := s.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
@@ -103,16 +80,16 @@ func TestInbox(t *testing.T) {
 	}, workflows.ChainWorkflow)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		listed := starterWaits(t, nobodysPatience, s.environ, "gate")
-		return strings.Contains(listed.stdout, "no worker answered for it") && strings.Contains(listed.stdout, "chain-old")
-	}, screenTimeout, 200*time.Millisecond, "the chain without a worker is not listed")
-	mute := starterWaits(t, nobodysPatience, s.environ, "gate", "chain-mute")
-	require.Equal(t, program.ExitFailure, mute.code)
-	require.Equal(t, "starter: chain chain-mute: no worker answered within 1s; is one running on task queue nobody polls this?\n", mute.stderr)
+		listed := mute(t, s.environ, "gate")
+		return strings.Contains(listed.Stdout, "no worker answered for it") && strings.Contains(listed.Stdout, "chain-old")
+	}, clitest.Timeout, 200*time.Millisecond, "the chain without a worker is not listed")
+	silent := mute(t, s.environ, "gate", "chain-mute")
+	require.Equal(t, program.ExitFailure, silent.Code)
+	require.Equal(t, "starter: chain chain-mute: no worker answered within 1s; is one running on task queue nobody polls this?\n", silent.Stderr)
 
 	// An answered gate disappears from the list at once, even if Temporal still lists the chain.
-	require.Equal(t, program.ExitOK, starter(t, s.environ, "gate", "chain-old", "--action", "q").code)
-	require.NotContains(t, starter(t, s.environ, "gate").stdout, "chain-old")
+	require.Equal(t, program.ExitOK, starter(t, s.environ, "gate", "chain-old", "--action", "q").Code)
+	require.NotContains(t, starter(t, s.environ, "gate").Stdout, "chain-old")
 }
 
 func TestGateWithoutATerminal(t *testing.T) {
@@ -145,52 +122,52 @@ func TestGateWithoutATerminal(t *testing.T) {
 	}
 	for _, tt := range refusals {
 		got := starter(t, s.environ, append([]string{"gate"}, tt.args...)...)
-		require.Equal(t, tt.code, got.code, got.stderr)
-		require.Equal(t, "starter: "+tt.want+"\n", got.stderr)
-		require.Empty(t, got.stdout)
+		require.Equal(t, tt.code, got.Code, got.Stderr)
+		require.Equal(t, "starter: "+tt.want+"\n", got.Stderr)
+		require.Empty(t, got.Stdout)
 	}
 	unasked := starter(t, s.environ, "gate", "chain-one")
-	require.Equal(t, program.ExitUsage, unasked.code)
-	require.Equal(t, "starter: chain chain-one waits at gate-1, and there is no terminal to ask at: answer with --action\n", unasked.stderr)
-	require.Contains(t, unasked.stdout, "gate-1 of chain chain-one\n")
-	require.Contains(t, unasked.stdout, "\n  f  fix: tier 2 starts over in a new session\n")
+	require.Equal(t, program.ExitUsage, unasked.Code)
+	require.Equal(t, "starter: chain chain-one waits at gate-1, and there is no terminal to ask at: answer with --action\n", unasked.Stderr)
+	require.Contains(t, unasked.Stdout, "gate-1 of chain chain-one\n")
+	require.Contains(t, unasked.Stdout, "\n  f  fix: tier 2 starts over in a new session\n")
 	require.Empty(t, s.answers(t, "chain-one"))
 
 	shown := starter(t, s.environ, "gate", "chain-one", "-o", "json")
 	var gate escalation.Gate
-	require.NoError(t, json.Unmarshal([]byte(shown.stdout), &gate), shown.stderr)
+	require.NoError(t, json.Unmarshal([]byte(shown.Stdout), &gate), shown.Stderr)
 	require.Equal(t, chaintest.OpenedGate(), gate)
 
 	got := starter(t, s.environ, "gate", "chain-one", "--action", "c", "--guidance", "mind the lock", "--gate", "gate-1")
-	require.Equal(t, program.ExitOK, got.code, got.stderr)
-	require.Equal(t, "What is next: continue_session.\n", got.stdout)
+	require.Equal(t, program.ExitOK, got.Code, got.Stderr)
+	require.Equal(t, "What is next: continue_session.\n", got.Stdout)
 	got = starter(t, s.environ, "gate", "chain-two", "--action", "abort", "--actor", "grace", "-o", "json")
-	require.Equal(t, program.ExitOK, got.code, got.stderr)
-	require.JSONEq(t, `{"gate_id":"gate-1","action":"abort","next":"What is next: abort."}`, got.stdout)
+	require.Equal(t, program.ExitOK, got.Code, got.Stderr)
+	require.JSONEq(t, `{"gate_id":"gate-1","action":"abort","next":"What is next: abort."}`, got.Stdout)
 	require.Equal(t, []escalation.GateAnswer{
 		{GateID: "gate-1", Action: escalation.GateContinue, Guidance: "mind the lock", Actor: "ada"},
 	}, s.answers(t, "chain-one"))
 	require.Equal(t, []escalation.GateAnswer{{GateID: "gate-1", Action: escalation.GateAbort, Actor: "grace"}}, s.answers(t, "chain-two"))
 
 	late := starter(t, s.environ, "gate", "chain-one", "--action", "f")
-	require.Equal(t, program.ExitFailure, late.code)
-	require.Equal(t, "starter: chain chain-one: it does not wait at a gate; `starter gate` lists the chains that do\n", late.stderr)
+	require.Equal(t, program.ExitFailure, late.Code)
+	require.Equal(t, "starter: chain chain-one: it does not wait at a gate; `starter gate` lists the chains that do\n", late.Stderr)
 }
 
 func TestGateOnATerminal(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)
-	asks := func(t *testing.T, id string, gate escalation.Gate, columns, rows uint16, environ ...string) *screen {
+	asks := func(t *testing.T, id string, gate escalation.Gate, columns, rows uint16, environ ...string) *clitest.Screen {
 		t.Helper()
 		s.plays(t, id, scene{Chain: chaintest.Waiting(gate)}, scene{}, scene{})
 		shown := onScreen(t, slices.Concat(s.environ, environ), columns, rows, "gate", id)
-		shown.sees("Your answer")
+		shown.Sees("Your answer")
 		return shown
 	}
-	answered := func(t *testing.T, shown *screen, id string, want escalation.GateAnswer) {
+	answered := func(t *testing.T, shown *clitest.Screen, id string, want escalation.GateAnswer) {
 		t.Helper()
-		require.Equal(t, program.ExitOK, shown.ends(), shown.text())
-		shown.sees("What is next: " + string(want.Action) + ".")
+		require.Equal(t, program.ExitOK, shown.Ends(), shown.Text())
+		shown.Sees("What is next: " + string(want.Action) + ".")
 		want.GateID, want.Actor = "gate-1", "ada"
 		require.Equal(t, []escalation.GateAnswer{want}, s.answers(t, id))
 	}
@@ -198,67 +175,67 @@ func TestGateOnATerminal(t *testing.T) {
 	t.Run("c is offered, with guidance after the colon", func(t *testing.T) {
 		t.Parallel()
 		shown := asks(t, "chain-c", chaintest.OpenedGate(), 80, 30)
-		shown.is("gate-offers-c")
-		shown.types("c: fix the import\r")
+		shown.Is("gate-offers-c")
+		shown.Types("c: fix the import\r")
 		answered(t, shown, "chain-c", escalation.GateAnswer{Action: escalation.GateContinue, Guidance: "fix the import"})
 	})
 	t.Run("guidance is asked for", func(t *testing.T) {
 		t.Parallel()
 		shown := asks(t, "chain-name", chaintest.OpenedGate(), 80, 30)
-		shown.types("continue-session\r")
-		shown.sees("Guidance for the agent, or nothing")
-		shown.is("gate-guidance")
-		shown.types("look at the proxy\r")
+		shown.Types("continue-session\r")
+		shown.Sees("Guidance for the agent, or nothing")
+		shown.Is("gate-guidance")
+		shown.Types("look at the proxy\r")
 		answered(t, shown, "chain-name", escalation.GateAnswer{Action: escalation.GateContinue, Guidance: "look at the proxy"})
 	})
 	t.Run("c is not offered", func(t *testing.T) {
 		t.Parallel()
 		shown := asks(t, "chain-no-c", chaintest.BareGate(), 80, 30)
-		shown.is("gate-without-c")
-		shown.types("c\r")
-		shown.sees("gate-1 offers no continue_session")
-		shown.is("gate-without-c-hint")
-		shown.types("\x15f\r") // ctrl+u deletes the line first
-		shown.sees("Guidance for the agent, or nothing")
-		shown.types("\r")
+		shown.Is("gate-without-c")
+		shown.Types("c\r")
+		shown.Sees("gate-1 offers no continue_session")
+		shown.Is("gate-without-c-hint")
+		shown.Types("\x15f\r") // ctrl+u deletes the line first
+		shown.Sees("Guidance for the agent, or nothing")
+		shown.Types("\r")
 		answered(t, shown, "chain-no-c", escalation.GateAnswer{Action: escalation.GateFix})
-		require.NotContains(t, shown.sent(), "\x1b]0;")
-		require.NotContains(t, shown.sent(), "\x1b[5m")
-		require.NotContains(t, shown.sent(), "\u202e")
+		require.NotContains(t, shown.Sent(), "\x1b]0;")
+		require.NotContains(t, shown.Sent(), "\x1b[5m")
+		require.NotContains(t, shown.Sent(), "\u202e")
 	})
 	t.Run("an end is confirmed", func(t *testing.T) {
 		t.Parallel()
 		shown := asks(t, "chain-q", chaintest.OpenedGate(), 80, 30)
-		shown.types("q\r")
-		shown.sees("The chain ends here. Sure?")
-		shown.is("gate-confirm")
-		shown.types("n")
-		shown.sees("Your answer")
+		shown.Types("q\r")
+		shown.Sees("The chain ends here. Sure?")
+		shown.Is("gate-confirm")
+		shown.Types("n")
+		shown.Sees("Your answer")
 		require.Empty(t, s.answers(t, "chain-q"))
-		shown.types("o\r")
-		shown.sees("The chain ends here. Sure?")
-		shown.types("y")
+		shown.Types("o\r")
+		shown.Sees("The chain ends here. Sure?")
+		shown.Types("y")
 		answered(t, shown, "chain-q", escalation.GateAnswer{Action: escalation.GateOverride})
 	})
 	t.Run("narrow and without colour", func(t *testing.T) {
 		t.Parallel()
 		shown := asks(t, "chain-narrow", chaintest.BareGate(), 40, 40, "NO_COLOR=1")
-		shown.types("c\r")
-		shown.sees("gate-1 offers no")
-		shown.is("gate-narrow")
-		require.NotRegexp(t, `\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38|48)[0-9;]*m`, shown.sent())
-		shown.types("\x03")
-		require.Equal(t, program.ExitFailure, shown.ends())
-		shown.sees("nothing was answered")
+		shown.Types("c\r")
+		shown.Sees("gate-1 offers no")
+		shown.Is("gate-narrow")
+		require.NotRegexp(t, `\x1b\[[0-9;]*\b(3[0-7]|9[0-7]|38|48)[0-9;]*m`, shown.Sent())
+		shown.Types("\x03")
+		require.Equal(t, program.ExitFailure, shown.Ends())
+		shown.Sees("nothing was answered")
 		require.Empty(t, s.answers(t, "chain-narrow"))
 	})
 	t.Run("somebody else was faster", func(t *testing.T) {
 		t.Parallel()
 		shown := asks(t, "chain-late", chaintest.OpenedGate(), 80, 30)
-		require.Equal(t, program.ExitOK, starter(t, s.environ, "gate", "chain-late", "--action", "f").code)
-		shown.types("f: too late\r")
-		require.Equal(t, program.ExitUsage, shown.ends())
-		shown.sees("it does not wait at a gate")
+		require.Equal(t, program.ExitOK, starter(t, s.environ, "gate", "chain-late", "--action", "f").Code)
+		shown.Types("f: too late\r")
+		require.Equal(t, program.ExitUsage, shown.Ends())
+		shown.Sees("it does not wait at a gate")
 		require.Len(t, s.answers(t, "chain-late"), 1)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
@@ -20,9 +21,6 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// givenSecrets are secrets that a person passes to starter: a token, and the value of a secret variable.
-var givenSecrets = []string{"ghp_" + strings.Repeat("q9W8e7R6t5Y4", 3), "fleet-value-4711"}
-
 // TestGivenSecretsAreMasked passes secrets to `run`, `schedule` and `gate`, and checks that no history contains them.
 // It also checks that starter masks the secrets of a chain that another client has started.
 func TestGivenSecretsAreMasked(t *testing.T) {
@@ -30,21 +28,21 @@ func TestGivenSecretsAreMasked(t *testing.T) {
 	environ := startInstallation(t, claudesim.Play(
 		claudesim.On(claudesim.Match{Prompt: "guided"}, claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictResolved, Summary: "done"})),
 		claudesim.Always(claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: "how?"})),
-	), "CLAUDEOPS_GATE_TIMEOUT=1h", "FLEET_TOKEN="+givenSecrets[1])
-	all := strings.Join(givenSecrets, " ")
-	hinted := func(answer result) {
-		require.Equal(t, program.ExitOK, answer.code, answer.stderr)
-		require.Equal(t, 1, strings.Count(answer.stderr, console.MaskedHint), answer.stderr)
+	), "CLAUDEOPS_GATE_TIMEOUT=1h", "FLEET_TOKEN="+clitest.Secrets[1])
+	all := strings.Join(clitest.Secrets, " ")
+	hinted := func(answer clitest.Result) {
+		require.Equal(t, program.ExitOK, answer.Code, answer.Stderr)
+		require.Equal(t, 1, strings.Count(answer.Stderr, console.MaskedHint), answer.Stderr)
 	}
 	hinted(starter(t, environ, "run", "--id", "chain-given", "--prompt", "log in with "+all))
 	hinted(starter(t, environ, "schedule", "create", "given", "--every", "1h", "--paused", "--prompt", all, "--note", all))
 	hinted(starter(t, environ, "schedule", "pause", "given", "--note", all))
-	answer := func(id string) result {
-		var answered result
+	answer := func(id string) clitest.Result {
+		var answered clitest.Result
 		require.Eventually(t, func() bool {
 			answered = starter(t, environ, "gate", id, "--action", "fix", "--guidance", "guided by "+all, "--actor", "ada")
-			return answered.code == program.ExitOK
-		}, screenTimeout, screenLook, "the gate does not open")
+			return answered.Code == program.ExitOK
+		}, clitest.Timeout, clitest.Look, "the gate does not open")
 		return answered
 	}
 	hinted(answer("chain-given"))
@@ -56,8 +54,8 @@ func TestGivenSecretsAreMasked(t *testing.T) {
 	c, _, err := ops.Connect(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, c.GetWorkflow(t.Context(), "chain-given", "").Get(t.Context(), nil))
-	requireNoSecret(t, historyOf(t, c, "chain-given"))
-	requireNoSecret(t, starter(t, environ, "schedule", "describe", "given").stdout)
+	clitest.RequireNoSecret(t, historyOf(t, c, "chain-given"))
+	clitest.RequireNoSecret(t, starter(t, environ, "schedule", "describe", "given").Stdout)
 
 	settings := settingsOf(t, environ)
 	server := supervisor.LocalServer{Address: settings.value(t, "TEMPORAL_ADDRESS"), Token: settings.value(t, "TEMPORAL_API_KEY")}
@@ -73,22 +71,15 @@ func TestGivenSecretsAreMasked(t *testing.T) {
 			Args: []any{escalation.GateAnswer{GateID: "gate-1", Action: escalation.GateFix, Guidance: "guided by " + all, Actor: "ada"}},
 		})
 		return err == nil && update.Get(t.Context(), nil) == nil
-	}, screenTimeout, screenLook, "the gate does not open")
+	}, clitest.Timeout, clitest.Look, "the gate does not open")
 	require.NoError(t, direct.GetWorkflow(t.Context(), "chain-direct", "").Get(t.Context(), nil))
-	require.Contains(t, historyOf(t, c, "chain-direct"), givenSecrets[0], "histories hold what is sent")
+	require.Contains(t, historyOf(t, c, "chain-direct"), clitest.Secrets[0], "histories hold what is sent")
 	for _, args := range [][]string{{"chain", "chain-direct"}, {"chain", "chain-direct", "-o", "json"}, {"watch", "chain-direct"}, {"chain", "2"}} {
 		shown := starter(t, environ, args...)
-		require.Equal(t, program.ExitOK, shown.code, shown.stderr)
-		requireNoSecret(t, shown.stdout+shown.stderr)
+		require.Equal(t, program.ExitOK, shown.Code, shown.Stderr)
+		clitest.RequireNoSecret(t, shown.Stdout+shown.Stderr)
 	}
-	require.Contains(t, starter(t, environ, "chain", "chain-direct").stdout, "guided by [masked: github token] [masked: FLEET_TOKEN]")
-}
-
-func requireNoSecret(t *testing.T, text string) {
-	t.Helper()
-	for _, secret := range givenSecrets {
-		require.NotContains(t, text, secret)
-	}
+	require.Contains(t, starter(t, environ, "chain", "chain-direct").Stdout, "guided by [masked: github token] [masked: FLEET_TOKEN]")
 }
 
 // historyOf returns the history of a chain with its payloads, as text.

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/claudeops/claudeops/internal/chaintest"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/workflows"
@@ -19,7 +20,7 @@ func TestOverview(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)
 	environ := slices.Concat(s.environ, []string{"CLAUDEOPS_DAY_BUDGET_USD=3"})
-	records := openRecords(t, environ)
+	records := clitest.OpenRecords(t, environ)
 	locked := chaintest.Repairing()
 	locked.ChainID, locked.Scope = "chain-holder", []string{"jellyfin"}
 	policy := escalation.Policy{Tiers: []escalation.TierPolicy{{}, {BudgetUSD: 0.5}, {}}}
@@ -54,7 +55,7 @@ func TestOverview(t *testing.T) {
 		now = host.Overview.Now(t.Context())
 		works := slices.ContainsFunc(now.Work.Chains, func(chain operations.WorkingChain) bool { return chain.Doing == doing })
 		return works && len(now.Gates.Gates) == 1 && len(now.Work.Chains) == 2 && len(now.Waits.Chains) == 6
-	}, screenTimeout, screenLook)
+	}, clitest.Timeout, clitest.Look)
 	require.Empty(t, now.Gates.Problem+now.Work.Problem+now.Waits.Problem+now.Incidents.Problem+now.Day.Problem+now.Cycles.Problem)
 	require.Equal(t, 8, now.Work.Running)
 
@@ -123,7 +124,7 @@ func TestOverviewOfARetry(t *testing.T) {
 	require.Eventually(t, func() bool {
 		now = host.Overview.Now(t.Context())
 		return len(now.Work.Chains) == 1 && now.Work.Chains[0].Session.Attempt == 2
-	}, screenTimeout, screenLook)
+	}, clitest.Timeout, clitest.Look)
 	require.Equal(t, "the disk is full", now.Work.Chains[0].Session.Failure)
 	require.Contains(t, now.Day.Problem, "there are no records")
 	page, err := host.Chains.List(t.Context(), operations.ChainFilter{Retries: true, Limit: 10})

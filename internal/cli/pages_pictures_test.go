@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/web/browsertest"
@@ -103,7 +104,7 @@ func TestScreenshots(t *testing.T) {
 	root, link := openPages(t, append(environ, "CLAUDEOPS_POLICY_FILE=")) // the page of the policy shows the built-in one
 	must := func(args ...string) {
 		got := starter(t, environ, args...)
-		require.Contains(t, []program.ExitCode{program.ExitOK, 3}, got.code, got.stderr)
+		require.Contains(t, []program.ExitCode{program.ExitOK, 3}, got.Code, got.Stderr)
 	}
 	must("run", "--id", "look-2100", "--wait")
 	run := func(service string, more ...string) {
@@ -112,8 +113,8 @@ func TestScreenshots(t *testing.T) {
 	run("caddy", "--wait")
 	run("jellyfin")
 	require.Eventually(t, func() bool {
-		return strings.Contains(starter(t, environ, "gate").stdout, "jellyfin-2215")
-	}, screenTimeout, screenLook)
+		return strings.Contains(starter(t, environ, "gate").Stdout, "jellyfin-2215")
+	}, clitest.Timeout, clitest.Look)
 	run("postgres")
 	must("schedule", "create", "hourly", "--every", "1h", "--jitter", "5m")
 	must("schedule", "create", "backups", "--every", "24h")

@@ -78,7 +78,7 @@ func TestAChainClimbsOnThePage(t *testing.T) {
 	), "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_GATE_TIMEOUT=1h", "CLAUDEOPS_MAX_TIER=2")
 	root, link := openPages(t, environ)
 	started := starter(t, environ, "run", "--id", "climbs", "--service", "web")
-	require.Equal(t, program.ExitOK, started.code, started.stderr)
+	require.Equal(t, program.ExitOK, started.Code, started.Stderr)
 
 	tab := browsertest.Open(t)
 	tab.Show(link)
@@ -98,6 +98,6 @@ func TestAChainClimbsOnThePage(t *testing.T) {
 	tab.Show(root + "/sessions/1")
 	tab.UntilText("Conversation")
 	tab.Until("document.querySelector('.talk details.call code').textContent.includes('until test -e')")
-	chain := starter(t, environ, "chain", "climbs").stdout
-	require.Contains(t, chain, "Total: "+browsertest.Eval[string](tab, `fetch("/chains/climbs").then(r => r.text()).then(t => t.match(/class="total">([^<]*)/)[1])`))
+	chain := starter(t, environ, "chain", "climbs").Stdout
+	require.Contains(t, chain, "Total: "+browsertest.Eval[string](tab, `fetch("/chains/climbs").then(r => r.Text()).then(t => t.match(/class="total">([^<]*)/)[1])`))
 }

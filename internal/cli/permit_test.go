@@ -39,25 +39,25 @@ func TestFirstChainAsks(t *testing.T) {
 	const question = "How far may agents go on this machine?"
 
 	left := onScreen(t, environ, 100, 20, "run", "--id", "left")
-	left.sees(question)
-	left.types("\x03")
-	require.Equal(t, program.ExitFailure, left.ends())
-	left.sees("nothing was chosen, and no chain has started")
+	left.Sees(question)
+	left.Types("\x03")
+	require.Equal(t, program.ExitFailure, left.Ends())
+	left.Sees("nothing was chosen, and no chain has started")
 	require.NoFileExists(t, path)
 
 	for id, args := range map[string][]string{"said": {"--max-tier", "2"}, "dry": {"--dry-run"}, "yes": {"--yes"}} {
 		unasked := onScreen(t, environ, 100, 20, append([]string{"run", "--id", id}, args...)...)
-		require.Equal(t, program.ExitOK, unasked.ends(), unasked.text())
+		require.Equal(t, program.ExitOK, unasked.Ends(), unasked.Text())
 	}
 	require.Zero(t, s.inputOf(t, "yes").MaxTier)
 	require.NoFileExists(t, path)
 
 	require.NoError(t, envfile.Append(path, []string{other})) // says nothing of tiers
 	asked := onScreen(t, environ, 100, 20, "run", "--id", "asked")
-	asked.sees(question)
-	asked.is("permit")
-	asked.types("\x1b[B\r") // the second answer
-	require.Equal(t, program.ExitOK, asked.ends(), asked.text())
+	asked.Sees(question)
+	asked.Is("permit")
+	asked.Types("\x1b[B\r") // the second answer
+	require.Equal(t, program.ExitOK, asked.Ends(), asked.Text())
 	require.Equal(t, escalation.TierSafeRepair, s.inputOf(t, "asked").MaxTier)
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
@@ -70,6 +70,6 @@ func TestFirstChainAsks(t *testing.T) {
 	require.EqualValues(t, 0o600, info.Mode().Perm())
 
 	once := onScreen(t, environ, 100, 20, "run", "--id", "once")
-	require.Equal(t, program.ExitOK, once.ends(), once.text())
+	require.Equal(t, program.ExitOK, once.Ends(), once.Text())
 	require.Zero(t, s.inputOf(t, "once").MaxTier, "the workers' setting holds")
 }

@@ -11,10 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/vt"
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/screenshot"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
@@ -91,32 +93,32 @@ func TestDrawPictures(t *testing.T) {
 
 // photo is a run of the program on a terminal.
 type photo struct {
-	*screen
+	*clitest.Screen
 	args []string
 }
 
 // photograph runs the program as a person would, with the real clock.
 func photograph(t *testing.T, environ []string, columns, rows uint16, args ...string) photo {
 	t.Helper()
-	return photo{onScreenAt(t, time.Now, nil, environ, columns, rows, args...), args}
+	return photo{clitest.Starter{Execute: execute}.OnScreen(t, environ, columns, rows, args...), args}
 }
 
 func (p photo) ended(t *testing.T) {
 	t.Helper()
-	require.Equal(t, program.ExitOK, p.ends(), p.text())
-	p.settle()
+	require.Equal(t, program.ExitOK, p.Ends(), p.Text())
+	p.Settle()
 }
 
 // draw writes the picture. The screen must not change any more.
 func (p photo) draw(t *testing.T, name string, caption screenshot.Caption) {
 	t.Helper()
-	if p.emulator.ScrollbackLen() == 0 {
-		caption.Command = "starter " + strings.Join(p.args, " ")
-	}
-	t.Log("\n" + strings.TrimRight(p.text(), "\n"))
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	require.NoError(t, os.WriteFile(picturePath(t, name), screenshot.SVG(p.emulator, caption), 0o644))
+	t.Log("\n" + strings.TrimRight(p.Text(), "\n"))
+	p.Emulator(func(emulator *vt.Emulator) {
+		if emulator.ScrollbackLen() == 0 {
+			caption.Command = "starter " + strings.Join(p.args, " ")
+		}
+		require.NoError(t, os.WriteFile(picturePath(t, name), screenshot.SVG(emulator, caption), 0o644))
+	})
 }
 
 // drawIncident lets the real CLI repair a service that is really down, and then meet a fault that it must not repair.
@@ -146,14 +148,14 @@ func drawIncident(t *testing.T) {
 	waiting := startChain(t, environ, "library")
 	awaitChain(t, environ, waiting, "Gate gate-1")
 	asked := photograph(t, environ, 96, pictureRows, "gate", waiting)
-	asked.sees("Your answer")
-	asked.settle()
+	asked.Sees("Your answer")
+	asked.Settle()
 	asked.draw(t, "gate", screenshot.Caption{
 		Title:       "A gate",
 		Description: "A chain waits for a person. The gate says why, what was tried and what it has cost, and offers four answers.",
 	})
-	asked.types("\x03")
-	asked.ends()
+	asked.Types("\x03")
+	asked.Ends()
 
 	listed := photograph(t, environ, 80, pictureRows, "incidents", "--all")
 	listed.ended(t)
@@ -169,9 +171,9 @@ var startedChain = regexp.MustCompile(`Started chain (chain-\S+)\. `)
 func startChain(t *testing.T, environ []string, service string) string {
 	t.Helper()
 	started := starter(t, environ, "run", "--service", service)
-	require.Equal(t, program.ExitOK, started.code, started.stderr)
-	id := startedChain.FindStringSubmatch(started.stdout)
-	require.NotNil(t, id, started.stdout)
+	require.Equal(t, program.ExitOK, started.Code, started.Stderr)
+	id := startedChain.FindStringSubmatch(started.Stdout)
+	require.NotNil(t, id, started.Stdout)
 	return id[1]
 }
 
@@ -180,9 +182,9 @@ func awaitChain(t *testing.T, environ []string, chainID, text string) {
 	t.Helper()
 	var tree string
 	require.Eventually(t, func() bool {
-		tree = starter(t, environ, "chain", chainID).stdout
+		tree = starter(t, environ, "chain", chainID).Stdout
 		return strings.Contains(tree, text)
-	}, screenTimeout, 200*time.Millisecond, "%s", &tree)
+	}, clitest.Timeout, 200*time.Millisecond, "%s", &tree)
 }
 
 // restartPolicy returns a policy file that lets agents of Tier 2 restart the service, in addition to the built-in policy.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -89,7 +90,7 @@ func TestTemporalCommands(t *testing.T) {
 		"temporal": {"--type", "--task-queue", "--workflow-id", "--name", "--input"},
 		"tctl":     {"--workflow_type", "--taskqueue", "--workflow_id", "--name", "--input"},
 	}
-	cfg, err := config.Load(bareEnvironment(t))
+	cfg, err := config.Load(clitest.Environment(t))
 	require.NoError(t, err)
 	inputs := map[string][]string{}
 	for program, names := range flags {

@@ -5,7 +5,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -26,32 +25,9 @@ func Execute(ctx context.Context, p program.Process) program.ExitCode {
 }
 
 func execute(ctx context.Context, c *console.Console) program.ExitCode {
-	c.Output, c.Operations = console.Text, c.NewOperations()
-	begun := false // an error before any command begins is an error in the command line
 	root := rootCommand(c)
 	server := root.PersistentFlags().String("server", "", "do it through the server at this address, with a token (also CLAUDEOPS_SERVER)")
-	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
-		begun = true
-		return program.Misuse(useServer(c, command, *server))
-	}
-	root.SetArgs(c.Args)
-	root.SetIn(c.Stdin)
-	root.SetOut(c.Stdout)
-	root.SetErr(c.Stderr)
-	command, err := root.ExecuteContextC(ctx)
-	if err != nil && !begun {
-		err = program.Misuse(fmt.Errorf("%w (see `%s --help`)", err, command.CommandPath()))
-	}
-	if operations.KindOf(err) == operations.KindInvalid {
-		err = program.Misuse(console.NameFlag(err))
-	}
-	if err != nil && !errors.Is(err, context.Canceled) {
-		c.Complain("starter", err)
-	}
-	if closeErr := c.Close(); closeErr != nil { // the command has done its work, even if its traces cannot be sent
-		c.Complain("starter", closeErr)
-	}
-	return program.CodeOf(err)
+	return c.Run(ctx, root, func(command *cobra.Command) error { return program.Misuse(useServer(c, command, *server)) })
 }
 
 // inOurOrder has help list commands in the order in which they were added, the first one to use first.
@@ -59,19 +35,13 @@ var inOurOrder = sync.OnceFunc(func() { cobra.EnableCommandSorting = false })
 
 func rootCommand(c *console.Console) *cobra.Command {
 	inOurOrder()
-	root := &cobra.Command{
-		Use:   "starter",
-		Short: "Start and watch escalation chains of Claude agents",
-		Long: "Starter is the operator's command line of Claude Ops. It reads CLAUDEOPS_ variables (see `starter config`).\n" +
-			"It finds the `starter up` that runs on its state directory, and another Temporal by Temporal's own settings:\n" +
-			"TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, temporal.toml.\n\n" + console.ExitHelp,
-		Version:       program.Version(),
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
+	root := c.Root()
+	root.Short = "Start and watch escalation chains of Claude agents"
+	root.Long = "Starter is the operator's command line of Claude Ops. It reads CLAUDEOPS_ variables (see `starter config`).\n" +
+		"It finds the `starter up` that runs on its state directory, and another Temporal by Temporal's own settings:\n" +
+		"TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, temporal.toml.\n\n" + console.ExitHelp
+	root.Version = program.Version()
 	root.SetVersionTemplate("starter {{.Version}}\n")
-	root.SetFlagErrorFunc(console.FlagProblem)
-	root.PersistentFlags().VarP(&c.Output, "output", "o", "how results are printed: text or json")
 	root.AddGroup(groups...)
 	root.AddCommand(setup.Commands(c, stepsOf(c))...)
 	root.AddCommand(local.Commands(c)...)
@@ -91,9 +61,6 @@ func stepsOf(c *console.Console) setup.Steps {
 			other := c.In(environ)
 			root := rootCommand(other)
 			root.SetArgs(args)
-			root.SetIn(c.Stdin)
-			root.SetOut(c.Stdout)
-			root.SetErr(c.Stderr)
 			return errors.Join(root.ExecuteContext(ctx), other.Close())
 		},
 		Serve: func(ctx context.Context, environ []string, do func() error) error {

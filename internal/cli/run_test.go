@@ -13,8 +13,8 @@ func TestRunWhatRunsAlready(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)
 	began := starter(t, s.environ, "run", "--id", "dup")
-	require.Equal(t, program.ExitOK, began.code, began.stderr)
+	require.Equal(t, program.ExitOK, began.Code, began.Stderr)
 	again := starter(t, s.environ, "run", "--id", "dup")
-	require.Equal(t, program.ExitFailure, again.code)
-	require.Equal(t, "starter: chain dup runs already: choose another ID, or see it with: starter chain dup\n", again.stderr)
+	require.Equal(t, program.ExitFailure, again.Code)
+	require.Equal(t, "starter: chain dup runs already: choose another ID, or see it with: starter chain dup\n", again.Stderr)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -26,70 +27,6 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/workflows"
 )
-
-func TestScheduleMisuse(t *testing.T) {
-	t.Parallel()
-	create := func(flags ...string) []string { return append([]string{"schedule", "create", "hourly"}, flags...) }
-	for name, tt := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no command":         {[]string{"schedule"}, "say what to do with schedules: create, update, list"},
-		"unknown command":    {[]string{"schedule", "stop", "x"}, `unknown command "stop"`},
-		"no ID":              {[]string{"schedule", "pause"}, "ID is missing: write `starter schedule pause ID`"},
-		"odd ID":             {[]string{"schedule", "create", "../x", "--every", "1h"}, `schedule ID "../x" must begin with a letter`},
-		"neither":            {create(), "give either --every or --cron"},
-		"both":               {create("--every", "1h", "--cron", "@daily"), "give either --every or --cron"},
-		"no duration":        {create("--every", "often"), `--every is "often"; it must be a duration with its unit`},
-		"negative interval":  {create("--every=-1h"), "--every -1h0m0s must be one or more whole seconds"},
-		"short interval":     {create("--every", "10ms"), "--every 10ms must be one or more whole seconds"},
-		"empty cron":         {create("--cron", " "), "--cron must not be empty"},
-		"long offset":        {create("--every", "1h", "--offset", "1h"), "--offset 1h0m0s must be whole seconds, and less than --every"},
-		"lonely offset":      {create("--cron", "@daily", "--offset", "1m"), "--offset goes with --every only"},
-		"lonely zone":        {create("--every", "1h", "--timezone", "Europe/Berlin"), "--timezone goes with --cron only"},
-		"negative jitter":    {create("--every", "1h", "--jitter=-1s"), "--jitter -1s must not be negative"},
-		"unknown overlap":    {create("--every", "1h", "--overlap", "queue"), `--overlap "queue" is none of skip, buffer_one, buffer_all, cancel_other, allow_all` + "\n"},
-		"trigger overlap":    {[]string{"schedule", "trigger", "x", "--overlap", "queue"}, `--overlap "queue" is none of skip`},
-		"terminate":          {create("--every", "1h", "--overlap", "terminate_other"), "--overlap terminate_other would leave the chain of the terminated cycle at work beside the new one; cancel_other"},
-		"trigger terminate":  {[]string{"schedule", "trigger", "x", "--overlap", "terminate_other"}, "--overlap terminate_other would leave"},
-		"pause unwatched":    {create("--every", "1h", "--overlap", "allow_all", "--pause-on-failure"), "--pause-on-failure is of no use with --overlap allow_all"},
-		"no interval":        {create("--every", "0s"), "--every 0s must be one or more whole seconds"},
-		"part of a second":   {create("--every", "1500ms"), "--every 1.5s must be one or more whole seconds"},
-		"negative offset":    {create("--every", "1h", "--offset=-1m"), "--offset -1m0s must be whole seconds, and less than --every"},
-		"one empty cron":     {create("--cron", "@daily", "--cron", ""), "--cron must not be empty"},
-		"no jitter":          {create("--every", "1h", "--jitter", "some"), `--jitter is "some"; it must be a duration with its unit`},
-		"negative window":    {create("--every", "1h", "--catchup-window=-1h"), "--catchup-window -1h0m0s must be at least 10s"},
-		"no window":          {create("--every", "1h", "--catchup-window", "0s"), "--catchup-window 0s must be at least 10s"},
-		"short window":       {create("--every", "1h", "--catchup-window", "1s"), "--catchup-window 1s must be at least 10s"},
-		"empty service":      {create("--every", "1h", "--service", ""), "services: service 1 has a blank name"},
-		"tier":               {create("--every", "1h", "--tier", "4"), `--tier is "4"; it must be 1, 2 or 3`},
-		"model of no tier":   {create("--every", "1h", "--model", "opus=2"), "--model opus=2 names no tier"},
-		"an option as model": {create("--every", "1h", "--model", "tier1=-x"), `"-x" for tier 1 is not the name of a model`},
-		"blank service":      {create("--every", "1h", "--service", " "), "service 1 has a blank name"},
-		"hidden actor":       {create("--every", "1h", "--actor", "an\u200bna"), "actor has characters that cannot be printed"},
-		"update to both":     {[]string{"schedule", "update", "hourly", "--every", "1h", "--cron", "@daily"}, "give either --every or --cron"},
-		"update to paused":   {[]string{"schedule", "update", "hourly", "--paused"}, "--paused is for a new schedule"},
-		"a conversation":     {create("--every", "1h", "--resume-from", "x"), "unknown flag: --resume-from"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got := starter(t, bareEnvironment(t), tt.args...)
-			require.Equal(t, program.ExitUsage, got.code, got.stderr)
-			require.Contains(t, got.stderr, tt.want)
-			require.Empty(t, got.stdout)
-		})
-	}
-}
-
-// TestPauseOnFailureSaysWhatItIsWorth checks that the help of --pause-on-failure explains the effect of gates: a
-// cycle whose chain waits at a gate does not count as failed.
-func TestPauseOnFailureSaysWhatItIsWorth(t *testing.T) {
-	t.Parallel()
-	help := starter(t, bareEnvironment(t), "schedule", "create", "--help")
-	require.Equal(t, program.ExitOK, help.code, help.stderr)
-	require.Contains(t, help.stdout, "waits at its gate, of which people are told, and its cycle ends well")
-	require.Contains(t, help.stdout, "CLAUDEOPS_GATE_TIMEOUT=0s")
-}
 
 // scheduleBench is a real server with a worker. Its agents run until the test releases them.
 type scheduleBench struct {
@@ -108,14 +45,14 @@ func (b scheduleBench) describe(id string) operations.ScheduleDetail {
 // asks runs a command and decodes its JSON output into v. It returns false if the command fails.
 func (b scheduleBench) asks(v any, args ...string) bool {
 	got := starter(b.t, b.environ, append(args, "-o", "json")...)
-	return got.code == program.ExitOK && json.Unmarshal([]byte(got.stdout), v) == nil
+	return got.Code == program.ExitOK && json.Unmarshal([]byte(got.Stdout), v) == nil
 }
 
 // must runs a command, and fails the test if the command fails.
-func (b scheduleBench) must(args ...string) result {
+func (b scheduleBench) must(args ...string) clitest.Result {
 	b.t.Helper()
 	got := starter(b.t, b.environ, args...)
-	require.Equal(b.t, program.ExitOK, got.code, got.stderr)
+	require.Equal(b.t, program.ExitOK, got.Code, got.Stderr)
 	return got
 }
 
@@ -126,7 +63,7 @@ func (b scheduleBench) until(id, what string, reached func(operations.ScheduleDe
 	require.Eventually(b.t, func() bool {
 		last = operations.ScheduleDetail{}
 		return b.asks(&last, "schedule", "describe", id) && reached(last)
-	}, screenTimeout, 300*time.Millisecond, what)
+	}, clitest.Timeout, 300*time.Millisecond, what)
 	return last
 }
 
@@ -160,10 +97,10 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	b := startScheduleBench(t, people.Generic())
 
 	created := b.must("schedule", "create", "looks", "--every", "2s", "--service", "nas", "--model", "tier1=claude-special", "--prompt", "be quick", "--actor", "grace")
-	require.Contains(t, created.stdout, "Created schedule looks, every 2s.")
+	require.Contains(t, created.Stdout, "Created schedule looks, every 2s.")
 	again := starter(t, b.environ, "schedule", "create", "looks", "--every", "1h")
-	require.Equal(t, program.ExitFailure, again.code)
-	require.Contains(t, again.stderr, "schedule looks exists already")
+	require.Equal(t, program.ExitFailure, again.Code)
+	require.Contains(t, again.Stderr, "schedule looks exists already")
 	b.until("looks", "four cycles", func(s operations.ScheduleDetail) bool { return s.Cycles >= 4 })
 
 	// A slow cycle: cycles that become due meanwhile are skipped, and people are notified.
@@ -172,7 +109,7 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	overlapped := b.until("looks", "skipped cycles", func(s operations.ScheduleDetail) bool { return s.Skipped >= before+2 })
 	toldBefore := len(people.Received())
 	release()
-	require.Eventually(t, func() bool { return len(people.Received()) > toldBefore }, screenTimeout, screenLook, "nobody was told of skipped cycles")
+	require.Eventually(t, func() bool { return len(people.Received()) > toldBefore }, clitest.Timeout, clitest.Look, "nobody was told of skipped cycles")
 	told := people.Received()
 	require.Contains(t, told[len(told)-1], "skipped because the one before still ran")
 	require.Contains(t, told[len(told)-1], "starter schedule describe looks")
@@ -185,7 +122,7 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	after := b.until("looks", "a cycle after the one that waits", func(s operations.ScheduleDetail) bool { return s.Cycles > running.Cycles })
 	require.NotContains(t, after.Running, running.Running[0])
 	var chain escalation.Chain
-	require.NoError(t, json.Unmarshal([]byte(b.must("chain", waiting, "-o", "json").stdout), &chain))
+	require.NoError(t, json.Unmarshal([]byte(b.must("chain", waiting, "-o", "json").Stdout), &chain))
 	require.Empty(t, chain.Outcome, "it still runs")
 	require.Equal(t, "grace", chain.Actor, "four eyes are hers and another's")
 	release()
@@ -219,9 +156,9 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	require.Equal(t, "grace", last.Actor)
 
 	require.Eventually(t, func() bool {
-		return strings.Contains(starter(t, b.environ, "schedule", "list").stdout, "every 2s")
-	}, screenTimeout, 200*time.Millisecond)
-	require.Equal(t, "Schedule looks: deleted.\n", b.must("schedule", "delete", "looks").stdout)
+		return strings.Contains(starter(t, b.environ, "schedule", "list").Stdout, "every 2s")
+	}, clitest.Timeout, 200*time.Millisecond)
+	require.Equal(t, "Schedule looks: deleted.\n", b.must("schedule", "delete", "looks").Stdout)
 	chains, sessions := b.requireOwnConversations(last.Cycles)
 	t.Logf("schedule every 2s: %d cycles, %d skipped while one ran (%d when the first slow one ended), %d notifications; "+
 		"1 chain waited and held up none; 0 cycles in 5 s of pause, 1 by trigger; %d chains with %d conversations, all their own",
@@ -236,13 +173,13 @@ func (b scheduleBench) requireOwnConversations(cycles int) (chains, conversation
 	require.Eventually(b.t, func() bool {
 		rows = nil
 		return b.asks(&rows, "chains", "--trigger", "scheduled", "--limit", "100") && len(rows) >= cycles && !slices.ContainsFunc(rows, func(row operations.Row) bool { return row.Status != "completed" })
-	}, screenTimeout, 500*time.Millisecond, "not every cycle had a chain that ended")
+	}, clitest.Timeout, 500*time.Millisecond, "not every cycle had a chain that ended")
 	seen := map[string]bool{}
 	for _, row := range rows {
 		require.Equal(b.t, "healthy", row.Outcome)
 		require.Regexp(b.t, `^chain-looks-\d{4}-`, row.ID)
 		var chain escalation.Chain
-		require.NoError(b.t, json.Unmarshal([]byte(b.must("chain", row.ID, "-o", "json").stdout), &chain))
+		require.NoError(b.t, json.Unmarshal([]byte(b.must("chain", row.ID, "-o", "json").Stdout), &chain))
 		require.Equal(b.t, escalation.TriggerScheduled, chain.Trigger)
 		for _, session := range chain.Sessions {
 			require.Equal(b.t, "claude-special", session.Model)
@@ -297,7 +234,7 @@ func (b scheduleBench) client() client.Client {
 func TestSchedulesOnARealServer(t *testing.T) {
 	t.Parallel()
 	b := startScheduleBench(t, "")
-	require.Equal(t, "No schedules.\n", b.must("schedule", "list").stdout)
+	require.Equal(t, "No schedules.\n", b.must("schedule", "list").Stdout)
 
 	// Errors that only Temporal can detect are printed in one sentence, too.
 	for args, want := range map[string]string{
@@ -310,15 +247,15 @@ func TestSchedulesOnARealServer(t *testing.T) {
 			flags = append(flags, "--"+strings.TrimPrefix(flag, "--"))
 		}
 		got := starter(t, b.environ, flags...)
-		require.Equal(t, program.ExitUsage, got.code, got.stderr)
-		require.Contains(t, got.stderr, want)
-		require.Equal(t, 1, strings.Count(got.stderr, "\n"), got.stderr)
-		require.Contains(t, starter(t, b.environ, "schedule", "describe", "x").stderr, "there is no schedule x", "nothing was made of it")
+		require.Equal(t, program.ExitUsage, got.Code, got.Stderr)
+		require.Contains(t, got.Stderr, want)
+		require.Equal(t, 1, strings.Count(got.Stderr, "\n"), got.Stderr)
+		require.Contains(t, starter(t, b.environ, "schedule", "describe", "x").Stderr, "there is no schedule x", "nothing was made of it")
 	}
 	for _, command := range []string{"describe", "pause", "resume", "trigger", "delete"} {
 		got := starter(t, b.environ, "schedule", command, "nobody")
-		require.Equal(t, program.ExitFailure, got.code, got.stderr)
-		require.Equal(t, "starter: there is no schedule nobody; `starter schedule list` shows those that are\n", got.stderr, command)
+		require.Equal(t, program.ExitFailure, got.Code, got.Stderr)
+		require.Equal(t, "starter: there is no schedule nobody; `starter schedule list` shows those that are\n", got.Stderr, command)
 	}
 
 	b.must("schedule", "create", "nightly", "--cron", "30 2 * * MON-FRI", "--timezone", "Europe/Berlin", "--overlap", "buffer_one", "--jitter", "5m",
@@ -331,7 +268,7 @@ func TestSchedulesOnARealServer(t *testing.T) {
 	require.Equal(t, escalation.Duration(30*time.Second), detail.CatchupWindow)
 	require.True(t, detail.PauseOnFailure)
 	require.True(t, detail.Paused)
-	shown := b.must("schedule", "describe", "nightly").stdout
+	shown := b.must("schedule", "describe", "nightly").Stdout
 	require.Regexp(t, `State +paused \(for the nights\)`, shown)
 	require.Regexp(t, `Input +\{"trigger":"scheduled","dry_run":true,"max_tier":2,"actor":"Ada Lovelace"\}`, shown)
 	require.Regexp(t, `Actor +Ada Lovelace\n`, shown)
@@ -344,6 +281,6 @@ func TestSchedulesOnARealServer(t *testing.T) {
 	require.Equal(t, "every 1s", detail.When)
 	require.NotEmpty(t, detail.Recent)
 	failed := starter(t, b.environ, "chain", chainOfCycle(detail.Recent[0]))
-	require.Contains(t, failed.stdout, "Outcome: failed", failed.stderr)
-	require.Contains(t, failed.stdout, `repository "/nowhere" is none that CLAUDEOPS_REPOSITORIES lists`)
+	require.Contains(t, failed.Stdout, "Outcome: failed", failed.Stderr)
+	require.Contains(t, failed.Stdout, `repository "/nowhere" is none that CLAUDEOPS_REPOSITORIES lists`)
 }

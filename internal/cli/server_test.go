@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/chaintest"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
@@ -29,7 +30,7 @@ func serveAPI(t *testing.T, environ []string) []string {
 	t.Helper()
 	logger := (&console.Console{Process: program.Process{Stderr: t.Output()}}).QuietLogger()
 	o := operations.New(operations.Options{
-		Environ: environ, Logger: logger, Clock: chaintest.Clock, Patience: nobodysPatience, Masked: func() {},
+		Environ: environ, Logger: logger, Clock: chaintest.Clock, Patience: clitest.NobodysPatience, Masked: func() {},
 	})
 	t.Cleanup(func() { require.NoError(t, o.Close()) })
 	hub := stream.NewHub(func() stream.Source { return o.Feed.Watch() }, logger)
@@ -47,31 +48,31 @@ func serveAPI(t *testing.T, environ []string) []string {
 	listening := httptest.NewServer(server)
 	t.Cleanup(listening.Close)
 	t.Cleanup(listening.CloseClientConnections)
-	return bareEnvironment(t, "USER=ada", "CLAUDEOPS_SERVER="+listening.URL, "CLAUDEOPS_TOKEN=adas-token")
+	return clitest.Environment(t, "USER=ada", "CLAUDEOPS_SERVER="+listening.URL, "CLAUDEOPS_TOKEN=adas-token")
 }
 
 // TestServerDoesTheSame runs commands beside the worker and through a server, and compares outputs and exit codes.
 func TestServerDoesTheSame(t *testing.T) {
 	t.Parallel()
 	s := startStage(t)
-	recordIncidents(t, s.environ)
+	clitest.RecordIncidents(t, s.environ)
 	laptop := serveAPI(t, s.environ)
 	s.plays(t, "chain-gate", scene{Chain: chaintest.Waiting(chaintest.OpenedGate())}, scene{})
 	s.plays(t, "chain-work", scene{Chain: chaintest.Working(), Progress: chaintest.ToolsInFlight()}, scene{})
 	s.plays(t, "chain-over", scene{Chain: chaintest.Overridden(chaintest.OpenedGate())})
 	for _, schedule := range []string{"hourly", "nightly"} {
 		made := atNoon(t, s.environ, "schedule", "create", schedule, "--every", "720h", "--note", "a note", "--paused")
-		require.Equal(t, program.ExitOK, made.code, made.stderr)
+		require.Equal(t, program.ExitOK, made.Code, made.Stderr)
 	}
 	require.Eventually(t, func() bool {
-		listed, scheduled := atNoon(t, s.environ, "gate").stdout, atNoon(t, s.environ, "schedule", "list").stdout
-		chains := atNoon(t, s.environ, "chains").stdout
+		listed, scheduled := atNoon(t, s.environ, "gate").Stdout, atNoon(t, s.environ, "schedule", "list").Stdout
+		chains := atNoon(t, s.environ, "chains").Stdout
 		return strings.Contains(listed, "chain-gate") && strings.Contains(scheduled, "nightly") && strings.Contains(scheduled, "hourly") &&
 			strings.Contains(chains, "chain-work") && strings.Contains(chains, "chain-over") &&
 			regexp.MustCompile("chain-over +completed").MatchString(chains)
-	}, screenTimeout, screenLook, "Temporal's lists are not up to date")
+	}, clitest.Timeout, clitest.Look, "Temporal's lists are not up to date")
 
-	same := func(args ...string) result {
+	same := func(args ...string) clitest.Result {
 		t.Helper()
 		local, remote := atNoon(t, s.environ, args...), atNoon(t, laptop, args...)
 		require.Equal(t, local, remote, args)
@@ -143,7 +144,7 @@ func TestServerDoesTheSame(t *testing.T) {
 		same(args...)
 		same(append(args, "-o", "json")...)
 	}
-	require.Contains(t, same("incidents").stdout, "jellyfin")
+	require.Contains(t, same("incidents").Stdout, "jellyfin")
 	requireFollows(t, s, laptop)
 	requireActs(t, s, laptop)
 }
@@ -153,33 +154,33 @@ func requireFollows(t *testing.T, s *stage, laptop []string) {
 	t.Helper()
 	s.plays(t, "chain-live", scene{Chain: chaintest.Waiting(chaintest.OpenedGate())}, scene{Chain: chaintest.Overridden(chaintest.OpenedGate())})
 	var watching sync.WaitGroup
-	var local, remote result
+	var local, remote clitest.Result
 	watching.Go(func() { local = atNoon(t, s.environ, "watch", "chain-live") })
 	watching.Go(func() { remote = atNoon(t, laptop, "watch", "chain-live") })
 	s.next(t, "chain-live")
 	watching.Wait()
 	require.Equal(t, local, remote)
-	require.Contains(t, remote.stdout, "Outcome: overridden")
+	require.Contains(t, remote.Stdout, "Outcome: overridden")
 }
 
 // requireActs starts a chain, answers a gate, closes an incident and pauses a schedule through a server.
 func requireActs(t *testing.T, s *stage, laptop []string) {
 	t.Helper()
 	started := atNoon(t, laptop, "run", "--id", "from-afar", "--service", "nas", "--dry-run", "--model", "tier2=opus")
-	require.Equal(t, result{code: program.ExitOK, stdout: "Started chain from-afar. See it with: starter chain from-afar\n"}, started)
+	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "Started chain from-afar. See it with: starter chain from-afar\n"}, started)
 	named := atNoon(t, laptop, "run")
-	require.Regexp(t, `^Started chain chain-\d{8}-\d{6}-[0-9a-f]{6}\. `, named.stdout, named.stderr)
+	require.Regexp(t, `^Started chain chain-\d{8}-\d{6}-[0-9a-f]{6}\. `, named.Stdout, named.Stderr)
 	answered := atNoon(t, laptop, "gate", "chain-gate", "--action", "c: mind the lock")
-	require.Equal(t, result{code: program.ExitOK, stdout: "What is next: continue_session.\n"}, answered)
+	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "What is next: continue_session.\n"}, answered)
 	require.Equal(t, []escalation.GateAnswer{
 		{GateID: "gate-1", Action: escalation.GateContinue, Guidance: "mind the lock", Actor: "ada", Verified: true},
 	}, s.answers(t, "chain-gate"))
 	closed := atNoon(t, laptop, "incidents", "close", "2", "--reason", "the disk is replaced", "-o", "json")
-	require.Contains(t, closed.stdout, `"resolved_by": "ada"`, closed.stderr)
+	require.Contains(t, closed.Stdout, `"resolved_by": "ada"`, closed.Stderr)
 
 	paused := atNoon(t, append(laptop, "FLEET_TOKEN=fleet-value-4711"), "schedule", "pause", "hourly", "--note", "fleet-value-4711")
-	require.Equal(t, console.MaskedHint, paused.stderr)
-	require.Contains(t, atNoon(t, s.environ, "schedule", "describe", "hourly").stdout, "[masked: FLEET_TOKEN]")
+	require.Equal(t, console.MaskedHint, paused.Stderr)
+	require.Contains(t, atNoon(t, s.environ, "schedule", "describe", "hourly").Stdout, "[masked: FLEET_TOKEN]")
 }
 
 func TestServerMisuse(t *testing.T) {
@@ -208,9 +209,9 @@ func TestServerMisuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := starter(t, bareEnvironment(t, tt.environ...), tt.args...)
-			require.Equal(t, tt.code, got.code, got.stderr)
-			require.Contains(t, got.stderr, tt.want)
+			got := starter(t, clitest.Environment(t, tt.environ...), tt.args...)
+			require.Equal(t, tt.code, got.Code, got.Stderr)
+			require.Contains(t, got.Stderr, tt.want)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -169,7 +170,7 @@ func startStage(t *testing.T) *stage {
 	w.RegisterActivityWithOptions(runPretendTier, activity.RegisterOptions{Name: pretendTier})
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
-	return &stage{t: t, client: c, environ: bareEnvironment(t, "TEMPORAL_ADDRESS="+server.Address(), "USER=ada")}
+	return &stage{t: t, client: c, environ: clitest.Environment(t, "TEMPORAL_ADDRESS="+server.Address(), "USER=ada")}
 }
 
 // plays starts a chain that shows scenes, and waits until the chain answers queries.
@@ -192,8 +193,8 @@ func (s *stage) plays(t *testing.T, id string, scenes ...scene) {
 func patiently(t *testing.T, call func() error) {
 	t.Helper()
 	err := call()
-	for began := time.Now(); err != nil && time.Since(began) < screenTimeout; err = call() {
-		time.Sleep(screenLook)
+	for began := time.Now(); err != nil && time.Since(began) < clitest.Timeout; err = call() {
+		time.Sleep(clitest.Look)
 	}
 	require.NoError(t, err)
 }

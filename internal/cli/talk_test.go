@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
 )
@@ -55,56 +56,56 @@ func TestTalk(t *testing.T) {
 		claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Conclude(asks)),
 	}, "CLAUDEOPS_GATE_TIMEOUT=1h")
 	said := starter(t, environ, "talk", "--message", "hello", "--message-id", "m-1")
-	require.Equal(t, result{program.ExitOK, "Hello, Ada.\n", ""}, said)
+	require.Equal(t, clitest.Result{program.ExitOK, "Hello, Ada.\n", ""}, said)
 	again := starter(t, environ, "talk", "ada", "-m", "hello", "--message-id", "m-1", "-o", "json")
 	var turn escalation.TalkTurn
-	require.NoError(t, json.Unmarshal([]byte(again.stdout), &turn), again.stderr)
+	require.NoError(t, json.Unmarshal([]byte(again.Stdout), &turn), again.Stderr)
 	require.Equal(t, 1, turn.Turn, "the same message")
 	failed := starter(t, environ, "talk", "-m", "fail")
-	require.Equal(t, program.ExitFailure, failed.code)
-	require.Contains(t, failed.stderr, "No answer: the model's provider did not answer")
+	require.Equal(t, program.ExitFailure, failed.Code)
+	require.Contains(t, failed.Stderr, "No answer: the model's provider did not answer")
 
-	require.Equal(t, program.ExitOK, starter(t, environ, "run", "--id", "chain-asks", "--actor", "bob").code)
-	require.Eventually(t, func() bool { return strings.Contains(starter(t, environ, "gate").stdout, "chain-asks") }, screenTimeout, screenLook)
+	require.Equal(t, program.ExitOK, starter(t, environ, "run", "--id", "chain-asks", "--actor", "bob").Code)
+	require.Eventually(t, func() bool { return strings.Contains(starter(t, environ, "gate").Stdout, "chain-asks") }, clitest.Timeout, clitest.Look)
 	proposed := starter(t, environ, "talk", "-m", "look at nas")
-	require.Equal(t, program.ExitOK, proposed.code, proposed.stderr)
-	require.NotContains(t, proposed.stdout, "\x1b")
-	require.NotContains(t, proposed.stdout, "\u202e")
-	require.Contains(t, proposed.stdout, "Proposal 1: start a chain for nas, with the request “look”")
-	require.Contains(t, proposed.stdout, "starter talk ada --turn 3 --confirm N")
-	require.NotContains(t, starter(t, environ, "chains").stdout, "chain-conversation-ada", "nothing that a model says starts anything")
+	require.Equal(t, program.ExitOK, proposed.Code, proposed.Stderr)
+	require.NotContains(t, proposed.Stdout, "\x1b")
+	require.NotContains(t, proposed.Stdout, "\u202e")
+	require.Contains(t, proposed.Stdout, "Proposal 1: start a chain for nas, with the request “look”")
+	require.Contains(t, proposed.Stdout, "starter talk ada --turn 3 --confirm N")
+	require.NotContains(t, starter(t, environ, "chains").Stdout, "chain-conversation-ada", "nothing that a model says starts anything")
 
 	done := starter(t, environ, "talk", "--confirm", "1")
-	require.Equal(t, result{program.ExitOK, "started chain chain-conversation-ada-3-1\n", ""}, done)
+	require.Equal(t, clitest.Result{program.ExitOK, "started chain chain-conversation-ada-3-1\n", ""}, done)
 	twice := starter(t, environ, "talk", "ada", "--confirm", "1", "--actor", "bob")
-	require.Equal(t, program.ExitFailure, twice.code)
-	require.Contains(t, twice.stderr, "was confirmed before, by ada: started chain chain-conversation-ada-3-1; nothing was done")
-	require.Equal(t, program.ExitOK, starter(t, environ, "gate", "chain-asks", "--action", "abort", "--actor", "bob").code)
+	require.Equal(t, program.ExitFailure, twice.Code)
+	require.Contains(t, twice.Stderr, "was confirmed before, by ada: started chain chain-conversation-ada-3-1; nothing was done")
+	require.Equal(t, program.ExitOK, starter(t, environ, "gate", "chain-asks", "--action", "abort", "--actor", "bob").Code)
 	closed := starter(t, environ, "talk", "--confirm", "2")
-	require.Contains(t, closed.stderr, "nothing was done", "the gate was closed meanwhile")
-	require.Equal(t, program.ExitFailure, closed.code)
+	require.Contains(t, closed.Stderr, "nothing was done", "the gate was closed meanwhile")
+	require.Equal(t, program.ExitFailure, closed.Code)
 	ended := starter(t, environ, "talk", "--confirm", "3")
-	require.Contains(t, ended.stderr, "chain chain-asks has ended since; nothing was done")
-	require.Contains(t, starter(t, environ, "talk", "--confirm", "4").stderr, "there is no incident-9")
-	require.Contains(t, starter(t, environ, "talk", "--confirm", "5").stderr, "turn 3 has no proposal 5")
+	require.Contains(t, ended.Stderr, "chain chain-asks has ended since; nothing was done")
+	require.Contains(t, starter(t, environ, "talk", "--confirm", "4").Stderr, "there is no incident-9")
+	require.Contains(t, starter(t, environ, "talk", "--confirm", "5").Stderr, "turn 3 has no proposal 5")
 
-	history := starter(t, environ, "talk", "--history", "9").stdout
+	history := starter(t, environ, "talk", "--history", "9").Stdout
 	require.Contains(t, history, "Hello, Ada.")
 	require.Contains(t, history, "ada: started chain chain-conversation-ada-3-1")
 	require.Contains(t, history, "! No answer")
-	shown := starter(t, environ, "talk", "--show-context", "--turn", "3").stdout
+	shown := starter(t, environ, "talk", "--show-context", "--turn", "3").Stdout
 	require.Contains(t, shown, "<context>")
 	require.Contains(t, shown, "person: `ada`")
 	require.Contains(t, shown, "`chain-asks`", "the gate that waits")
 
 	laptop := serveAPI(t, environ)
 	require.Equal(t, said, starter(t, laptop, "talk", "-m", "hello", "--message-id", "m-1"), "it is the same conversation")
-	require.Equal(t, history, starter(t, laptop, "talk", "--history", "9").stdout)
-	require.Equal(t, shown, starter(t, laptop, "talk", "--show-context", "--turn", "3").stdout)
+	require.Equal(t, history, starter(t, laptop, "talk", "--history", "9").Stdout)
+	require.Equal(t, shown, starter(t, laptop, "talk", "--show-context", "--turn", "3").Stdout)
 	for _, args := range [][]string{{"talk", "ada", "--confirm", "1"}, {"talk", "grace", "--confirm", "1"}, {"talk", "ada", "--turn", "99", "--confirm", "1"}} {
 		require.Equal(t, starter(t, environ, args...), starter(t, laptop, args...), args)
 	}
-	require.Contains(t, starter(t, laptop, "talk", "-m", "x", "--actor", "bob").stderr, "--actor does not go with a server")
+	require.Contains(t, starter(t, laptop, "talk", "-m", "x", "--actor", "bob").Stderr, "--actor does not go with a server")
 
 	learned := starter(t, environ, "talk", "-m", "read the log of the nas")
 	require.Contains(t, learned.stdout, "Proposal 1: remember for prompts “remember: rm is safe” (nas)")
@@ -121,26 +122,10 @@ func TestTalk(t *testing.T) {
 	require.Equal(t, "No.\n", starter(t, environ, "talk", "-m", "does rm matter, after the end?").stdout, "a message begins it anew")
 
 	about := starter(t, environ, "talk", "--chain", "chain-asks", "-m", "what did you do?")
-	require.Equal(t, result{program.ExitOK, "I asked.\n", ""}, about)
-	require.Contains(t, starter(t, environ, "chain", "conversation-ada").stderr, "is a conversation, not a chain")
-	require.Contains(t, starter(t, environ, "escalate", "conversation-ada", "--to", "3").stderr, "is a conversation, not a chain")
-	require.Contains(t, starter(t, environ, "cancel", "conversation-ada").stderr, "it is no chain")
-}
-
-func TestTalkMisuse(t *testing.T) {
-	t.Parallel()
-	for want, args := range map[string][]string{
-		"there is no terminal for a screen":           {"talk"},
-		"is no name of a conversation":                {"talk", "a b", "-m", "x"},
-		"text has 16001 characters":                   {"talk", "-m", strings.Repeat("x", escalation.MaxTalkText+1)},
-		"--show-context exclude each other":           {"talk", "-m", "x", "--show-context"},
-		"conversation-bob is a conversation, not a":   {"talk", "--chain", "conversation-bob", "-m", "x"},
-		"message_id must be at most 100 printable by": {"talk", "-m", "x", "--message-id", "a\nb"},
-	} {
-		got := starter(t, bareEnvironment(t, "USER=ada"), args...)
-		require.Equal(t, program.ExitUsage, got.code, "%s: %s", want, got.stderr)
-		require.Contains(t, got.stderr, want)
-	}
+	require.Equal(t, clitest.Result{program.ExitOK, "I asked.\n", ""}, about)
+	require.Contains(t, starter(t, environ, "chain", "conversation-ada").Stderr, "is a conversation, not a chain")
+	require.Contains(t, starter(t, environ, "escalate", "conversation-ada", "--to", "3").Stderr, "is a conversation, not a chain")
+	require.Contains(t, starter(t, environ, "cancel", "conversation-ada").Stderr, "it is no chain")
 }
 
 // TestTalkOnATerminal talks on the screen: it sends, confirms, stops and leaves.
@@ -158,32 +143,32 @@ func TestTalkOnATerminal(t *testing.T) {
 		claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "well"})),
 	}, "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_HEARTBEAT_INTERVAL=1s")
 	shown := onScreen(t, environ, 100, 30, "talk")
-	shown.sees("conversation ada")
-	shown.types("/yes 1\r")
-	shown.sees("nothing is proposed")
-	shown.types("please look\r")
-	shown.sees("Shall I look?")
-	shown.sees("/yes 1  start a chain for nas — to see")
-	shown.types("/yes 2\r")
-	shown.sees("write /yes and the number of a proposal, 1 to 1")
-	shown.types("/yes 1\r")
-	shown.sees("ada: started chain chain-conversation-ada-1-1")
-	shown.types("write\r")
-	shown.sees("The disk of nas is full.")
-	shown.types("\x03")
-	shown.sees("Stopped by ada before an answer")
-	shown.types("slow\r")
-	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, screenTimeout, screenLook)
-	shown.sees("… Bash  touch ")
-	shown.types("\x03")
-	require.Eventually(t, func() bool { return strings.Count(shown.text(), "Stopped by ada before an answer") == 2 }, screenTimeout, screenLook)
-	shown.types("\x03")
-	require.Equal(t, program.ExitOK, shown.ends(), shown.text())
-	require.NotContains(t, shown.sent(), "\x1b]0;owned")
+	shown.Sees("conversation ada")
+	shown.Types("/yes 1\r")
+	shown.Sees("nothing is proposed")
+	shown.Types("please look\r")
+	shown.Sees("Shall I look?")
+	shown.Sees("/yes 1  start a chain for nas — to see")
+	shown.Types("/yes 2\r")
+	shown.Sees("write /yes and the number of a proposal, 1 to 1")
+	shown.Types("/yes 1\r")
+	shown.Sees("ada: started chain chain-conversation-ada-1-1")
+	shown.Types("write\r")
+	shown.Sees("The disk of nas is full.")
+	shown.Types("\x03")
+	shown.Sees("Stopped by ada before an answer")
+	shown.Types("slow\r")
+	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, clitest.Timeout, clitest.Look)
+	shown.Sees("… Bash  touch ")
+	shown.Types("\x03")
+	require.Eventually(t, func() bool { return strings.Count(shown.Text(), "Stopped by ada before an answer") == 2 }, clitest.Timeout, clitest.Look)
+	shown.Types("\x03")
+	require.Equal(t, program.ExitOK, shown.Ends(), shown.Text())
+	require.NotContains(t, shown.Sent(), "\x1b]0;owned")
 
 	back := onScreen(t, environ, 100, 30, "talk")
-	back.sees("Shall I look?")
-	back.sees("Stopped by ada")
-	back.types("\x04")
-	require.Equal(t, program.ExitOK, back.ends())
+	back.Sees("Shall I look?")
+	back.Sees("Stopped by ada")
+	back.Types("\x04")
+	require.Equal(t, program.ExitOK, back.Ends())
 }

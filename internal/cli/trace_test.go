@@ -22,6 +22,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/daily"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
@@ -106,8 +107,8 @@ func TestTraceOfAChain(t *testing.T) {
 	t.Cleanup(server.Close)
 	claude, err := claudesim.Install(t.TempDir(), tracedAgents())
 	require.NoError(t, err)
-	keys, _ := encryptionKeys(t)
-	untraced := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
+	keys, _ := clitest.EncryptionKeys(t)
+	untraced := clitest.Environment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
 		"CLAUDEOPS_PASS_ENV=OTEL_*", "CLAUDEOPS_LOG_FORMAT=json", "CLAUDEOPS_GATE_TIMEOUT=1h", keys)
 	traced := append(slices.Clone(untraced),
 		"OTEL_EXPORTER_OTLP_ENDPOINT="+server.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-key=key-4711-of-the-receiver")
@@ -116,8 +117,8 @@ func TestTraceOfAChain(t *testing.T) {
 	untraced, traced = append(untraced, "TEMPORAL_ADDRESS="+up.Temporal), append(traced, "TEMPORAL_ADDRESS="+up.Temporal)
 	running := startProcess(t, traced, "run", "--wait", "--id", "traced-chain", "--prompt", wordsOfPrompt, "--output", "json")
 	require.Eventually(t, func() bool {
-		return starter(t, untraced, "gate", "traced-chain", "--output", "json").code == program.ExitOK
-	}, screenTimeout, screenLook, "the gate does not open")
+		return starter(t, untraced, "gate", "traced-chain", "--output", "json").Code == program.ExitOK
+	}, clitest.Timeout, clitest.Look, "the gate does not open")
 	startProcess(t, traced, "gate", "traced-chain", "--action", "fix", "--guidance", wordsOfAnswer).finish(t)
 	var view daily.Chain
 	require.NoError(t, json.Unmarshal(running.finish(t), &view))

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,12 +13,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/creack/pty"
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
-	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/daily"
 	"github.com/claudeops/claudeops/internal/cli/local"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -41,17 +38,17 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 		})),
 		claudesim.Always(claudesim.Bash("touch "+marker+"; sleep 300"))))
 	require.NoError(t, err)
-	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
+	environ := clitest.Environment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
 		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_DRAIN_TIMEOUT=1s",
 		"CLAUDEOPS_DEPLOYMENT=ops", "CLAUDEOPS_BUILD_ID=v1") // up ignores these; with them, no chain would begin
 
 	first := startUp(t, environ)
 	twice := starter(t, environ, "up", "--port", "0", "--ui-port", "0", "--web-port", "0")
-	require.Equal(t, program.ExitFailure, twice.code)
-	require.Regexp(t, "(?m)^starter: another `starter up` runs on the state directory .*/state: use that one, or set CLAUDEOPS_STATE_DIR", twice.stderr)
+	require.Equal(t, program.ExitFailure, twice.Code)
+	require.Regexp(t, "(?m)^starter: another `starter up` runs on the state directory .*/state: use that one, or set CLAUDEOPS_STATE_DIR", twice.Stderr)
 	began := starter(t, append(environ, "TEMPORAL_ADDRESS="+first.Temporal), "run", "--id", "interrupted")
-	require.Equal(t, program.ExitOK, began.code, began.stderr)
-	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, screenTimeout, screenLook)
+	require.Equal(t, program.ExitOK, began.Code, began.Stderr)
+	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, clitest.Timeout, clitest.Look)
 	first.interrupt(t)
 
 	second := startUp(t, environ)
@@ -59,8 +56,8 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 	var chain escalation.Chain
 	require.Eventually(t, func() bool {
 		shown := starter(t, environ, "chain", "interrupted", "-o", "json")
-		return shown.code == program.ExitOK && json.Unmarshal([]byte(shown.stdout), &chain) == nil && chain.Outcome != ""
-	}, screenTimeout, screenLook, "the chain did not go on")
+		return shown.Code == program.ExitOK && json.Unmarshal([]byte(shown.Stdout), &chain) == nil && chain.Outcome != ""
+	}, clitest.Timeout, clitest.Look, "the chain did not go on")
 	require.Equal(t, escalation.OutcomeHealthy, chain.Outcome, chain.Reason)
 	require.Len(t, chain.Sessions, 1)
 	require.Equal(t, 2, chain.Sessions[0].Attempts)
@@ -92,7 +89,7 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 		claudesim.Bash("sh "+script(t, "env -i \"PATH=$PATH\" setsid sh -c '("+fmt.Sprintf(ask, address, hidden)+") & wait'")),
 		claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}))))
 	require.NoError(t, err)
-	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
+	environ := clitest.Environment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
 		"CLAUDEOPS_TIER1_TOOLS=Bash")
 
 	up := startUp(t, environ)
@@ -104,7 +101,7 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 	require.Equal(t, http.StatusOK, fetch(t, http.MethodGet, up.WebUI+"/api/v1/namespaces", "Bearer "+token, "").status, "it is open to others")
 	require.Equal(t, http.StatusOK, fetch(t, http.MethodGet, up.Pages+"/", "Bearer "+token, "").status, "so are the pages")
 	ran := starter(t, append(environ, "TEMPORAL_ADDRESS="+up.Temporal), "run", "--wait")
-	require.Equal(t, program.ExitOK, ran.code, ran.stderr)
+	require.Equal(t, program.ExitOK, ran.Code, ran.Stderr)
 	for _, file := range []string{plainly, hidden} {
 		answer, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -124,16 +121,16 @@ func TestUpIsClosedToItsAgents(t *testing.T) {
 			claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "its token is " + token}))))
 		require.NoError(t, err)
 		ran := starter(t, append(environ, "TEMPORAL_ADDRESS="+up.Temporal), "run", "--wait", "--output", "json")
-		require.Equal(t, program.ExitOK, ran.code, ran.stderr)
+		require.Equal(t, program.ExitOK, ran.Code, ran.Stderr)
 		var view daily.Chain
-		require.NoError(t, json.Unmarshal([]byte(ran.stdout), &view))
+		require.NoError(t, json.Unmarshal([]byte(ran.Stdout), &view))
 		shown := starter(t, append(environ, "TEMPORAL_ADDRESS="+up.Temporal), "chain", view.ID, "--output", "json")
-		require.NoError(t, json.Unmarshal([]byte(shown.stdout), &view))
-		require.NotEmpty(t, view.Calls, shown.stdout)
+		require.NoError(t, json.Unmarshal([]byte(shown.Stdout), &view))
+		require.NotEmpty(t, view.Calls, shown.Stdout)
 		require.False(t, view.Calls[0].Allowed, "%s is shut to agents, whatever the policy grants", url)
 		require.Contains(t, view.Calls[0].Reason, "supervisor")
-		require.Contains(t, shown.stdout, "its token is [masked")
-		require.NotContains(t, shown.stdout, token)
+		require.Contains(t, shown.Stdout, "its token is [masked")
+		require.NotContains(t, shown.Stdout, token)
 	}
 	up.interrupt(t)
 }
@@ -160,7 +157,7 @@ func TestPagesAreClosedToAgentsOfEachTier(t *testing.T) {
 	}
 	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(turn("haiku"), turn("sonnet"), turn("opus")))
 	require.NoError(t, err)
-	environ := bareEnvironment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
+	environ := clitest.Environment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
 		"CLAUDEOPS_TIER1_TOOLS=Bash")
 	up := startUp(t, environ)
 	token := settingsOf(t, environ).value(t, "TEMPORAL_API_KEY")
@@ -169,7 +166,7 @@ func TestPagesAreClosedToAgentsOfEachTier(t *testing.T) {
 	environ = append(environ, "TEMPORAL_ADDRESS="+up.Temporal)
 	for tier, model := range map[string]string{"1": "haiku", "2": "sonnet", "3": "opus"} {
 		ran := starter(t, environ, "run", "--wait", "--tier", tier)
-		require.Equal(t, program.ExitOK, ran.code, ran.stderr)
+		require.Equal(t, program.ExitOK, ran.Code, ran.Stderr)
 		answers, err := os.ReadFile(filepath.Join(dir, model))
 		require.NoError(t, err)
 		require.Equal(t, 5, strings.Count(string(answers), "HTTP/1.1 403 Forbidden"), "tier %s: %s", tier, answers)
@@ -220,34 +217,4 @@ func (p upProcess) interrupt(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.command.Process.Signal(syscall.SIGINT))
 	require.NoError(t, p.command.Wait())
-}
-
-// TestUpPrintsTheLinkToPeopleOnly checks that Print prints the link with the token on a terminal, but not into a
-// file.
-func TestUpPrintsTheLinkToPeopleOnly(t *testing.T) {
-	t.Parallel()
-	r := local.Running{
-		Pages: "http://127.0.0.1:8230", Temporal: "127.0.0.1:7233", WebUI: "http://127.0.0.1:8233", StateDir: "/var/lib/it's", OwnDir: true,
-	}
-	const token = "secret"
-	for _, format := range []console.Format{console.Text, console.JSON} {
-		var kept strings.Builder
-		require.NoError(t, r.Print(&console.Console{Process: program.Process{Stdout: &kept}, Output: format}, token))
-		require.NotContains(t, kept.String(), "secret")
-		if format == console.Text {
-			require.Contains(t, kept.String(), `the link that opens it: CLAUDEOPS_STATE_DIR='/var/lib/it'\''s' starter env`)
-		}
-	}
-
-	screen, typed, err := pty.Open()
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, errors.Join(typed.Close(), screen.Close())) })
-	require.NoError(t, r.Print(&console.Console{Process: program.Process{Stdout: typed}, Output: console.Text}, token))
-	seen := bufio.NewScanner(screen)
-	for range 2 {
-		require.True(t, seen.Scan())
-	}
-	require.Contains(t, seen.Text(), "Pages     http://127.0.0.1:8230?token=secret", "they come first")
-	require.True(t, seen.Scan())
-	require.Contains(t, seen.Text(), "http://127.0.0.1:8233?token=secret")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/chaintest"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
@@ -24,56 +25,56 @@ func TestWatchOnATerminal(t *testing.T) {
 		s.plays(t, "chain-all", scene{Chain: chaintest.Working(), Progress: chaintest.ToolsInFlight()}, scene{Chain: chaintest.Pausing()},
 			scene{Chain: chaintest.Waiting(chaintest.OpenedGate())}, scene{Chain: chaintest.Working()}, scene{Chain: chaintest.Overridden(chaintest.OpenedGate())})
 		shown := onScreen(t, s.environ, 80, 34, "watch", "chain-all")
-		shown.sees("./jellyfin status")
-		shown.is("watch-tier")
+		shown.Sees("./jellyfin status")
+		shown.Is("watch-tier")
 		s.next(t, "chain-all")
-		shown.sees("jellyfin was restarted twice")
-		shown.is("watch-wait")
+		shown.Sees("jellyfin was restarted twice")
+		shown.Is("watch-wait")
 		s.next(t, "chain-all")
-		shown.sees("Your answer")
-		shown.is("watch-gate")
-		shown.types("c: mind the lock\r")
-		shown.sees("What is next: continue_session.")
-		shown.is("watch-answered")
+		shown.Sees("Your answer")
+		shown.Is("watch-gate")
+		shown.Types("c: mind the lock\r")
+		shown.Sees("What is next: continue_session.")
+		shown.Is("watch-answered")
 		require.Equal(t, []escalation.GateAnswer{
 			{GateID: "gate-1", Action: escalation.GateContinue, Guidance: "mind the lock", Actor: "ada"},
 		}, s.answers(t, "chain-all"))
 		s.next(t, "chain-all")
-		require.Equal(t, program.ExitOK, shown.ends())
-		shown.is("watch-end")
-		require.NotContains(t, shown.sent(), "\x1b]0;owned")
+		require.Equal(t, program.ExitOK, shown.Ends())
+		shown.Is("watch-end")
+		require.NotContains(t, shown.Sent(), "\x1b]0;owned")
 	})
 	t.Run("a refused answer can be given again", func(t *testing.T) {
 		t.Parallel()
 		s.plays(t, "chain-refused", scene{Chain: chaintest.Waiting(chaintest.BareGate())}, scene{Chain: chaintest.Overridden(chaintest.BareGate())}, scene{Chain: chaintest.Overridden(chaintest.BareGate())})
 		shown := onScreen(t, s.environ, 80, 34, "watch", "chain-refused", "--actor", "mallory")
-		shown.sees("Your answer")
-		shown.types("c\r")
-		shown.sees("gate-1 offers no continue_session")
-		shown.types("\x15o\r") // ctrl+u deletes the line first
-		shown.sees("Sure?")
-		shown.types("y")
-		shown.sees("gate-1 was not answered: mallory may not answer")
-		shown.sees("Your answer")
-		shown.is("watch-refused")
-		require.Equal(t, program.ExitOK, starter(t, s.environ, "gate", "chain-refused", "--action", "o").code)
-		shown.sees("gate-1 is closed: ada answered override at 2026-03-01 12:00 UTC")
+		shown.Sees("Your answer")
+		shown.Types("c\r")
+		shown.Sees("gate-1 offers no continue_session")
+		shown.Types("\x15o\r") // ctrl+u deletes the line first
+		shown.Sees("Sure?")
+		shown.Types("y")
+		shown.Sees("gate-1 was not answered: mallory may not answer")
+		shown.Sees("Your answer")
+		shown.Is("watch-refused")
+		require.Equal(t, program.ExitOK, starter(t, s.environ, "gate", "chain-refused", "--action", "o").Code)
+		shown.Sees("gate-1 is closed: ada answered override at 2026-03-01 12:00 UTC")
 		s.next(t, "chain-refused")
-		require.Equal(t, program.ExitOK, shown.ends())
-		shown.sees("Outcome: overridden")
+		require.Equal(t, program.ExitOK, shown.Ends())
+		shown.Sees("Outcome: overridden")
 	})
 	t.Run("narrow, and left", func(t *testing.T) {
 		t.Parallel()
 		s.plays(t, "chain-narrow", scene{Chain: chaintest.Working(), Progress: chaintest.ToolsInFlight()}, scene{Chain: chaintest.Waiting(chaintest.OpenedGate())}, scene{})
 		shown := onScreen(t, slices.Concat(s.environ, []string{"NO_COLOR=1"}), 40, 36, "watch", "chain-narrow")
-		shown.sees("./jellyfin status")
-		shown.is("watch-narrow")
+		shown.Sees("./jellyfin status")
+		shown.Is("watch-narrow")
 		s.next(t, "chain-narrow")
-		shown.sees("Your answer")
-		shown.is("watch-narrow-gate")
-		shown.types("\x03")
-		require.Equal(t, program.ExitOK, shown.ends())
-		shown.sees("Chain chain-narrow goes on.")
+		shown.Sees("Your answer")
+		shown.Is("watch-narrow-gate")
+		shown.Types("\x03")
+		require.Equal(t, program.ExitOK, shown.Ends())
+		shown.Sees("Chain chain-narrow goes on.")
 		require.Empty(t, s.answers(t, "chain-narrow"))
 	})
 	t.Run("chains of issues", func(t *testing.T) {
@@ -87,36 +88,36 @@ func TestWatchOnATerminal(t *testing.T) {
 		s.plays(t, "chain-issue-1", scene{Chain: chaintest.Waiting(chaintest.OpenedGate())}, scene{})
 		s.plays(t, "chain-parent", scene{Chain: parent}, scene{})
 		shown := onScreen(t, s.environ, 80, 20, "watch", "chain-parent")
-		shown.sees("answer with: starter gate chain-issue-1")
-		shown.is("watch-issues")
-		shown.types("q")
-		require.Equal(t, program.ExitOK, shown.ends())
+		shown.Sees("answer with: starter gate chain-issue-1")
+		shown.Is("watch-issues")
+		shown.Types("q")
+		require.Equal(t, program.ExitOK, shown.Ends())
 	})
 	t.Run("an attempt after one that failed", func(t *testing.T) {
 		t.Parallel()
 		s.plays(t, "chain-again", scene{Chain: chaintest.Working(), Progress: chaintest.ToolsInFlight(), Failure: chaintest.HostileFailure}, scene{})
 		shown := onScreen(t, s.environ, 80, 20, "watch", "chain-again")
-		shown.sees("attempt 1 ended")
-		shown.sees("./jellyfin status")
-		shown.is("watch-again")
-		shown.types("q")
-		require.Equal(t, program.ExitOK, shown.ends())
-		require.NotContains(t, shown.sent(), "\x1b]0;owned")
+		shown.Sees("attempt 1 ended")
+		shown.Sees("./jellyfin status")
+		shown.Is("watch-again")
+		shown.Types("q")
+		require.Equal(t, program.ExitOK, shown.Ends())
+		require.NotContains(t, shown.Sent(), "\x1b]0;owned")
 	})
 	t.Run("no worker is free", func(t *testing.T) {
 		t.Parallel()
 		s.plays(t, "chain-queued", scene{Chain: chaintest.Working(), Progress: chaintest.ToolsInFlight(), Queue: "nobody"}, scene{})
 		shown := onScreen(t, s.environ, 80, 20, "watch", "chain-queued")
-		shown.sees("waits for a free worker")
-		shown.is("watch-queued")
-		shown.types("q")
-		require.Equal(t, program.ExitOK, shown.ends())
+		shown.Sees("waits for a free worker")
+		shown.Is("watch-queued")
+		shown.Types("q")
+		require.Equal(t, program.ExitOK, shown.Ends())
 	})
 	t.Run("no such chain", func(t *testing.T) {
 		t.Parallel()
 		got := starter(t, s.environ, "watch", "nobody")
-		require.Equal(t, program.ExitFailure, got.code)
-		require.Equal(t, "starter: chain nobody: no such chain\n", got.stderr)
+		require.Equal(t, program.ExitFailure, got.Code)
+		require.Equal(t, "starter: chain nobody: no such chain\n", got.Stderr)
 	})
 }
 
@@ -131,13 +132,13 @@ func TestWatchWithoutATerminal(t *testing.T) {
 			Process: program.Process{
 				Args: []string{"watch", "chain-lines"}, Environ: s.environ, Stdin: strings.NewReader(""), Stdout: &printed, Stderr: &printed,
 			},
-			Clock: chaintest.Clock, Patience: screenTimeout,
+			Clock: chaintest.Clock, Patience: clitest.Timeout,
 		})
 	}()
 	printed.sees(t, "Bash  ./jellyfin restart")
 	s.next(t, "chain-lines")
 	printed.sees(t, "answer with: starter gate chain-lines")
-	require.Equal(t, program.ExitOK, starter(t, s.environ, "gate", "chain-lines", "--action", "o").code)
+	require.Equal(t, program.ExitOK, starter(t, s.environ, "gate", "chain-lines", "--action", "o").Code)
 	require.Equal(t, program.ExitOK, <-ended, printed.text())
 	for _, want := range []string{
 		"  chain started (manual), highest tier 3\n", "attempt 2, by worker process 4711 on host-1\n",
@@ -170,5 +171,5 @@ func (p *transcript) text() string {
 
 func (p *transcript) sees(t *testing.T, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(p.text(), text) }, screenTimeout, screenLook, "it does not print %q", text)
+	require.Eventually(t, func() bool { return strings.Contains(p.text(), text) }, clitest.Timeout, clitest.Look, "it does not print %q", text)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
@@ -31,20 +32,20 @@ import (
 // TestWebTokens creates, lists and revokes tokens by the commands.
 func TestWebTokens(t *testing.T) {
 	t.Parallel()
-	environ := bareEnvironment(t)
+	environ := clitest.Environment(t)
 	none := starter(t, environ, "web", "token", "list")
-	require.Equal(t, "There are no tokens. `starter web token create NAME --role ROLE` makes one.\n", none.stdout)
+	require.Equal(t, "There are no tokens. `starter web token create NAME --role ROLE` makes one.\n", none.Stdout)
 	secret := webToken(t, environ, "ada", "operate")
 	again := starter(t, environ, "web", "token", "create", "ada", "--role", "view")
-	require.Equal(t, program.ExitFailure, again.code)
-	require.Contains(t, again.stderr, "exists already")
+	require.Equal(t, program.ExitFailure, again.Code)
+	require.Contains(t, again.Stderr, "exists already")
 	listed := starter(t, environ, "web", "token", "list", "-o", "json")
-	require.Equal(t, program.ExitOK, listed.code)
-	require.Contains(t, listed.stdout, `"name": "ada"`)
-	require.NotContains(t, listed.stdout, secret)
-	require.NotContains(t, listed.stdout, "hash")
-	require.Equal(t, program.ExitOK, starter(t, environ, "web", "token", "revoke", "ada").code)
-	require.Equal(t, program.ExitFailure, starter(t, environ, "web", "token", "revoke", "ada").code)
+	require.Equal(t, program.ExitOK, listed.Code)
+	require.Contains(t, listed.Stdout, `"name": "ada"`)
+	require.NotContains(t, listed.Stdout, secret)
+	require.NotContains(t, listed.Stdout, "hash")
+	require.Equal(t, program.ExitOK, starter(t, environ, "web", "token", "revoke", "ada").Code)
+	require.Equal(t, program.ExitFailure, starter(t, environ, "web", "token", "revoke", "ada").Code)
 
 	for _, wrong := range [][]string{
 		{"web", "token", "create", "ada"},
@@ -53,7 +54,7 @@ func TestWebTokens(t *testing.T) {
 		{"web", "token", "create", "ada", "--role", "view", "--expires", "-1h"},
 	} {
 		refused := starter(t, environ, wrong...)
-		require.Equal(t, program.ExitUsage, refused.code, "%v: %s", wrong, refused.stderr)
+		require.Equal(t, program.ExitUsage, refused.Code, "%v: %s", wrong, refused.Stderr)
 	}
 }
 
@@ -61,38 +62,10 @@ func TestWebTokens(t *testing.T) {
 func webToken(t *testing.T, environ []string, name string, roles ...string) string {
 	t.Helper()
 	created := starter(t, environ, "web", "token", "create", name, "--role", strings.Join(roles, ","))
-	require.Equal(t, program.ExitOK, created.code, created.stderr)
-	secret := strings.TrimSpace(created.stdout)
+	require.Equal(t, program.ExitOK, created.Code, created.Stderr)
+	secret := strings.TrimSpace(created.Stdout)
 	require.Regexp(t, "^claudeops-token-[0-9a-f]{64}$", secret)
 	return secret
-}
-
-// TestWebRefusesToListen starts the server where nobody could log in, or where tokens would pass the network in clear.
-func TestWebRefusesToListen(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		environ []string
-		want    string
-	}{
-		"nobody could log in":        {[]string{"CLAUDEOPS_WEB_LISTEN=0.0.0.0:0", "CLAUDEOPS_WEB_URL=https://ops.example.org"}, "nobody could log in at 0.0.0.0:0"},
-		"in clear":                   {[]string{"CLAUDEOPS_WEB_LISTEN=0.0.0.0:0"}, "tokens must not pass the network in clear"},
-		"in clear, by name":          {[]string{"CLAUDEOPS_WEB_LISTEN=:0", "CLAUDEOPS_WEB_URL=http://ops.example.org"}, "tokens must not pass the network in clear"},
-		"a proxy at loopback":        {[]string{"CLAUDEOPS_WEB_TRUSTED_PROXY=10.0.0.1,127.0.0.0/8", "CLAUDEOPS_WEB_PROXY_ROLES=*=view"}, "leave out loopback addresses"},
-		"a proxy from everywhere":    {[]string{"CLAUDEOPS_WEB_TRUSTED_PROXY=0.0.0.0/0", "CLAUDEOPS_WEB_PROXY_ROLES=*=view"}, "leave out loopback addresses"},
-		"a proxy without roles":      {[]string{"CLAUDEOPS_WEB_TRUSTED_PROXY=10.0.0.1"}, "CLAUDEOPS_WEB_PROXY_ROLES"},
-		"half of a certificate":      {[]string{"CLAUDEOPS_WEB_TLS_CERT_FILE=/cert.pem"}, "CLAUDEOPS_WEB_TLS_KEY_FILE"},
-		"a role that is unknown":     {[]string{"CLAUDEOPS_WEB_PROXY_ROLES=sre=root"}, "view, answer, operate, alert, talk"},
-		"an address with a path":     {[]string{"CLAUDEOPS_WEB_URL=https://ops.example.org/pages"}, "without a path"},
-		"a certificate not there":    {[]string{"CLAUDEOPS_WEB_LISTEN=127.0.0.1:0", "CLAUDEOPS_WEB_TLS_CERT_FILE=/none.pem", "CLAUDEOPS_WEB_TLS_KEY_FILE=/none.pem"}, "load the certificate"},
-		"the proxy's secret is gone": {[]string{"CLAUDEOPS_WEB_LISTEN=127.0.0.1:0", "CLAUDEOPS_WEB_PROXY_SECRET_FILE=/none"}, "the secret of the trusted proxy"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			refused := starter(t, bareEnvironment(t, test.environ...), "web")
-			require.NotEqual(t, program.ExitOK, refused.code)
-			require.Contains(t, refused.stderr, test.want)
-		})
-	}
 }
 
 // runningWeb is `starter web` running in this process. As a process of its own it would be a child of the worker's process,
@@ -116,7 +89,7 @@ func startWeb(t *testing.T, environ []string) *runningWeb {
 				Args: []string{"web", "--output", "json"}, Environ: append([]string{"CLAUDEOPS_WEB_LISTEN=127.0.0.1:0"}, environ...),
 				Stdin: strings.NewReader(""), Stdout: write, Stderr: w.said,
 			}.WithSettings(),
-			Clock: time.Now, Patience: screenTimeout,
+			Clock: time.Now, Patience: clitest.Timeout,
 		})
 		_ = write.Close()
 	}()
@@ -147,11 +120,11 @@ func TestWebForATeam(t *testing.T) {
 
 	require.Equal(t, http.StatusCreated, sendJSON(t, web.Pages+"/api/v1/chains", eve, `{"id":"team"}`).status)
 	require.Equal(t, http.StatusForbidden, sendJSON(t, web.Pages+"/api/v1/chains", viewer, `{"id":"other"}`).status)
-	require.Eventually(t, func() bool { return strings.Contains(starter(t, environ, "gate").stdout, "team") }, screenTimeout, screenLook)
+	require.Eventually(t, func() bool { return strings.Contains(starter(t, environ, "gate").Stdout, "team") }, clitest.Timeout, clitest.Look)
 
 	said := starter(t, environ, "gate", "team", "--action", "o", "--actor", "ada")
-	require.NotEqual(t, program.ExitOK, said.code)
-	require.Contains(t, said.stderr, "answers need a login")
+	require.NotEqual(t, program.ExitOK, said.Code)
+	require.Contains(t, said.Stderr, "answers need a login")
 	gate := web.Pages + "/api/v1/chains/team/gate"
 	const override = `{"gate_id":"gate-1","action":"override"}`
 	require.Contains(t, sendJSON(t, gate, eve, override).body, "CLAUDEOPS_GATE_APPROVERS does not list that name")
@@ -171,8 +144,8 @@ func TestWebForATeam(t *testing.T) {
 	require.NotEqual(t, http.StatusOK, post("/chains/team/answer", url.Values{"gate_id": {"gate-7"}, "action": {"override"}}))
 	post("/chains/team/answer", url.Values{"gate_id": {"gate-1"}, "action": {"override"}})
 	require.Eventually(t, func() bool {
-		return strings.Contains(starter(t, environ, "chain", "team").stdout, "ada (verified) answered override")
-	}, screenTimeout, screenLook, "ada answers in her page")
+		return strings.Contains(starter(t, environ, "chain", "team").Stdout, "ada (verified) answered override")
+	}, clitest.Timeout, clitest.Look, "ada answers in her page")
 	late := sendJSON(t, gate, ada, override)
 	require.NotEqual(t, http.StatusOK, late.status, late.body)
 
@@ -203,7 +176,7 @@ func TestWebOverTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	pool := writeCertificate(t, cert, key)
-	web := startWeb(t, bareEnvironment(t, "CLAUDEOPS_WEB_TLS_CERT_FILE="+cert, "CLAUDEOPS_WEB_TLS_KEY_FILE="+key))
+	web := startWeb(t, clitest.Environment(t, "CLAUDEOPS_WEB_TLS_CERT_FILE="+cert, "CLAUDEOPS_WEB_TLS_KEY_FILE="+key))
 	require.Regexp(t, "^https://127.0.0.1:", web.Pages)
 	client := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/cli/operate"
 	"github.com/claudeops/claudeops/internal/config"
@@ -22,9 +23,9 @@ import (
 func fleet(t *testing.T, environ []string) operate.Fleet {
 	t.Helper()
 	listed := starter(t, environ, "workers", "-o", "json")
-	require.Equal(t, program.ExitOK, listed.code, listed.stderr)
+	require.Equal(t, program.ExitOK, listed.Code, listed.Stderr)
 	var found operate.Fleet
-	require.NoError(t, json.Unmarshal([]byte(listed.stdout), &found))
+	require.NoError(t, json.Unmarshal([]byte(listed.Stdout), &found))
 	return found
 }
 
@@ -71,60 +72,60 @@ func TestWorkersAndVersions(t *testing.T) {
 	require.Eventually(t, func() bool {
 		found := fleet(t, first)
 		return len(found.Workers) == 1 && len(found.Workers[0].Queues) == 2 && len(found.Versions) == 1
-	}, screenTimeout, screenLook)
+	}, clitest.Timeout, clitest.Look)
 	found := fleet(t, first)
 	one := found.Workers[0]
 	require.Equal(t, "host-1", one.Host)
 	require.Equal(t, []string{"claudeops", "claudeops-agents"}, one.Queues)
 	require.Equal(t, []string{"ops", "v1", string(operate.Running)}, []string{one.Deployment, one.BuildID, string(one.State)})
 	require.Equal(t, []operate.Version{{Deployment: "ops", BuildID: "v1", State: operate.Inactive}}, found.Versions)
-	require.Contains(t, starter(t, first, "workers").stdout, "\nNo version is current, so only workers without versions begin chains: see `starter workers promote`.\n")
+	require.Contains(t, starter(t, first, "workers").Stdout, "\nNo version is current, so only workers without versions begin chains: see `starter workers promote`.\n")
 
-	doctor := starter(t, first, "doctor").stdout
+	doctor := starter(t, first, "doctor").Stdout
 	require.Contains(t, doctor, "✗ version            no version of deployment ops is current, so its workers begin no chains: start a worker, then run: starter workers promote v1\n")
 	unknown := starter(t, first, "workers", "promote", "v9")
-	require.Equal(t, program.ExitFailure, unknown.code)
-	require.Contains(t, unknown.stderr, "start a worker of that version, see it in `starter workers`, and try again")
+	require.Equal(t, program.ExitFailure, unknown.Code)
+	require.Contains(t, unknown.Stderr, "start a worker of that version, see it in `starter workers`, and try again")
 	promoted := starter(t, first, "workers", "promote")
-	require.Equal(t, program.ExitOK, promoted.code, promoted.stderr)
-	require.Equal(t, "Version v1 of deployment ops is current: new chains begin in it.\n", promoted.stdout)
+	require.Equal(t, program.ExitOK, promoted.Code, promoted.Stderr)
+	require.Equal(t, "Version v1 of deployment ops is current: new chains begin in it.\n", promoted.Stdout)
 
-	require.Contains(t, starter(t, second, "doctor").stdout, "✓ version            v2 of deployment ops; new chains begin in v1\n")
+	require.Contains(t, starter(t, second, "doctor").Stdout, "✓ version            v2 of deployment ops; new chains begin in v1\n")
 
-	require.Equal(t, program.ExitOK, starter(t, first, "run", "--id", "parked").code)
+	require.Equal(t, program.ExitOK, starter(t, first, "run", "--id", "parked").Code)
 	require.Eventually(t, func() bool {
-		return starter(t, first, "gate", "parked", "-o", "json").code == program.ExitOK && len(chainsAtGates(t, first)) == 1
-	}, screenTimeout, screenLook)
+		return starter(t, first, "gate", "parked", "-o", "json").Code == program.ExitOK && len(chainsAtGates(t, first)) == 1
+	}, clitest.Timeout, clitest.Look)
 	replayed := starter(t, second, "replay")
-	require.Equal(t, program.ExitOK, replayed.code, replayed.stdout+replayed.stderr)
-	require.Contains(t, replayed.stdout, " can continue all 1.\n")
-	require.Equal(t, "No chains run.\n", starter(t, second, "replay", "--query", "TemporalWorkflowVersioningBehavior IS NULL").stdout)
+	require.Equal(t, program.ExitOK, replayed.Code, replayed.Stdout+replayed.Stderr)
+	require.Contains(t, replayed.Stdout, " can continue all 1.\n")
+	require.Equal(t, "No chains run.\n", starter(t, second, "replay", "--query", "TemporalWorkflowVersioningBehavior IS NULL").Stdout)
 
 	early := starter(t, first, "chains", "move", "parked", "--to", "v9")
-	require.Equal(t, program.ExitFailure, early.code)
-	require.Contains(t, early.stdout, "start a worker of that version, see it in `starter workers`, and try again after a few seconds", early.stderr)
+	require.Equal(t, program.ExitFailure, early.Code)
+	require.Contains(t, early.Stdout, "start a worker of that version, see it in `starter workers`, and try again after a few seconds", early.Stderr)
 
 	startAnother(t, second)
 	require.Eventually(t, func() bool {
 		found := fleet(t, first)
 		return len(found.Workers) == 2 && found.Workers[1].Host == "host-2" && found.Workers[1].MaxAgents != nil && len(found.Versions) == 2
-	}, screenTimeout, screenLook)
-	var moved result
+	}, clitest.Timeout, clitest.Look)
+	var moved clitest.Result
 	require.Eventually(t, func() bool { // the chain's task queue learns of a version a moment after the list of versions does
 		moved = starter(t, second, "chains", "move", "--from", "v1")
-		return moved.code == program.ExitOK
-	}, screenTimeout, screenLook, "%+v", &moved)
-	require.Equal(t, "Chain parked continues in version v2 with its next step.\n", moved.stdout)
-	require.Equal(t, program.ExitOK, starter(t, first, "gate", "parked", "--action", "continue_session", "--actor", "ada").code)
+		return moved.Code == program.ExitOK
+	}, clitest.Timeout, clitest.Look, "%+v", &moved)
+	require.Equal(t, "Chain parked continues in version v2 with its next step.\n", moved.Stdout)
+	require.Equal(t, program.ExitOK, starter(t, first, "gate", "parked", "--action", "continue_session", "--actor", "ada").Code)
 	followed := starter(t, first, "watch", "parked")
-	require.Contains(t, followed.stdout, "Outcome: resolved")
+	require.Contains(t, followed.Stdout, "Outcome: resolved")
 	shown := starter(t, first, "chain", "parked", "-o", "json")
-	require.Contains(t, shown.stdout, `"worker_version": "v0.2.0"`, "the worker of the second version continued the session")
+	require.Contains(t, shown.Stdout, `"worker_version": "v0.2.0"`, "the worker of the second version continued the session")
 
 	promoted = starter(t, second, "workers", "promote")
-	require.Equal(t, program.ExitOK, promoted.code, promoted.stderr)
-	require.Contains(t, promoted.stdout, "Roll back with: starter workers promote v1\n")
-	listed := starter(t, first, "workers").stdout
+	require.Equal(t, program.ExitOK, promoted.Code, promoted.Stderr)
+	require.Contains(t, promoted.Stdout, "Roll back with: starter workers promote v1\n")
+	listed := starter(t, first, "workers").Stdout
 	require.Regexp(t, `host-2 +\d+ +v0\.2\.0 \(v2\) +running +[01] of 2 +\d+s ago +claudeops, claudeops-agents\n`, listed)
 	require.Regexp(t, `ops +v2 +current\n`, listed)
 	require.Regexp(t, `ops +v1 +draining\n`, listed)
@@ -135,7 +136,7 @@ func chainsAtGates(t *testing.T, environ []string) []map[string]any {
 	t.Helper()
 	var rows []map[string]any
 	listed := starter(t, environ, "gate", "-o", "json")
-	if listed.code != program.ExitOK || json.Unmarshal([]byte(listed.stdout), &rows) != nil {
+	if listed.Code != program.ExitOK || json.Unmarshal([]byte(listed.Stdout), &rows) != nil {
 		return nil
 	}
 	return rows

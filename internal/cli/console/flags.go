@@ -16,8 +16,8 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// FlagProblem explains an invalid value of a flag, in the words in which package config explains an invalid variable.
-func FlagProblem(_ *cobra.Command, err error) error {
+// flagProblem explains an invalid value of a flag, in the words in which package config explains an invalid variable.
+func flagProblem(_ *cobra.Command, err error) error {
 	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
 		return err

@@ -1,4 +1,4 @@
-package cli
+package local
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/embedded/embeddedtest"
 	"github.com/claudeops/claudeops/internal/program"
@@ -22,16 +23,16 @@ func TestDemo(t *testing.T) {
 		t.Skip("starts a Temporal server; not with -short")
 	}
 	got := starter(t, os.Environ(), "demo")
-	require.Equal(t, program.ExitOK, got.code, got.stderr)
+	require.Equal(t, program.ExitOK, got.Code, got.Stderr)
 	for _, want := range []string{
 		"├── Session #1  Tier 1  haiku", "└── Session #3  Tier 3  opus", "Outcome: resolved",
 		"Forward from the first session: #1 → #2 → #3", "Backward from the last session: #3 → #2 → #1",
 		"everything stays up",
 	} {
-		require.Contains(t, got.stdout, want)
+		require.Contains(t, got.Stdout, want)
 	}
-	require.Regexp(t, `Bash  homelab (status|logs|restart|redeploy) jellyfin`, got.stdout, "what is over between two looks is not told")
-	require.NotContains(t, got.stdout, "http://", "the Web UI is gone")
+	require.Regexp(t, `Bash  homelab (status|logs|restart|redeploy) jellyfin`, got.Stdout, "what is over between two looks is not told")
+	require.NotContains(t, got.Stdout, "http://", "the Web UI is gone")
 }
 
 // TestDemoStopped interrupts the demo while the chain runs, and while --keep keeps the demo up after the chain.
@@ -55,9 +56,9 @@ func TestDemoStopped(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			stdout := &stoppingWriter{at: tt.stopAt, stop: interrupt}
 			var stderr bytes.Buffer
-			code := execute(ctx, &console.Console{
+			code := clitest.Of(Commands).Execute(ctx, &console.Console{
 				Process: program.Process{Args: tt.args, Environ: os.Environ(), Stdout: stdout, Stderr: &stderr},
-				Clock:   time.Now, Patience: screenTimeout,
+				Clock:   time.Now, Patience: clitest.Timeout,
 			})
 			require.Equal(t, tt.code, code, stderr.String())
 			require.Empty(t, embeddedtest.WithoutStalls(stderr.String()))

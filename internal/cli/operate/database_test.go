@@ -1,4 +1,4 @@
-package cli
+package operate
 
 import (
 	"encoding/json"
@@ -8,8 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/internal/cli/clitest"
+	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/cli/daily"
+	"github.com/claudeops/claudeops/internal/cli/setup"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/postgrestest"
@@ -21,12 +26,12 @@ import (
 // TestDatabaseMoves copies the records of an installation from SQLite to PostgreSQL, and uses the copy.
 func TestDatabaseMoves(t *testing.T) {
 	t.Parallel()
-	environ := bareEnvironment(t)
+	environ := clitest.Environment(t)
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
 	missing := starter(t, environ, "db", "status")
-	require.Equal(t, program.ExitFailure, missing.code)
-	require.Contains(t, missing.stderr, "there is no database")
+	require.Equal(t, program.ExitFailure, missing.Code)
+	require.Contains(t, missing.Stderr, "there is no database")
 	require.NoFileExists(t, cfg.State.DatabaseFile())
 	require.NoError(t, os.MkdirAll(filepath.Dir(cfg.State.DatabaseFile()), 0o700))
 
@@ -43,28 +48,31 @@ func TestDatabaseMoves(t *testing.T) {
 
 	moved := slices.Concat(environ, []string{"CLAUDEOPS_DATABASE_URL=" + postgrestest.Database(t)})
 	empty := starter(t, moved, "db", "status")
-	require.Equal(t, program.ExitOK, empty.code, empty.stderr)
-	require.Contains(t, empty.stdout, "none: run `starter db migrate`, or start a worker")
+	require.Equal(t, program.ExitOK, empty.Code, empty.Stderr)
+	require.Contains(t, empty.Stdout, "none: run `starter db migrate`, or start a worker")
 	migrated := starter(t, moved, "db", "migrate")
-	require.Equal(t, program.ExitOK, migrated.code, migrated.stderr)
-	require.Regexp(t, `schema +version 1, up to date`, migrated.stdout)
+	require.Equal(t, program.ExitOK, migrated.Code, migrated.Stderr)
+	require.Regexp(t, `schema +version 1, up to date`, migrated.Stdout)
 
 	copied := starter(t, moved, "db", "copy")
-	require.Equal(t, program.ExitOK, copied.code, copied.stderr)
-	require.Regexp(t, `sessions +2\n`, copied.stdout)
-	require.Regexp(t, `cost +\$0\.50\n`, copied.stdout)
+	require.Equal(t, program.ExitOK, copied.Code, copied.Stderr)
+	require.Regexp(t, `sessions +2\n`, copied.Stdout)
+	require.Regexp(t, `cost +\$0\.50\n`, copied.Stdout)
 	again := starter(t, moved, "db", "copy")
-	require.Equal(t, program.ExitFailure, again.code)
-	require.Contains(t, again.stderr, "the target has 2 rows in table sessions: choose an empty database")
+	require.Equal(t, program.ExitFailure, again.Code)
+	require.Contains(t, again.Stderr, "the target has 2 rows in table sessions: choose an empty database")
 
 	status := starter(t, moved, "db", "status", "-o", "json")
 	var got store.Status
-	require.NoError(t, json.Unmarshal([]byte(status.stdout), &got))
+	require.NoError(t, json.Unmarshal([]byte(status.Stdout), &got))
 	require.Equal(t, store.TableRows{Table: "sessions", Rows: 2}, got.Tables[0])
 	require.Contains(t, got.Server, "PostgreSQL")
-	shown := starter(t, moved, "chain", "2")
-	require.Equal(t, program.ExitOK, shown.code, shown.stderr)
-	require.Contains(t, shown.stdout, "nightly")
-	settings := starter(t, moved, "config")
-	require.NotContains(t, settings.stdout, "postgres://postgres")
+	everything := clitest.Of(func(c *console.Console) []*cobra.Command {
+		return append(daily.Commands(c), setup.Commands(c, setup.Steps{})...)
+	}).Run
+	shown := everything(t, moved, "chain", "2")
+	require.Equal(t, program.ExitOK, shown.Code, shown.Stderr)
+	require.Contains(t, shown.Stdout, "nightly")
+	settings := everything(t, moved, "config")
+	require.NotContains(t, settings.Stdout, "postgres://postgres")
 }

@@ -1,4 +1,4 @@
-package cli
+package setup
 
 import (
 	"encoding/json"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/chaintest"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/program"
 )
@@ -19,14 +20,14 @@ import (
 // TestPolicySuggest takes the suggestions for denied calls as a policy, with which the calls pass.
 func TestPolicySuggest(t *testing.T) {
 	t.Parallel()
-	environ := bareEnvironment(t)
+	environ := clitest.Environment(t)
 	none := starter(t, environ, "policy", "suggest")
-	require.Equal(t, program.ExitFailure, none.code)
-	require.Contains(t, none.stderr, "there are no records: ")
+	require.Equal(t, program.ExitFailure, none.Code)
+	require.Contains(t, none.Stderr, "there are no records: ")
 
-	records := openRecords(t, environ)
+	records := clitest.OpenRecords(t, environ)
 	empty := starter(t, environ, "policy", "suggest")
-	require.Equal(t, "# 0 calls were denied. There is nothing to suggest.\n", empty.stdout)
+	require.Equal(t, "# 0 calls were denied. There is nothing to suggest.\n", empty.Stdout)
 	var denied []escalation.CallDecision
 	commands := []string{"docker stop jellyfin", "poolctl status tank", "rm -rf /", "poolctl status backup", "ls a; docker kill web"}
 	for i, command := range commands {
@@ -40,9 +41,9 @@ func TestPolicySuggest(t *testing.T) {
 	}}))
 
 	got := starter(t, environ, "policy", "suggest")
-	require.Equal(t, program.ExitOK, got.code, got.stderr)
+	require.Equal(t, program.ExitOK, got.Code, got.Stderr)
 	var lines []string
-	for line := range strings.Lines(got.stdout) {
+	for line := range strings.Lines(got.Stdout) {
 		before, after, found := strings.Cut(line, ", last at ")
 		if _, example, cut := strings.Cut(after, ": "); found && cut {
 			line = before + ": " + example
@@ -71,22 +72,22 @@ programs:
 `, strings.Join(lines, ""))
 
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	require.NoError(t, os.WriteFile(policy, []byte(got.stdout), 0o600))
+	require.NoError(t, os.WriteFile(policy, []byte(got.Stdout), 0o600))
 	with := slices.Concat(environ, []string{"CLAUDEOPS_POLICY_FILE=" + policy})
 	for _, command := range commands {
 		checked := starter(t, with, "policy", "check", "--tier", "2", command)
-		require.Equal(t, strings.HasPrefix(command, "rm"), checked.code != program.ExitOK, "%s %s", command, checked.stdout)
+		require.Equal(t, strings.HasPrefix(command, "rm"), checked.Code != program.ExitOK, "%s %s", command, checked.Stdout)
 	}
-	require.Contains(t, starter(t, with, "policy", "suggest").stdout, "There is nothing to suggest.")
+	require.Contains(t, starter(t, with, "policy", "suggest").Stdout, "There is nothing to suggest.")
 
 	var rows []struct {
 		What    string
 		Times   int
 		Section []string
 	}
-	require.NoError(t, json.Unmarshal([]byte(starter(t, environ, "policy", "suggest", "--since", "24h", "-o", "json").stdout), &rows))
+	require.NoError(t, json.Unmarshal([]byte(starter(t, environ, "policy", "suggest", "--since", "24h", "-o", "json").Stdout), &rows))
 	require.Len(t, rows, 3)
 	require.Equal(t, 2, rows[0].Times)
 	require.Equal(t, []string{"programs", "poolctl"}, rows[0].Section)
-	require.Equal(t, program.ExitUsage, starter(t, environ, "policy", "suggest", "--since", "-1h").code)
+	require.Equal(t, program.ExitUsage, starter(t, environ, "policy", "suggest", "--since", "-1h").Code)
 }

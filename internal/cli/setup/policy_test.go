@@ -1,4 +1,4 @@
-package cli
+package setup
 
 import (
 	"bytes"
@@ -12,42 +12,42 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
-	"github.com/claudeops/claudeops/internal/cli/setup"
 	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
 func TestPolicyCheck(t *testing.T) {
 	t.Parallel()
-	environ := bareEnvironment(t)
+	environ := clitest.Environment(t)
 	denied := starter(t, environ, "policy", "check", "--tier", "2", "docker restart jellyfin && rm -rf /")
-	require.Equal(t, console.ExitDenied, denied.code)
-	require.Equal(t, "Denied by: never: rm\nBecause:   it destroys the host, which no agent may do\n", denied.stdout)
-	require.Equal(t, "starter: tier 2 may not do that\n", denied.stderr)
+	require.Equal(t, console.ExitDenied, denied.Code)
+	require.Equal(t, "Denied by: never: rm\nBecause:   it destroys the host, which no agent may do\n", denied.Stdout)
+	require.Equal(t, "starter: tier 2 may not do that\n", denied.Stderr)
 
 	allowed := starter(t, environ, "policy", "check", "--tier", "2", "docker restart jellyfin && docker ps")
-	require.Equal(t, program.ExitOK, allowed.code, allowed.stderr)
-	require.Equal(t, "Allowed by: docker restart; docker ps\nCounts as:  restart of jellyfin\n", allowed.stdout)
+	require.Equal(t, program.ExitOK, allowed.Code, allowed.Stderr)
+	require.Equal(t, "Allowed by: docker restart; docker ps\nCounts as:  restart of jellyfin\n", allowed.Stdout)
 
 	lower := starter(t, environ, "policy", "check", "--tier", "1", "docker restart jellyfin")
-	require.Equal(t, console.ExitDenied, lower.code)
-	require.Contains(t, lower.stdout, "docker restart is granted to Tier 2 only")
+	require.Equal(t, console.ExitDenied, lower.Code)
+	require.Contains(t, lower.Stdout, "docker restart is granted to Tier 2 only")
 
 	open := starter(t, environ, "policy", "check", "--tier", "1", `for f in $(ls); do cat "$f"; done`)
-	require.Equal(t, program.ExitOK, open.code, open.stderr)
-	require.Equal(t, "Allowed by: ls\nAt run:     `cat \"$f\"` decides on the rest\n", open.stdout)
-	require.Equal(t, "At run:     `cat $f` decides on the rest\n", starter(t, environ, "policy", "check", "--tier", "1", `cat $f`).stdout)
+	require.Equal(t, program.ExitOK, open.Code, open.Stderr)
+	require.Equal(t, "Allowed by: ls\nAt run:     `cat \"$f\"` decides on the rest\n", open.Stdout)
+	require.Equal(t, "At run:     `cat $f` decides on the rest\n", starter(t, environ, "policy", "check", "--tier", "1", `cat $f`).Stdout)
 }
 
 func TestPolicyCheckAsJSON(t *testing.T) {
 	t.Parallel()
-	environ := bareEnvironment(t)
+	environ := clitest.Environment(t)
 	check := func(code program.ExitCode, args ...string) map[string]any {
 		got := starter(t, environ, append([]string{"policy", "check", "-o", "json"}, args...)...)
-		require.Equal(t, code, got.code, got.stderr)
+		require.Equal(t, code, got.Code, got.Stderr)
 		var printed map[string]any
-		require.NoError(t, json.Unmarshal([]byte(got.stdout), &printed), got.stdout)
+		require.NoError(t, json.Unmarshal([]byte(got.Stdout), &printed), got.Stdout)
 		return printed
 	}
 	require.Equal(t, map[string]any{
@@ -65,7 +65,7 @@ func TestPolicyCheckAsJSON(t *testing.T) {
 func TestPolicyRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	environ := bareEnvironment(t, "PATH=/usr/bin:/bin", "TMPDIR="+t.TempDir(), "CLAUDEOPS_WORK_DIR="+dir)
+	environ := clitest.Environment(t, "PATH=/usr/bin:/bin", "TMPDIR="+t.TempDir(), "CLAUDEOPS_WORK_DIR="+dir)
 	for script, want := range map[string]struct {
 		code           program.ExitCode
 		stdout, stderr string
@@ -83,9 +83,9 @@ func TestPolicyRun(t *testing.T) {
 		`timeout 5 bash -c 'x=/etc; cat $x/shadow'`: {126, "", "/etc/shadow may hold secrets"},
 	} {
 		got := starter(t, environ, "policy", "run", "--tier", "1", script)
-		require.Equal(t, want.code, got.code, "%s: %s", script, got.stderr)
-		require.Equal(t, want.stdout, got.stdout, script)
-		require.Contains(t, got.stderr, want.stderr, script)
+		require.Equal(t, want.code, got.Code, "%s: %s", script, got.Stderr)
+		require.Equal(t, want.stdout, got.Stdout, script)
+		require.Contains(t, got.Stderr, want.stderr, script)
 	}
 	left, err := os.ReadDir(filepath.Join(console.Variable(environ, "CLAUDEOPS_STATE_DIR"), "sessions"))
 	require.NoError(t, err)
@@ -96,10 +96,10 @@ func TestPolicyRun(t *testing.T) {
 func TestPolicyCheckInADirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	environ := bareEnvironment(t, "TMPDIR="+t.TempDir())
+	environ := clitest.Environment(t, "TMPDIR="+t.TempDir())
 	command := "sed -i s/a/b/ " + dir + "/x"
-	require.Equal(t, console.ExitDenied, starter(t, environ, "policy", "check", "--tier", "2", command).code)
-	require.Equal(t, program.ExitOK, starter(t, environ, "policy", "check", "--tier", "2", "--dir", dir, command).code)
+	require.Equal(t, console.ExitDenied, starter(t, environ, "policy", "check", "--tier", "2", command).Code)
+	require.Equal(t, program.ExitOK, starter(t, environ, "policy", "check", "--tier", "2", "--dir", dir, command).Code)
 }
 
 // TestPolicyOfAFile uses a policy from a file instead of the built-in policy.
@@ -108,9 +108,9 @@ func TestPolicyOfAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	text := "version: 1\ntiers: {1: {read: [.]}, 2: {}, 3: {}}\nprograms:\n  frobnicate: {tier: 1, flags: \"-x --depth=INT\", args: \"NAME+\"}\n"
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	environ := bareEnvironment(t, "CLAUDEOPS_POLICY_FILE="+file)
-	require.Equal(t, program.ExitOK, starter(t, environ, "policy", "check", "--tier", "1", "frobnicate -x web").code)
-	require.Equal(t, console.ExitDenied, starter(t, environ, "policy", "check", "--tier", "1", "docker ps").code)
+	environ := clitest.Environment(t, "CLAUDEOPS_POLICY_FILE="+file)
+	require.Equal(t, program.ExitOK, starter(t, environ, "policy", "check", "--tier", "1", "frobnicate -x web").Code)
+	require.Equal(t, console.ExitDenied, starter(t, environ, "policy", "check", "--tier", "1", "docker ps").Code)
 	require.Equal(t, `Tier 1. It may do what is listed here, and nothing else.
 
 Programs, with their arguments, options, and conditions. [X] may be left out, X… is one or several.
@@ -121,12 +121,12 @@ Programs, with their arguments, options, and conditions. [X] may be left out, X�
 
 Files that it reads (. is the working directory, ~ the agent's home)
   .
-`, starter(t, environ, "policy", "explain", "--tier", "1").stdout)
+`, starter(t, environ, "policy", "explain", "--tier", "1").Stdout)
 
 	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, "NAME+", "NAMES+")), 0o600))
 	broken := starter(t, environ, "policy", "check", "--tier", "1", "frobnicate web")
-	require.Equal(t, program.ExitUsage, broken.code)
-	require.Contains(t, broken.stderr, `in line 4: programs: frobnicate: args: there is no type "NAMES"`)
+	require.Equal(t, program.ExitUsage, broken.Code)
+	require.Contains(t, broken.Stderr, `in line 4: programs: frobnicate: args: there is no type "NAMES"`)
 }
 
 // corpus copies a table of the guard's tests with its paths replaced by directories of this test. It returns the copy
@@ -180,8 +180,8 @@ func TestPolicyTestOnTheCorpus(t *testing.T) {
 			t.Parallel()
 			file, environ := corpus(t, name)
 			got := starter(t, environ, "policy", "test", file)
-			require.Equal(t, program.ExitOK, got.code, got.stdout)
-			require.Regexp(t, `(?m)^(\d{3,}) of (\d{3,}) calls are decided as expected, (\d+) of them only when they run`, got.stdout)
+			require.Equal(t, program.ExitOK, got.Code, got.Stdout)
+			require.Regexp(t, `(?m)^(\d{3,}) of (\d{3,}) calls are decided as expected, (\d+) of them only when they run`, got.Stdout)
 		})
 	}
 }
@@ -195,9 +195,9 @@ func TestPolicyTestTellsWhatDiffers(t *testing.T) {
 {"tier":1,"tool":"Read","input":{"file_path":"/etc/hosts"},"allowed":false}`
 	file := filepath.Join(t.TempDir(), "calls.jsonl")
 	require.NoError(t, os.WriteFile(file, []byte(table), 0o600))
-	environ := bareEnvironment(t)
+	environ := clitest.Environment(t)
 	got := starter(t, environ, "policy", "test", file)
-	require.Equal(t, console.ExitDenied, got.code)
+	require.Equal(t, console.ExitDenied, got.Code)
 	require.Equal(t, `line 4, tier 1: docker restart web
   note: we thought so
   denied, and should be allowed
@@ -207,13 +207,13 @@ line 5, tier 1: Read {"file_path":"/etc/hosts"}
   allowed, and should be denied
   by: paths
 1 of 3 calls are decided as expected.
-`, got.stdout)
-	require.Equal(t, "starter: 2 of 3 calls are not decided as expected\n", got.stderr)
+`, got.Stdout)
+	require.Equal(t, "starter: 2 of 3 calls are not decided as expected\n", got.Stderr)
 
 	asJSON := starter(t, environ, "policy", "test", file, "-o", "json")
-	require.Equal(t, console.ExitDenied, asJSON.code)
-	var result setup.TestResult
-	require.NoError(t, json.Unmarshal([]byte(asJSON.stdout), &result))
+	require.Equal(t, console.ExitDenied, asJSON.Code)
+	var result TestResult
+	require.NoError(t, json.Unmarshal([]byte(asJSON.Stdout), &result))
 	require.Equal(t, 3, result.Calls)
 	require.Len(t, result.Differ, 2)
 	require.Equal(t, 4, result.Differ[0].Line)
@@ -239,44 +239,44 @@ func TestPolicyTestNamesTheLine(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "calls.jsonl")
 			require.NoError(t, os.WriteFile(file, []byte(good+tt.line+"\n"), 0o600))
-			got := starter(t, bareEnvironment(t), "policy", "test", file)
-			require.Equal(t, program.ExitUsage, got.code)
-			require.Contains(t, got.stderr, file+", "+tt.want)
-			require.Empty(t, got.stdout)
+			got := starter(t, clitest.Environment(t), "policy", "test", file)
+			require.Equal(t, program.ExitUsage, got.Code)
+			require.Contains(t, got.Stderr, file+", "+tt.want)
+			require.Empty(t, got.Stdout)
 		})
 	}
 	empty := filepath.Join(t.TempDir(), "empty.jsonl")
 	require.NoError(t, os.WriteFile(empty, []byte("# nothing\n"), 0o600))
-	got := starter(t, bareEnvironment(t), "policy", "test", empty)
-	require.Equal(t, program.ExitUsage, got.code)
-	require.Contains(t, got.stderr, "has no call in it")
+	got := starter(t, clitest.Environment(t), "policy", "test", empty)
+	require.Equal(t, program.ExitUsage, got.Code)
+	require.Contains(t, got.Stderr, "has no call in it")
 }
 
 func TestPolicyExplain(t *testing.T) {
 	t.Parallel()
-	environ := bareEnvironment(t)
+	environ := clitest.Environment(t)
 	tier1 := starter(t, environ, "policy", "explain", "--tier", "1")
-	require.Equal(t, program.ExitOK, tier1.code, tier1.stderr)
-	require.Contains(t, tier1.stdout, "\n  docker, podman\n")
-	require.Contains(t, tier1.stdout, "\n    stats [NAME…]\n        options: -a,--all --no-stream --no-trunc --format=TEXT\n        only with --no-stream\n")
-	require.Contains(t, tier1.stdout, "\nWhat no tier does\n  rm with -r, -R or --recursive with /, ")
-	require.NotContains(t, tier1.stdout, "counts as a restart")
-	for line := range strings.Lines(tier1.stdout) {
+	require.Equal(t, program.ExitOK, tier1.Code, tier1.Stderr)
+	require.Contains(t, tier1.Stdout, "\n  docker, podman\n")
+	require.Contains(t, tier1.Stdout, "\n    stats [NAME…]\n        options: -a,--all --no-stream --no-trunc --format=TEXT\n        only with --no-stream\n")
+	require.Contains(t, tier1.Stdout, "\nWhat no tier does\n  rm with -r, -R or --recursive with /, ")
+	require.NotContains(t, tier1.Stdout, "counts as a restart")
+	for line := range strings.Lines(tier1.Stdout) {
 		require.NotRegexp(t, `\s\n$`, line)
 	}
 
 	tier2 := starter(t, environ, "policy", "explain", "--tier", "2")
-	require.Contains(t, tier2.stdout, "\n    restart SERVICE…\n        options: -t,--time,--timeout=INT -s,--signal=NAME\n        counts as a restart of each service\n")
-	require.Contains(t, tier2.stdout, "\nBranches that no tier pushes to\n  main\n")
+	require.Contains(t, tier2.Stdout, "\n    restart SERVICE…\n        options: -t,--time,--timeout=INT -s,--signal=NAME\n        counts as a restart of each service\n")
+	require.Contains(t, tier2.Stdout, "\nBranches that no tier pushes to\n  main\n")
 
 	tier3 := starter(t, environ, "policy", "explain", "--tier", "3")
-	require.Contains(t, tier3.stdout, "Tier 3. It may do anything but what is listed here.\n")
-	require.NotContains(t, tier3.stdout, "Programs")
+	require.Contains(t, tier3.Stdout, "Tier 3. It may do anything but what is listed here.\n")
+	require.NotContains(t, tier3.Stdout, "Programs")
 
 	asJSON := starter(t, environ, "policy", "explain", "--tier", "2", "-o", "json")
-	require.Equal(t, program.ExitOK, asJSON.code, asJSON.stderr)
+	require.Equal(t, program.ExitOK, asJSON.Code, asJSON.Stderr)
 	var explained guard.Explanation
-	require.NoError(t, json.Unmarshal([]byte(asJSON.stdout), &explained))
+	require.NoError(t, json.Unmarshal([]byte(asJSON.Stdout), &explained))
 	require.Equal(t, 2, explained.Tier)
 	require.NotEmpty(t, explained.Grants)
 	require.NotEmpty(t, explained.Never)

@@ -1,0 +1,14 @@
+package cli
+
+import (
+	"github.com/claudeops/claudeops/internal/chaintest"
+	"github.com/claudeops/claudeops/internal/cli/clitest"
+)
+
+// These run the program with all of its commands.
+var (
+	starter  = clitest.Starter{Execute: execute}.Run
+	mute     = clitest.Starter{Execute: execute, Patience: clitest.NobodysPatience}.Run // where no worker runs
+	atNoon   = clitest.Starter{Execute: execute}.AtNoon().Run
+	onScreen = clitest.Starter{Execute: execute, Clock: chaintest.Clock}.OnScreen
+)
