@@ -25,7 +25,7 @@ import (
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	got := starter(t, clitest.Environment(t), "--version")
-	require.Equal(t, clitest.Result{program.ExitOK, "starter " + program.Version() + "\n", ""}, got)
+	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "starter " + program.Version() + "\n", Stderr: ""}, got)
 }
 
 func TestMisuse(t *testing.T) {

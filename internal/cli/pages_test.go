@@ -99,5 +99,5 @@ func TestAChainClimbsOnThePage(t *testing.T) {
 	tab.UntilText("Conversation")
 	tab.Until("document.querySelector('.talk details.call code').textContent.includes('until test -e')")
 	chain := starter(t, environ, "chain", "climbs").Stdout
-	require.Contains(t, chain, "Total: "+browsertest.Eval[string](tab, `fetch("/chains/climbs").then(r => r.Text()).then(t => t.match(/class="total">([^<]*)/)[1])`))
+	require.Contains(t, chain, "Total: "+browsertest.Eval[string](tab, `fetch("/chains/climbs").then(r => r.text()).then(t => t.match(/class="total">([^<]*)/)[1])`))
 }

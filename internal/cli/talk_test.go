@@ -56,7 +56,7 @@ func TestTalk(t *testing.T) {
 		claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Conclude(asks)),
 	}, "CLAUDEOPS_GATE_TIMEOUT=1h")
 	said := starter(t, environ, "talk", "--message", "hello", "--message-id", "m-1")
-	require.Equal(t, clitest.Result{program.ExitOK, "Hello, Ada.\n", ""}, said)
+	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "Hello, Ada.\n", Stderr: ""}, said)
 	again := starter(t, environ, "talk", "ada", "-m", "hello", "--message-id", "m-1", "-o", "json")
 	var turn escalation.TalkTurn
 	require.NoError(t, json.Unmarshal([]byte(again.Stdout), &turn), again.Stderr)
@@ -76,7 +76,7 @@ func TestTalk(t *testing.T) {
 	require.NotContains(t, starter(t, environ, "chains").Stdout, "chain-conversation-ada", "nothing that a model says starts anything")
 
 	done := starter(t, environ, "talk", "--confirm", "1")
-	require.Equal(t, clitest.Result{program.ExitOK, "started chain chain-conversation-ada-3-1\n", ""}, done)
+	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "started chain chain-conversation-ada-3-1\n", Stderr: ""}, done)
 	twice := starter(t, environ, "talk", "ada", "--confirm", "1", "--actor", "bob")
 	require.Equal(t, program.ExitFailure, twice.Code)
 	require.Contains(t, twice.Stderr, "was confirmed before, by ada: started chain chain-conversation-ada-3-1; nothing was done")
@@ -122,7 +122,7 @@ func TestTalk(t *testing.T) {
 	require.Equal(t, "No.\n", starter(t, environ, "talk", "-m", "does rm matter, after the end?").stdout, "a message begins it anew")
 
 	about := starter(t, environ, "talk", "--chain", "chain-asks", "-m", "what did you do?")
-	require.Equal(t, clitest.Result{program.ExitOK, "I asked.\n", ""}, about)
+	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "I asked.\n", Stderr: ""}, about)
 	require.Contains(t, starter(t, environ, "chain", "conversation-ada").Stderr, "is a conversation, not a chain")
 	require.Contains(t, starter(t, environ, "escalate", "conversation-ada", "--to", "3").Stderr, "is a conversation, not a chain")
 	require.Contains(t, starter(t, environ, "cancel", "conversation-ada").Stderr, "it is no chain")

@@ -47,8 +47,9 @@ func MediaHost(uid int) Host {
 			"opt/shop/compose.yaml":             {},
 		},
 		Programs: map[string]string{
-			"docker ps": `{"Names":"media-jellyfin-1","State":"running","Labels":"com.docker.compose.project=media,com.docker.compose.service=jellyfin"}
-{"Names":"watchtower","State":"running"}`,
+			"docker ps": `{"Names":"media-jellyfin-1","State":"running",` +
+				`"Labels":"com.docker.compose.project=media,com.docker.compose.service=jellyfin"}` + "\n" +
+				`{"Names":"watchtower","State":"running"}`,
 			"docker compose ls": `[{"Name":"media","ConfigFiles":"/srv/media/compose.yaml"}]`,
 			"sudo -n -l":        "(ALL) NOPASSWD: ALL",
 		},

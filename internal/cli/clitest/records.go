@@ -26,7 +26,8 @@ type Records struct {
 func (r Records) Ran(chainID string, tier escalation.Tier, at time.Time, verdict escalation.Verdict) {
 	r.T.Helper()
 	session := escalation.Session{
-		ChainID: chainID, SessionID: chainID + at.String(), Tier: tier, Model: "haiku", StartedAt: at.Add(-time.Minute), Purpose: escalation.PurposeTier,
+		ChainID: chainID, SessionID: chainID + at.String(), Tier: tier, Model: "haiku",
+		StartedAt: at.Add(-time.Minute), Purpose: escalation.PurposeTier,
 	}
 	_, err := r.Store.OpenSession(r.T.Context(), session, escalation.AdmissionRequest{Services: verdict.Services},
 		escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)})
@@ -49,7 +50,9 @@ func (r Records) Ended(chainID string, outcome escalation.Outcome, at time.Time)
 }
 
 // Finds returns a verdict that finds one fault.
-func Finds(status escalation.VerdictStatus, kind string, severity escalation.Severity, summary string, services ...string) escalation.Verdict {
+func Finds(
+	status escalation.VerdictStatus, kind string, severity escalation.Severity, summary string, services ...string,
+) escalation.Verdict {
 	verdict := escalation.Verdict{Status: status, Kind: kind, Summary: summary, Services: services}
 	if severity != "" {
 		verdict.Issues = []escalation.Issue{{Services: services, Kind: kind, Severity: severity, Summary: summary}}
@@ -77,7 +80,8 @@ func RecordIncidents(t *testing.T, environ []string) {
 		Status: escalation.ChainWaiting, Rule: escalation.RuleVerdict, Reason: "tier 2 asks for a person \x1b[31m", At: ago(4),
 		Until: chaintest.Noon.Add(68 * time.Hour),
 	})
-	r.Ran("chain-disk", 1, ago(3), Finds(escalation.VerdictEscalate, "disk_full", escalation.SeverityCritical, "the disk is full "+Secrets[1], "The NAS"))
+	r.Ran("chain-disk", 1, ago(3),
+		Finds(escalation.VerdictEscalate, "disk_full", escalation.SeverityCritical, "the disk is full "+Secrets[1], "The NAS"))
 	r.Ended("chain-disk", escalation.OutcomeAborted, ago(3))
 	r.Ran("chain-web", 1, ago(2), Finds(escalation.VerdictEscalate, "", escalation.SeverityInfo, "slow", "web"))
 	r.Ran("chain-web", 2, ago(1), Finds(escalation.VerdictResolved, "", "", "fast again", "web"))

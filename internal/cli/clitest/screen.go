@@ -47,7 +47,9 @@ func (s Starter) OnScreen(t *testing.T, environ []string, columns, rows uint16, 
 		_ = tty.Close()
 	}()
 	t.Cleanup(func() {
-		_ = shown.emulator.InputPipe().(io.Closer).Close()
+		if pipe, ok := shown.emulator.InputPipe().(io.Closer); ok {
+			_ = pipe.Close()
+		}
 		_ = keys.Close()
 		copying.Wait()
 	})
@@ -111,7 +113,7 @@ func (s *Screen) Is(name string) {
 		require.NoError(s.t, os.MkdirAll(filepath.Dir(file), 0o700))
 		require.NoError(s.t, os.WriteFile(file, []byte(s.Text()), 0o600))
 	}
-	want, err := os.ReadFile(file)
+	want, err := os.ReadFile(file) //nolint:gosec // the test names the file
 	require.NoError(s.t, err)
 	for deadline := time.Now().Add(Timeout); s.Text() != string(want) && time.Now().Before(deadline); {
 		time.Sleep(Look)

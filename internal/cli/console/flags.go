@@ -14,6 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/plaintext"
+	"github.com/claudeops/claudeops/internal/program"
 )
 
 // flagProblem explains an invalid value of a flag, in the words in which package config explains an invalid variable.
@@ -32,6 +33,14 @@ func NameFlag(err error) error {
 		return fmt.Errorf("--%s %s", strings.ReplaceAll(field.Field, "_", "-"), field.Problem)
 	}
 	return err
+}
+
+// CheckLimit checks the value of --limit. The parameter row names what the flag counts.
+func CheckLimit(limit int, row string) error {
+	if limit < 1 {
+		return program.Misuse(fmt.Errorf("--limit %d is less than one %s", limit, row))
+	}
+	return nil
 }
 
 // demand returns the part of an error message that follows "it must". The errors of this project's flag types already

@@ -54,6 +54,30 @@ func (c *Console) Print(value any, text func(w io.Writer)) error {
 	return nil
 }
 
+// PrintResult prints the result of an operation as Print does. If the operation has failed, PrintResult returns its error.
+func PrintResult[T any](c *Console, result T, err error, text func(w io.Writer, result T)) error {
+	if err != nil {
+		return err
+	}
+	return c.Print(result, func(w io.Writer) { text(w, result) })
+}
+
+// PrintFirst prints the first rows of a list, and says how many more there are.
+func PrintFirst[T any](c *Console, rows []T, limit int, text func(w io.Writer, shown []T)) error {
+	shown := rows[:min(limit, len(rows))]
+	return c.Print(shown, func(w io.Writer) {
+		text(w, shown)
+		WriteMore(w, len(rows)-len(shown))
+	})
+}
+
+// WriteMore says how many more rows a list has than are shown.
+func WriteMore(w io.Writer, more int) {
+	if more > 0 {
+		_, _ = fmt.Fprintf(w, "%d more; see them with --limit\n", more)
+	}
+}
+
 // Say prints a line for people to stdout. If stdout holds JSON, Say prints to stderr.
 func (c *Console) Say(format string, args ...any) {
 	w := c.Stdout
@@ -70,6 +94,15 @@ func Table(w io.Writer, rows [][]string) {
 		_, _ = fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
 	_ = t.Flush()
+}
+
+// CutTable writes rows in aligned columns, each as a line of at most width columns.
+func CutTable(w io.Writer, rows [][]string, width int) {
+	var b strings.Builder
+	Table(&b, rows)
+	for line := range strings.Lines(b.String()) {
+		_, _ = fmt.Fprintln(w, Cut(strings.TrimRight(line, " \n"), width))
+	}
 }
 
 // Printable makes text from an agent safe for a terminal. The result is one line without control characters, and has no

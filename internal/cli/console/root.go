@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/program"
 )
 
@@ -22,6 +23,20 @@ func (c *Console) Root() *cobra.Command {
 	c.Output = Text
 	root.PersistentFlags().VarP(&c.Output, "output", "o", "how results are printed: text or json")
 	return root
+}
+
+// Parent returns cmd with subcommands. Without one of them, it is an error: cmd asks what to do with the subject.
+func Parent(cmd *cobra.Command, subject string, commands ...*cobra.Command) *cobra.Command {
+	names := make([]string, len(commands))
+	for i, command := range commands {
+		names[i] = command.Name()
+	}
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(*cobra.Command, []string) error {
+		return program.Misuse(fmt.Errorf("say what to do with %s: %s", subject, plaintext.Or(names)))
+	}
+	cmd.AddCommand(commands...)
+	return cmd
 }
 
 // Run runs the command that the arguments of root name, prints its error, and returns the exit code. If prepare is not nil, Run calls it

@@ -2,6 +2,8 @@ package console
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -83,6 +85,13 @@ func Cut(line string, width int) string {
 
 // minText is the minimum width in columns of a text beside its label. It applies even if the terminal is narrower.
 const minText = 16
+
+// WriteLabelled writes the lines of Labelled.
+func WriteLabelled(w io.Writer, label, text string, width int) {
+	for _, line := range Labelled(label, text, width) {
+		_, _ = fmt.Fprintln(w, line)
+	}
+}
 
 // Labelled returns text as lines of at most width columns, with label before the text of the first line.
 func Labelled(label, text string, width int) []string {

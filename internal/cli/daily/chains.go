@@ -45,10 +45,7 @@ func (a *app) listChains(ctx context.Context, f operations.ChainFilter, since ti
 		f.Since = a.Clock().Add(-since)
 	}
 	page, err := a.Operations.Chains.List(ctx, f)
-	if err != nil {
-		return err
-	}
-	return a.Print(page.Chains, func(w io.Writer) { writeChains(w, page.Chains) })
+	return console.PrintResult(a.Console, page.Chains, err, writeChains)
 }
 
 func writeChains(w io.Writer, rows []operations.Row) {

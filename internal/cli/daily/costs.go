@@ -38,10 +38,7 @@ func (a *app) costs(ctx context.Context, from, to string) error {
 		return err
 	}
 	report, err := a.Operations.Costs.Report(ctx, filter)
-	if err != nil {
-		return err
-	}
-	return a.Print(report, func(w io.Writer) { writeCosts(w, report) })
+	return console.PrintResult(a.Console, report, err, writeCosts)
 }
 
 func writeCosts(w io.Writer, report operations.CostReport) {

@@ -65,7 +65,7 @@ func (a *app) gateCommand() *cobra.Command {
 func (o gateOptions) check(named bool) error {
 	switch {
 	case o.limit < 1:
-		return fmt.Errorf("--limit %d is less than one gate", o.limit)
+		return console.CheckLimit(o.limit, "gate")
 	case !named && (o.action != "" || o.guidance != "" || o.gate != "" || o.actor != ""):
 		return errors.New("name the chain whose gate is to be answered; `starter gate` without flags lists them")
 	case o.action == "" && o.guidance != "":

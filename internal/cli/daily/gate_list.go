@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/operations"
@@ -27,9 +26,7 @@ func (a *app) listGates(ctx context.Context, limit int) error {
 // writeLeftOut says how many more gates are open than the list shows. It also warns if more chains wait at gates than
 // were asked. Without a query, the age of a chain's gate is unknown.
 func writeLeftOut(w io.Writer, more int, open operations.GateList) {
-	if more > 0 {
-		_, _ = fmt.Fprintf(w, "%d more; see them with --limit\n", more)
-	}
+	console.WriteMore(w, more)
 	if open.Waiting > open.Asked {
 		_, _ = fmt.Fprintf(w, "%d chains wait, and only %d of them were asked: there may be older gates\n", open.Waiting, open.Asked)
 	}
@@ -59,11 +56,7 @@ func (a *app) writeGateTable(w io.Writer, rows []operations.GateRow, width int) 
 			console.Printable(row.ChainID, 60), tierOf(row), a.ageOf(row), plaintext.Dollars(row.CostUSD), why(row),
 		})
 	}
-	var b strings.Builder
-	console.Table(&b, lines)
-	for line := range strings.Lines(b.String()) {
-		_, _ = fmt.Fprintln(w, console.Cut(strings.TrimRight(line, " \n"), width))
-	}
+	console.CutTable(w, lines, width)
 }
 
 func (a *app) writeGateBlocks(w io.Writer, rows []operations.GateRow, width int) {
@@ -74,9 +67,7 @@ func (a *app) writeGateBlocks(w io.Writer, rows []operations.GateRow, width int)
 		_, _ = fmt.Fprintln(w, console.Printable(row.ChainID, 200))
 		line := fmt.Sprintf("  tier %s, %s old, %s", tierOf(row), a.ageOf(row), plaintext.Dollars(row.CostUSD))
 		_, _ = fmt.Fprintln(w, console.Cut(line, width))
-		for _, line := range console.Labelled("  ", why(row), width) {
-			_, _ = fmt.Fprintln(w, line)
-		}
+		console.WriteLabelled(w, "  ", why(row), width)
 	}
 }
 

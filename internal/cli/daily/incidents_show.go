@@ -37,14 +37,13 @@ func (a *app) showIncidentCommand() *cobra.Command {
 
 func (a *app) showIncident(ctx context.Context, given string) error {
 	incident, err := a.Operations.Incidents.Get(ctx, given)
-	if err != nil {
-		return err
-	}
-	return a.Print(incident, func(w io.Writer) { writeIncident(w, a.Clock, a.Width(), &incident) })
+	return console.PrintResult(a.Console, incident, err, func(w io.Writer, incident operations.Incident) {
+		writeIncident(w, a.Clock, a.Width(), &incident)
+	})
 }
 
 func writeIncident(w io.Writer, clock console.Clock, width int, incident *operations.Incident) {
-	write := func(label, text string) { writeLabelled(w, fmt.Sprintf("%-10s", label), text, width) }
+	write := func(label, text string) { console.WriteLabelled(w, fmt.Sprintf("%-10s", label), text, width) }
 	write("Incident", incident.ID)
 	write("State", string(incident.State))
 	write("Severity", string(incident.Severity))
@@ -94,13 +93,13 @@ func writeIncidentChain(w io.Writer, clock console.Clock, width int, chain *esca
 		tier = chain.Tier.String()
 	}
 	_, _ = fmt.Fprintf(w, "\n  %s\n", console.PrintableID(chain.ChainID))
-	writeLabelled(w, "    ", fmt.Sprintf("%s, %s, %s, met it at %s",
+	console.WriteLabelled(w, "    ", fmt.Sprintf("%s, %s, %s, met it at %s",
 		chainStatus(clock, chain), tier, plaintext.Dollars(chain.CostUSD), clock.Moment(chain.Since)), width)
 	if chain.Did != "" {
-		writeLabelled(w, "    Tried  ", console.Printable(chain.Did, 600), width)
+		console.WriteLabelled(w, "    Tried  ", console.Printable(chain.Did, 600), width)
 	}
 	if chain.Reason != "" {
-		writeLabelled(w, "    Why    ", console.Printable(chain.Reason, 600), width)
+		console.WriteLabelled(w, "    Why    ", console.Printable(chain.Reason, 600), width)
 	}
 }
 

@@ -112,7 +112,7 @@ func TestIncidentsOfAnAlias(t *testing.T) {
 	environ := append(clitest.Environment(t), "CLAUDEOPS_SERVICES_FILE="+clitest.ServicesFile(t))
 	require.NoError(t, clitest.OpenRecords(t, environ).Close())
 	require.Equal(t, "No open incidents.\n", atNoon(t, environ, "incidents").Stdout)
-	clitest.Records{t, clitest.OpenRecords(t, environ)}.Ran("chain-nas", 1, chaintest.Noon,
+	clitest.Records{T: t, Store: clitest.OpenRecords(t, environ)}.Ran("chain-nas", 1, chaintest.Noon,
 		clitest.Finds(escalation.VerdictEscalate, "", escalation.SeverityWarning, "it is full", "nas"))
 	require.Contains(t, atNoon(t, environ, "incidents", "--service", "The  Nas").Stdout, "incident-1")
 }
@@ -135,7 +135,7 @@ func TestCloseIncident(t *testing.T) {
 	chaintest.RequireGolden(t, "incident-closed.txt", []byte(atNoon(t, environ, "incidents", "show", "1").Stdout))
 
 	again := atNoon(t, environ, "incidents", "close", "incident-1", "--actor", "ben")
-	require.Equal(t, clitest.Result{program.ExitFailure, "", "starter: incident-1 is resolved already (at 2026-03-01 12:00 UTC (0s ago): ada closed it: " +
+	require.Equal(t, clitest.Result{Code: program.ExitFailure, Stdout: "", Stderr: "starter: incident-1 is resolved already (at 2026-03-01 12:00 UTC (0s ago): ada closed it: " +
 		"replaced the disk [masked: FLEET_TOKEN]); nothing was changed\n"}, again)
 	unchanged, err := clitest.OpenRecords(t, environ).Incident(t.Context(), "incident-1")
 	require.NoError(t, err)
@@ -159,7 +159,7 @@ func TestCloseIncident(t *testing.T) {
 func TestIncidentOfAnAcceptedState(t *testing.T) {
 	t.Parallel()
 	environ := clitest.Environment(t)
-	r := clitest.Records{t, clitest.OpenRecords(t, environ)}
+	r := clitest.Records{T: t, Store: clitest.OpenRecords(t, environ)}
 	r.Ran("chain-nas", 1, chaintest.Noon.Add(-time.Hour), clitest.Finds(escalation.VerdictNeedsHuman, "", escalation.SeverityInfo, "it is loud", "nas"))
 	r.Ended("chain-nas", escalation.OutcomeOverridden, chaintest.Noon)
 	require.Contains(t, atNoon(t, environ, "incidents", "show", "1").Stdout,
@@ -208,6 +208,6 @@ func TestUnknownIncident(t *testing.T) {
 	clitest.OpenRecords(t, environ)
 	for _, args := range [][]string{{"show", "9"}, {"close", "incident-9", "--actor", "ada"}} {
 		got := atNoon(t, environ, append([]string{"incidents"}, args...)...)
-		require.Equal(t, clitest.Result{program.ExitFailure, "", "starter: there is no incident-9; `starter incidents --all` lists those that are\n"}, got)
+		require.Equal(t, clitest.Result{Code: program.ExitFailure, Stdout: "", Stderr: "starter: there is no incident-9; `starter incidents --all` lists those that are\n"}, got)
 	}
 }

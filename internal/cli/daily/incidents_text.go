@@ -41,11 +41,7 @@ func writeIncidentTable(w io.Writer, clock console.Clock, width int, incidents [
 			cmp.Or(console.Printable(one.Handler, 60), "-"), console.Printable(one.Summary, maxSummary),
 		})
 	}
-	var b strings.Builder
-	console.Table(&b, lines)
-	for line := range strings.Lines(b.String()) {
-		_, _ = fmt.Fprintln(w, console.Cut(strings.TrimRight(line, " \n"), width))
-	}
+	console.CutTable(w, lines, width)
 }
 
 func writeIncidentBlocks(w io.Writer, clock console.Clock, width int, incidents []operations.Incident) {
@@ -66,14 +62,8 @@ func writeIncidentBlocks(w io.Writer, clock console.Clock, width int, incidents 
 			texts = append(texts, "chain "+console.PrintableID(one.Handler))
 		}
 		for _, text := range texts {
-			writeLabelled(w, "  ", text, width)
+			console.WriteLabelled(w, "  ", text, width)
 		}
-	}
-}
-
-func writeLabelled(w io.Writer, label, text string, width int) {
-	for _, line := range console.Labelled(label, text, width) {
-		_, _ = fmt.Fprintln(w, line)
 	}
 }
 

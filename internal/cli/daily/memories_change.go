@@ -101,10 +101,7 @@ func (a *app) editMemoryCommand() *cobra.Command {
 	return cmd
 }
 
-// printMemory prints a memory after a change.
+// printMemory prints a memory, if err is nil.
 func (a *app) printMemory(m memory.Memory, err error) error {
-	if err != nil {
-		return err
-	}
-	return a.Print(m, func(w io.Writer) { writeMemory(w, a.Clock, a.Width(), &m) })
+	return console.PrintResult(a.Console, m, err, func(w io.Writer, m memory.Memory) { writeMemory(w, a.Clock, a.Width(), &m) })
 }

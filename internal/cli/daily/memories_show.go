@@ -25,20 +25,13 @@ func (a *app) showMemoryCommand() *cobra.Command {
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, err := a.Operations.Memories.Get(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return a.Print(found, func(w io.Writer) { writeMemory(w, a.Clock, a.Width(), &found) })
+			return a.printMemory(found, err)
 		},
 	}
 }
 
 func writeMemory(w io.Writer, clock console.Clock, width int, m *memory.Memory) {
-	write := func(label, text string) {
-		for _, line := range console.Labelled(fmt.Sprintf("%-10s", label), text, width) {
-			_, _ = fmt.Fprintln(w, line)
-		}
-	}
+	write := func(label, text string) { console.WriteLabelled(w, fmt.Sprintf("%-10s", label), text, width) }
 	write("Memory", m.ID)
 	write("Status", memoryStatus(clock, m))
 	write("Trust", string(m.Trust))

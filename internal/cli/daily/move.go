@@ -63,10 +63,9 @@ func (m moving) check(chains []string) error {
 	switch {
 	case (m.from == "") == (len(chains) == 0):
 		return errors.New("name the chains to move, or a version with --from, and not both")
-	case m.limit < 1:
-		return fmt.Errorf("--limit %d is less than one chain", m.limit)
+	default:
+		return console.CheckLimit(m.limit, "chain")
 	}
-	return nil
 }
 
 func (a *app) moveChains(ctx context.Context, ids []string, m moving) error {

@@ -216,10 +216,9 @@ func (a *app) end(ctx context.Context, name string) error {
 // printContext prints what was sent in addition to the message of a turn.
 func (a *app) printContext(ctx context.Context, name string, o talkOptions) error {
 	turn, err := a.turnOf(ctx, name, o)
-	if err != nil {
-		return err
-	}
-	return a.Print(turn, func(w io.Writer) { _, _ = fmt.Fprintln(w, plaintext.Block(turn.Context)) })
+	return console.PrintResult(a.Console, turn, err, func(w io.Writer, turn escalation.TalkTurn) {
+		_, _ = fmt.Fprintln(w, plaintext.Block(turn.Context))
+	})
 }
 
 // printHistory prints the latest turns.
@@ -230,9 +229,7 @@ func (a *app) printHistory(ctx context.Context, name string, o talkOptions) erro
 	}
 	return a.Print(turns, func(w io.Writer) {
 		for _, turn := range turns {
-			for _, line := range linesOf(a.Clock, turn, console.AnyWidth) {
-				_, _ = fmt.Fprintln(w, line)
-			}
+			_, _ = fmt.Fprintln(w, strings.Join(linesOf(a.Clock, turn, console.AnyWidth), "\n"))
 		}
 	})
 }

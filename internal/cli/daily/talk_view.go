@@ -7,7 +7,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plaintext"
@@ -60,15 +59,7 @@ func (m *talkModel) progress() []string {
 		return lines
 	}
 	for _, call := range m.state.Progress.Now.Tools {
-		mark := "…"
-		switch call.State {
-		case activities.ToolDone:
-			mark = "✓"
-		case activities.ToolFailed:
-			mark = "✗"
-		case activities.ToolRunning:
-		}
-		add(mark + " " + call.Name + "  " + call.Input)
+		add(callMark(call.State) + " " + call.Name + "  " + call.Input)
 	}
 	return append(lines, block(m.state.Progress.Now.Text, m.size.Width)...)
 }

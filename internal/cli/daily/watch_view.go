@@ -103,6 +103,7 @@ func (m *watchModel) calls(progress activities.TierProgress) []string {
 	return lines
 }
 
+// callMark returns the symbol for the state of a tool call.
 func callMark(state activities.ToolState) string {
 	switch state {
 	case activities.ToolRunning:

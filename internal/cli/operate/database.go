@@ -18,19 +18,13 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-var errNoDatabaseCommand = errors.New("say what to do with the database: status, migrate, copy or recover")
-
 func (a *app) dbCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return console.Parent(&cobra.Command{
 		Use:   "db",
 		Short: "Describe, migrate, copy or recover the records",
 		Long: "The db commands work on the database in CLAUDEOPS_DATABASE_URL. Only recover needs Temporal. docs/postgresql.md\n" +
 			"describes how to move from SQLite to PostgreSQL, and docs/backup.md how to restore a backup.",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return program.Misuse(errNoDatabaseCommand) },
-	}
-	cmd.AddCommand(a.statusCommand(), a.migrateCommand(), a.copyCommand(), a.recoverCommand())
-	return cmd
+	}, "the database", a.statusCommand(), a.migrateCommand(), a.copyCommand(), a.recoverCommand())
 }
 
 func (a *app) statusCommand() *cobra.Command {
@@ -75,10 +69,7 @@ func (a *app) migrateCommand() *cobra.Command {
 
 func (a *app) printStatus(ctx context.Context, state config.State) error {
 	status, err := supervisor.InspectStore(ctx, state)
-	if err != nil {
-		return err
-	}
-	return a.Print(status, func(w io.Writer) { writeStatus(w, status) })
+	return console.PrintResult(a.Console, status, err, writeStatus)
 }
 
 func writeStatus(w io.Writer, status store.Status) {

@@ -72,8 +72,8 @@ func (a *app) replayCommand() *cobra.Command {
 }
 
 func (a *app) replay(ctx context.Context, r replaying) error {
-	if r.limit < 1 {
-		return program.Misuse(fmt.Errorf("--limit %d is less than one chain", r.limit))
+	if err := console.CheckLimit(r.limit, "chain"); err != nil {
+		return err
 	}
 	c, _, err := a.Connect(ctx)
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 )
 
 // checkClock compares this machine's clock with Temporal's.
-func checkClock(ctx context.Context, c operations.Connection) Finding {
+func checkClock(ctx context.Context, c operations.Connection) finding {
 	const check = "clock"
 	before := time.Now()
 	theirs, err := serverTime(ctx, c)

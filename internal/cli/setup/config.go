@@ -17,11 +17,7 @@ func (a *app) configCommand() *cobra.Command {
 		Args:  console.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := config.Load(a.Environ)
-			if err != nil {
-				return err
-			}
-			settings := cfg.Settings()
-			return a.Print(settings, func(w io.Writer) { writeSettings(w, settings) })
+			return console.PrintResult(a.Console, cfg.Settings(), err, writeSettings)
 		},
 	}
 }

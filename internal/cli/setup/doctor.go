@@ -17,11 +17,12 @@ import (
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/operations"
 	processes "github.com/claudeops/claudeops/internal/process"
+	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/supervisor"
 )
 
-// Finding is the result of one check of `doctor`.
-type Finding struct {
+// finding is the result of one check of `doctor`.
+type finding struct {
 	Check string `json:"check"`
 	OK    bool   `json:"ok"`
 	// Note reports that it works, and that the detail says something to know or to improve.
@@ -71,12 +72,12 @@ func (a *app) doctor(ctx context.Context) error {
 }
 
 // examine runs the checks. If a check has failed, examine omits the checks that depend on it.
-func (a *app) examine(ctx context.Context) []Finding {
+func (a *app) examine(ctx context.Context) []finding {
 	cfg, err := config.Load(a.Environ)
 	if err != nil {
-		return []Finding{failed("configuration", err)}
+		return []finding{failed("configuration", err)}
 	}
-	findings := []Finding{checkSettings(cfg), checkPolicy(cfg.Guard), checkNotifications(cfg.Notify)}
+	findings := []finding{checkSettings(cfg), checkPolicy(cfg.Guard), checkNotifications(cfg.Notify)}
 	if err := cfg.MakeDirs(); err != nil {
 		findings = append(findings, failed("state directory", err))
 	} else {
@@ -90,7 +91,7 @@ func (a *app) examine(ctx context.Context) []Finding {
 }
 
 // checkSettings names the file of settings.
-func checkSettings(cfg config.Config) Finding {
+func checkSettings(cfg config.Config) finding {
 	if cfg.State.EnvFile == "" {
 		return passed("configuration", "valid; all of it is from the environment")
 	}
@@ -98,7 +99,7 @@ func checkSettings(cfg config.Config) Finding {
 }
 
 // checkPolicy names the policy. A full copy of the built-in policy lacks the rules that later versions of the program have got.
-func checkPolicy(settings config.Guard) Finding {
+func checkPolicy(settings config.Guard) finding {
 	const check = "policy"
 	policy, err := settings.LoadPolicy()
 	if err != nil {
@@ -121,7 +122,7 @@ func checkPolicy(settings config.Guard) Finding {
 	}
 }
 
-func checkDatabase(ctx context.Context, cfg config.Config) Finding {
+func checkDatabase(ctx context.Context, cfg config.Config) finding {
 	const check = "database"
 	records, err := supervisor.OpenStore(ctx, cfg)
 	if err != nil {
@@ -135,7 +136,7 @@ func checkDatabase(ctx context.Context, cfg config.Config) Finding {
 
 // checkTranscripts reports whether the archive of conversations can be read. It writes no test file, because nothing
 // ever deletes files in the archive.
-func checkTranscripts(ctx context.Context, cfg config.Config) Finding {
+func checkTranscripts(ctx context.Context, cfg config.Config) finding {
 	const check = "transcripts"
 	if cfg.State.Transcripts == config.NoTranscripts {
 		return passed(check, "not archived: a chain whose host is lost goes on from a summary")
@@ -151,7 +152,7 @@ func checkTranscripts(ctx context.Context, cfg config.Config) Finding {
 }
 
 // checkServices reports how many services the operator has described.
-func checkServices(settings config.Services) Finding {
+func checkServices(settings config.Services) finding {
 	const check = "services"
 	if settings.Catalog == nil {
 		return passed(check, "none are described: CLAUDEOPS_SERVICES_FILE is not set")
@@ -160,7 +161,7 @@ func checkServices(settings config.Services) Finding {
 }
 
 // checkEncryption reports whether chains are encrypted, and with which key.
-func checkEncryption(settings config.Encryption) Finding {
+func checkEncryption(settings config.Encryption) finding {
 	const check = "encryption"
 	if settings.Keys == nil {
 		return passed(check, "off: Temporal stores chains in clear; CLAUDEOPS_ENCRYPTION_KEYS_FILE turns it on")
@@ -170,7 +171,7 @@ func checkEncryption(settings config.Encryption) Finding {
 
 // checkNotifications reports which services get notifications. It sends no test notification, because people would
 // receive it.
-func checkNotifications(settings config.Notify) Finding {
+func checkNotifications(settings config.Notify) finding {
 	const check = "notifications"
 	targets, err := settings.Targets()
 	if err != nil {
@@ -186,7 +187,7 @@ func checkNotifications(settings config.Notify) Finding {
 	return passed(check, strings.Join(services, ", ")+"; try them with: starter notify test")
 }
 
-func (a *app) checkClaude(ctx context.Context, cfg config.Config) Finding {
+func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
 	const check = "claude"
 	cli, err := claude.Locate(ctx, agent.ClaudeOptions(cfg.Claude, a.Environ))
 	if err != nil {
@@ -201,7 +202,7 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) Finding {
 
 // checkCredentials reports whether agents find credentials for the model in this environment, and who holds them: the
 // worker or the agents. It does not use the credentials, because that would cost money.
-func (a *app) checkCredentials(cfg config.Config) Finding {
+func (a *app) checkCredentials(cfg config.Config) finding {
 	const check = "credentials"
 	options := agent.ClaudeOptions(cfg.Claude, a.Environ)
 	where, found := claude.Credentials(options)
@@ -221,7 +222,7 @@ func (a *app) checkCredentials(cfg config.Config) Finding {
 }
 
 // checkContainment reports the method with which a worker on this host finds and ends all processes of an agent.
-func checkContainment(choice config.Containment) Finding {
+func checkContainment(choice config.Containment) finding {
 	const check = "containment"
 	found, err := processes.Probe(processes.Mode(choice))
 	if err != nil {
@@ -231,7 +232,7 @@ func checkContainment(choice config.Containment) Finding {
 }
 
 // checkSandbox reports which sandbox this host's kernel provides for agents.
-func (a *app) checkSandbox(ctx context.Context, cfg config.Config) Finding {
+func (a *app) checkSandbox(ctx context.Context, cfg config.Config) finding {
 	const check = "sandbox"
 	found, err := agent.ProbeSandbox(ctx, cfg, a.Environ)
 	if err != nil {
@@ -244,7 +245,7 @@ func (a *app) checkSandbox(ctx context.Context, cfg config.Config) Finding {
 }
 
 // checkAgentUser tests whether agents can run as the configured user.
-func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) Finding {
+func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) finding {
 	const check = "agents' user"
 	if err := agent.CheckUser(ctx, cfg, a.Environ); err != nil {
 		return failed(check, err)
@@ -262,17 +263,17 @@ func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) Finding {
 
 // checkTemporal checks the server, the namespace, the search attributes and the clock. If a deployment is configured,
 // it also checks the version.
-func (a *app) checkTemporal(ctx context.Context, cfg config.Config) []Finding {
+func (a *app) checkTemporal(ctx context.Context, cfg config.Config) []finding {
 	options, err := supervisor.ConnectionOptions(a.Environ, cfg, a.QuietLogger())
 	if err != nil {
-		return []Finding{failed("temporal", err)}
+		return []finding{failed("temporal", err)}
 	}
 	c, err := supervisor.Connect(ctx, options)
 	if err != nil {
-		return []Finding{failed("temporal", err)}
+		return []finding{failed("temporal", err)}
 	}
 	defer c.Close()
-	findings := []Finding{passed("temporal", options.HostPort+" answers")}
+	findings := []finding{passed("temporal", options.HostPort+" answers")}
 	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: options.Namespace})
 	if err != nil {
 		return append(findings, failed("namespace", fmt.Errorf(
@@ -286,7 +287,7 @@ func (a *app) checkTemporal(ctx context.Context, cfg config.Config) []Finding {
 	return findings
 }
 
-func checkAttributes(ctx context.Context, c operations.Connection) Finding {
+func checkAttributes(ctx context.Context, c operations.Connection) finding {
 	const check = "search attributes"
 	missing, err := supervisor.MissingAttributes(ctx, c, c.Namespace)
 	if err == nil && len(missing) > 0 {
@@ -298,16 +299,16 @@ func checkAttributes(ctx context.Context, c operations.Connection) Finding {
 	return passed(check, "all there")
 }
 
-func passed(check, detail string) Finding { return Finding{Check: check, OK: true, Detail: detail} }
+func passed(check, detail string) finding { return finding{Check: check, OK: true, Detail: detail} }
 
-func noted(check, detail string) Finding {
-	return Finding{Check: check, OK: true, Note: true, Detail: detail}
+func noted(check, detail string) finding {
+	return finding{Check: check, OK: true, Note: true, Detail: detail}
 }
 
-func failed(check string, err error) Finding { return Finding{Check: check, Detail: err.Error()} }
+func failed(check string, err error) finding { return finding{Check: check, Detail: err.Error()} }
 
 // writeFindings writes the findings, on a terminal of the given width. The sign ! is for what works, and is worth knowing.
-func writeFindings(w io.Writer, width int, findings []Finding) {
+func writeFindings(w io.Writer, width int, findings []finding) {
 	for _, f := range findings {
 		sign := "✓"
 		switch {
@@ -316,8 +317,25 @@ func writeFindings(w io.Writer, width int, findings []Finding) {
 		case f.Note:
 			sign = "!"
 		}
-		for _, line := range console.Labelled(fmt.Sprintf("%s %-18s ", sign, f.Check), f.Detail, width) {
-			_, _ = fmt.Fprintln(w, line)
-		}
+		console.WriteLabelled(w, fmt.Sprintf("%s %-18s ", sign, f.Check), f.Detail, width)
 	}
+}
+
+// checkVersion reports the version of this program's workers. The check fails if the deployment has no current version, because
+// then no new chain begins.
+func checkVersion(ctx context.Context, c operations.Connection, settings config.Worker) finding {
+	const check = "version"
+	own, err := supervisor.WorkerVersion(settings, program.Version())
+	if err != nil {
+		return failed(check, err)
+	}
+	current, err := supervisor.CurrentVersion(ctx, c, own.DeploymentName)
+	if err != nil {
+		return failed(check, err)
+	}
+	if current == "" {
+		return failed(check, fmt.Errorf("no version of deployment %s is current, so its workers begin no chains: "+
+			"start a worker, then run: starter workers promote %s", own.DeploymentName, own.BuildID))
+	}
+	return passed(check, fmt.Sprintf("%s of deployment %s; new chains begin in %s", own.BuildID, own.DeploymentName, current))
 }

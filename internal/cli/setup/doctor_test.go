@@ -117,7 +117,7 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.NoError(t, os.WriteFile(blocked, nil, 0o600))
 	got = starter(t, clitest.Environment(t, "CLAUDEOPS_STATE_DIR="+filepath.Join(blocked, "state")), "doctor", "-o", "json")
 	require.Equal(t, program.ExitFailure, got.Code)
-	var findings []Finding
+	var findings []finding
 	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &findings))
 	require.Equal(t, "state directory", findings[3].Check)
 	require.False(t, findings[3].OK)

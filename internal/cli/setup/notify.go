@@ -2,7 +2,6 @@ package setup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,26 +15,20 @@ import (
 )
 
 func (a *app) notifyCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return console.Parent(&cobra.Command{
 		Use:   "notify",
 		Short: "Try the places where people are notified",
-		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return program.Misuse(errNoNotifyCommand) },
-	}
-	cmd.AddCommand(&cobra.Command{
+	}, "notifications", &cobra.Command{
 		Use:   "test",
 		Short: "Send a test message to every place and say what came of each",
 		Long:  "Test sends a message to every place that CLAUDEOPS_NOTIFY_URLS names, and ends with 1 if one of them did not take it.",
 		Args:  console.NoArguments,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.testNotifications(cmd.Context()) },
 	})
-	return cmd
 }
 
-var errNoNotifyCommand = errors.New("say what to do with notifications: test")
-
-// Attempt is the result of sending one notification.
-type Attempt struct {
+// attempt is the result of sending one notification.
+type attempt struct {
 	// Number is the position of the service in CLAUDEOPS_NOTIFY_URLS, from 1.
 	Number  int    `json:"number"`
 	Service string `json:"service"`
@@ -71,14 +64,14 @@ func (a *app) testNotifications(ctx context.Context) error {
 	return nil
 }
 
-func tryTargets(ctx context.Context, targets []notify.Target) []Attempt {
+func tryTargets(ctx context.Context, targets []notify.Target) []attempt {
 	message := notify.Message{Title: "Claude Ops: a test", Level: notify.LevelInfo, Text: "Notifications arrive here. Nothing is wrong."}
 	if host, err := os.Hostname(); err == nil {
 		message.Text += "\nSent from " + host + " by: starter notify test"
 	}
-	attempts := make([]Attempt, len(targets))
+	attempts := make([]attempt, len(targets))
 	for i, target := range targets {
-		attempts[i] = Attempt{Number: i + 1, Service: target.Service(), OK: true}
+		attempts[i] = attempt{Number: i + 1, Service: target.Service(), OK: true}
 		if err := target.Send(ctx, message); err != nil {
 			attempts[i].OK, attempts[i].Error = false, err.Error()
 		}
@@ -86,7 +79,7 @@ func tryTargets(ctx context.Context, targets []notify.Target) []Attempt {
 	return attempts
 }
 
-func writeAttempts(w io.Writer, attempts []Attempt) {
+func writeAttempts(w io.Writer, attempts []attempt) {
 	for _, attempt := range attempts {
 		if attempt.OK {
 			_, _ = fmt.Fprintf(w, "✓ %d %s: notified\n", attempt.Number, attempt.Service)

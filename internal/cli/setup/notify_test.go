@@ -33,9 +33,9 @@ func TestNotifyTest(t *testing.T) {
 	require.Contains(t, both.Stderr, "1 of 2 places were not notified")
 
 	both = starter(t, clitest.Environment(t, "CLAUDEOPS_NOTIFY_URLS="+downURL+" "+up.Generic()), "notify", "test", "-o", "json")
-	var attempts []Attempt
+	var attempts []attempt
 	require.NoError(t, json.Unmarshal([]byte(both.Stdout), &attempts))
-	require.Equal(t, []Attempt{
+	require.Equal(t, []attempt{
 		{Number: 1, Service: "apprise", Error: "apprise: the API answered 404 Not Found"}, {Number: 2, Service: "generic", OK: true},
 	}, attempts)
 

@@ -31,10 +31,7 @@ func (a *app) explainTier(tier escalation.Tier) error {
 		return program.Misuse(errNoTier)
 	}
 	explained, err := a.Operations.Policy.Explain(tier)
-	if err != nil {
-		return err
-	}
-	return a.Print(explained, func(w io.Writer) { writeExplanation(w, explained) })
+	return console.PrintResult(a.Console, explained, err, writeExplanation)
 }
 
 func writeExplanation(w io.Writer, e guard.Explanation) {

@@ -45,16 +45,16 @@ type tableRow struct {
 	line    int
 }
 
-// TestResult is the result of `policy test`.
-type TestResult struct {
+// testResult is the result of `policy test`.
+type testResult struct {
 	Calls int `json:"calls"`
 	// AtRun counts the calls on which the rest is decided while they run. They differ from no expectation.
 	AtRun  int          `json:"at_run"`
-	Differ []Difference `json:"differ"`
+	Differ []difference `json:"differ"`
 }
 
-// Difference is a call for which the guard's decision differs from the expected decision.
-type Difference struct {
+// difference is a call for which the guard's decision differs from the expected decision.
+type difference struct {
 	operations.Call
 
 	Line     int    `json:"line"`
@@ -74,7 +74,7 @@ func (a *app) testTable(file, dir string) error {
 	if err != nil {
 		return err
 	}
-	result := TestResult{Calls: len(rows), Differ: []Difference{}}
+	result := testResult{Calls: len(rows), Differ: []difference{}}
 	for _, row := range rows {
 		got, err := checker.Decide(row.Call)
 		if err != nil {
@@ -85,7 +85,7 @@ func (a *app) testTable(file, dir string) error {
 			continue
 		}
 		if got.Allowed != *row.Allowed {
-			result.Differ = append(result.Differ, Difference{
+			result.Differ = append(result.Differ, difference{
 				row.Call, row.line, row.Note, *row.Allowed, got.Allowed, got.Rule, got.Reason,
 			})
 		}
@@ -154,7 +154,7 @@ func readRow(text []byte) (tableRow, error) {
 	return r, err
 }
 
-func writeTestResult(w io.Writer, result TestResult) {
+func writeTestResult(w io.Writer, result testResult) {
 	verdict := map[bool]string{true: "allowed", false: "denied"}
 	for _, d := range result.Differ {
 		call := cmp.Or(d.Command, strings.TrimSpace(d.Tool+" "+string(d.Input)))

@@ -212,7 +212,7 @@ line 5, tier 1: Read {"file_path":"/etc/hosts"}
 
 	asJSON := starter(t, environ, "policy", "test", file, "-o", "json")
 	require.Equal(t, console.ExitDenied, asJSON.Code)
-	var result TestResult
+	var result testResult
 	require.NoError(t, json.Unmarshal([]byte(asJSON.Stdout), &result))
 	require.Equal(t, 3, result.Calls)
 	require.Len(t, result.Differ, 2)
