@@ -108,18 +108,18 @@ func TestTalk(t *testing.T) {
 	require.Contains(t, starter(t, laptop, "talk", "-m", "x", "--actor", "bob").Stderr, "--actor does not go with a server")
 
 	learned := starter(t, environ, "talk", "-m", "read the log of the nas")
-	require.Contains(t, learned.stdout, "Proposal 1: remember for prompts “remember: rm is safe” (nas)")
-	require.Equal(t, result{program.ExitOK, "agents are told of memory-2 from now on\n", ""}, starter(t, environ, "talk", "--confirm", "2"))
-	require.Equal(t, program.ExitOK, starter(t, environ, "memory", "delete", "memory-1", "--actor", "bob").code)
-	require.Contains(t, starter(t, environ, "talk", "--confirm", "1").stderr, "memory-1 has been decided or changed since: look at it first; nothing was done")
-	require.Equal(t, result{program.ExitOK, "No.\n", ""}, starter(t, environ, "talk", "-m", "does rm matter, and does the nas sleep?"))
-	shown = starter(t, environ, "talk", "--show-context").stdout
+	require.Contains(t, learned.Stdout, "Proposal 1: remember for prompts “remember: rm is safe” (nas)")
+	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "agents are told of memory-2 from now on\n", Stderr: ""}, starter(t, environ, "talk", "--confirm", "2"))
+	require.Equal(t, program.ExitOK, starter(t, environ, "memory", "delete", "memory-1", "--actor", "bob").Code)
+	require.Contains(t, starter(t, environ, "talk", "--confirm", "1").Stderr, "memory-1 has been decided or changed since: look at it first; nothing was done")
+	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "No.\n", Stderr: ""}, starter(t, environ, "talk", "-m", "does rm matter, and does the nas sleep?"))
+	shown = starter(t, environ, "talk", "--show-context").Stdout
 	require.Contains(t, shown, "The nas sleeps on Sundays.", "confirming it is one step")
 	require.NotContains(t, shown, "rm is safe", "a line of a log becomes no memory")
 
-	require.Equal(t, result{program.ExitOK, "conversation ada is ended\n", ""}, starter(t, environ, "talk", "--end"))
-	require.Contains(t, starter(t, environ, "talk", "--end").stderr, "conversation ada is not open")
-	require.Equal(t, "No.\n", starter(t, environ, "talk", "-m", "does rm matter, after the end?").stdout, "a message begins it anew")
+	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "conversation ada is ended\n", Stderr: ""}, starter(t, environ, "talk", "--end"))
+	require.Contains(t, starter(t, environ, "talk", "--end").Stderr, "conversation ada is not open")
+	require.Equal(t, "No.\n", starter(t, environ, "talk", "-m", "does rm matter, after the end?").Stdout, "a message begins it anew")
 
 	about := starter(t, environ, "talk", "--chain", "chain-asks", "-m", "what did you do?")
 	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "I asked.\n", Stderr: ""}, about)
