@@ -93,7 +93,7 @@ install-units:
 
 # If a test failed and then passed, the target prints it at the end as FLAKY, and writes its first failure to bin/report/flaky.txt.
 .PHONY: test
-test: clis web-assets openapi check race real ## Everything that must hold before a change is merged
+test: clis web-assets openapi openai-clients check race real ## Everything that must hold before a change is merged
 	@$(TOOLS)/flaky $(REPORT)/flaky.txt $(REPORT)/race.json $(REPORT)/real.json
 
 .PHONY: short
@@ -259,7 +259,7 @@ release: ## Build both programs of VERSION, which must be tagged, for each platf
 ##@ Tools
 
 .PHONY: tools
-tools: $(TOOLS_BUILT) clis web-assets openapi ## Install all that the checks and tests need
+tools: $(TOOLS_BUILT) clis web-assets openapi openai-clients ## Install all that the checks and tests need
 
 .PHONY: clis
 clis: ## Install the real claude CLIs of tools/claude through npm
@@ -273,10 +273,15 @@ web-assets: ## Install htmx and axe-core through npm, and compare the pages' cop
 openapi: ## Install the generator of clients for the test of the API, through npm
 	sh tools/openapi/install.sh
 
+.PHONY: openai-clients
+openai-clients: ## Install the official clients of OpenAI's API for their test, through Go and npm
+	sh tools/openai/install.sh
+
 .PHONY: download
 download: ## Download the Go modules, trying again when the network fails
 	sh tools/retry.sh $(GO) mod download
 	sh tools/retry.sh $(GO) -C tools mod download
+	sh tools/retry.sh $(GO) -C tools/openai mod download
 
 $(TOOLS_BUILT): tools/go.mod tools/go.sum $(wildcard tools/flaky/*.go tools/deploycheck/*.go tools/docscheck/*.go)
 	mkdir -p $(TOOLS)

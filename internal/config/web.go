@@ -21,6 +21,7 @@ type Web struct {
 	ProxyGroups     string      `env:"WEB_PROXY_GROUPS_HEADER" desc:"Header in which the trusted proxy sends the groups of the person, comma-separated."`
 	ProxyRoles      GroupRoles  `env:"WEB_PROXY_ROLES" desc:"Roles of the groups that the trusted proxy sends, as group=role, comma-separated: sre=operate,oncall=answer,*=view. The group * is everybody whom the proxy names. Roles are view, answer, operate, alert and talk."`
 	ProxySecretFile string      `env:"WEB_PROXY_SECRET_FILE" desc:"Absolute path of a file with a secret that the trusted proxy must send in the header X-Claudeops-Proxy-Secret. Other users must not be able to read the file."`
+	ChatProgress    bool        `env:"WEB_CHAT_PROGRESS" desc:"true: a streamed answer of /v1/chat/completions begins with lines that say what the session does, such as its commands."`
 	Certificate     string      `env:"WEB_TLS_CERT_FILE" desc:"Absolute path of a file with the certificate for https, with its chain. It is read again when it changes. Unset: http, for a proxy that ends TLS."`
 	Key             string      `env:"WEB_TLS_KEY_FILE" desc:"Absolute path of a file with the key of the certificate."`
 }

@@ -69,6 +69,9 @@ func (c Conversations) Send(ctx context.Context, name, about string, message esc
 	return sent.Turn, talkError(name, err)
 }
 
+// ErrBusy is wrapped by the error of a conversation that cannot take a message now. The same message can be sent again later.
+var ErrBusy = errors.New("the conversation is busy")
+
 // talkError converts an error about a conversation to an error for people.
 func talkError(name string, err error) error {
 	_, cut := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
@@ -82,6 +85,8 @@ func talkError(name string, err error) error {
 			"What was sent may still count: send it again with the same ID", name, sendTimeout)
 	case unknown:
 		return withKind(KindNotFound, fmt.Errorf("conversation %s is not open: send a message to begin it", name))
+	case isBusy(err):
+		return withKind(KindConflict, fmt.Errorf("%w: %w", ErrBusy, printable(RootCause(err))))
 	case refused:
 		return Invalid(printable(RootCause(err)))
 	}
@@ -327,6 +332,29 @@ func (c Conversations) Turn(ctx context.Context, name string, turn int) (escalat
 		return found, withKind(KindNotFound, fmt.Errorf("conversation %s has no turn %d in the records", name, turn))
 	}
 	return c.maskedTurn(found), err
+}
+
+// TurnsOf returns the turns of a conversation whose message IDs begin with prefix, oldest first.
+func (c Conversations) TurnsOf(ctx context.Context, name, prefix string) ([]escalation.TalkTurn, error) {
+	records, err := c.ownRecords(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	turns, err := records.TurnsOf(ctx, workflows.ConversationWorkflowID(name), prefix)
+	for i := range turns {
+		turns[i] = c.maskedTurn(turns[i])
+	}
+	return turns, err
+}
+
+// Tokens returns the tokens that the latest session of a turn has used.
+func (c Conversations) Tokens(ctx context.Context, turn escalation.TalkTurn) (escalation.TokenUsage, error) {
+	records, _, err := c.openRecords(ctx)
+	if err != nil {
+		return escalation.TokenUsage{}, err
+	}
+	session, err := records.BySessionID(ctx, turn.SessionID)
+	return session.Tokens, err
 }
 
 // ownRecords returns the records of the connection's namespace, for the conversation with this name.

@@ -17,7 +17,6 @@ import (
 )
 
 const (
-	apiPrefix  = "/api/"
 	healthPath = "/healthz"
 	firstPage  = "GET /{$}"
 )
@@ -79,7 +78,11 @@ func (s *Server) knownHostsOnly(next http.Handler) http.Handler {
 func (s *Server) limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
-			r.Body = http.MaxBytesReader(w, newTimedBody(w, r.Body), s.options.MaxBody)
+			limit := s.options.MaxBody
+			if strings.HasPrefix(r.URL.Path, access.CompletionsPrefix) {
+				limit = max(limit, maxCompletionBody)
+			}
+			r.Body = http.MaxBytesReader(w, newTimedBody(w, r.Body), limit)
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -134,7 +137,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, known bool) {
 	switch {
 	case known:
 		s.fail(w, r, http.StatusForbidden, errors.New("your role does not permit this; ask the operator for a token with another role"))
-	case strings.HasPrefix(r.URL.Path, apiPrefix):
+	case access.IsForPrograms(r):
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		s.fail(w, r, http.StatusUnauthorized, errors.New("log in first: send a token in the header Authorization: Bearer TOKEN"))
 	default:
@@ -144,8 +147,8 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, known bool) {
 
 // fail answers with an error: problem details for programs, a page for people.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, status int, err error) {
-	if strings.HasPrefix(r.URL.Path, apiPrefix) {
-		access.WriteProblem(w, status, err)
+	if access.IsForPrograms(r) {
+		access.WriteError(w, r, status, err)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -27,6 +27,8 @@ const (
 	maxHeader = 32 << 10
 	// defaultBody limits a request's body, in bytes. A request for a chain has at most 100,000 bytes.
 	defaultBody = 256 << 10
+	// maxCompletionBody limits a request for a chat completion, in bytes. It has the whole history of the chat.
+	maxCompletionBody = 4 << 20
 	// stopTimeout limits how long a stopping server waits for running requests.
 	stopTimeout = 5 * time.Second
 )
@@ -50,7 +52,7 @@ type Options struct {
 	Origins []string
 	// Admit returns an error for a connection that must not be served, whatever it shows. Nil admits all.
 	Admit func(net.Conn) error
-	// MaxBody limits a request's body, in bytes; 0 means 256 KiB.
+	// MaxBody limits a request's body, in bytes; 0 means 256 KiB. A chat completion may have 4 MiB.
 	MaxBody int64
 	// Certificate is the certificate for https; nil serves http.
 	Certificate func() (*tls.Certificate, error)

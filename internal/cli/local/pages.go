@@ -21,6 +21,7 @@ import (
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/access"
 	"github.com/claudeops/claudeops/internal/web/api"
+	"github.com/claudeops/claudeops/internal/web/completions"
 	"github.com/claudeops/claudeops/internal/web/pages"
 	"github.com/claudeops/claudeops/internal/web/stream"
 )
@@ -32,6 +33,7 @@ type pageServer struct {
 	listener net.Listener
 	access   *access.Access
 	settings web.Options // without parts
+	chat     completions.Options
 
 	// does, hub and server are nil before prepare, and stop before serve.
 	does   *operations.Operations
@@ -90,6 +92,7 @@ func openPages(ctx context.Context, cfg config.Config, o pageOptions) (_ *pageSe
 	if err != nil {
 		return nil, err
 	}
+	p.chat.Progress = cfg.Web.ChatProgress
 	p.settings = web.Options{
 		Access: p.access, Hosts: hostsOf(cfg.Web, o.listen), Origins: originsOf(cfg.Web), Admit: admitOthers, Logger: o.logger,
 	}
@@ -112,7 +115,7 @@ func (p *pageServer) prepare(does *operations.Operations) error {
 		return err
 	}
 	options := p.settings
-	options.Parts = []web.Part{shown, api.New(does, p.hub, program.Version())}
+	options.Parts = []web.Part{shown, api.New(does, p.hub, program.Version()), completions.New(does.Conversations, p.chat)}
 	p.server, err = web.New(options)
 	return err
 }

@@ -183,7 +183,12 @@ func reload(r *http.Request) string {
 
 // isPage reports whether r asks for a page, not for data.
 func isPage(r *http.Request) bool {
-	return r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasPrefix(r.URL.Path, "/v1/")
+	return r.Method == http.MethodGet && !IsForPrograms(r)
+}
+
+// IsForPrograms reports whether the path of r belongs to an API.
+func IsForPrograms(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/api/") || strings.HasPrefix(r.URL.Path, CompletionsPrefix)
 }
 
 // plainAddress returns the address of r without the parameters of this package, so that no token stays in it.
@@ -225,10 +230,10 @@ func preventLeaks(w http.ResponseWriter) {
 }
 
 // refuseToken answers a request whose token is not valid.
-func refuseToken(w http.ResponseWriter, _ *http.Request, err error) {
+func refuseToken(w http.ResponseWriter, r *http.Request, err error) {
 	preventLeaks(w)
 	w.Header().Set("WWW-Authenticate", "Bearer")
-	WriteProblem(w, statusOf(err), err)
+	WriteError(w, r, statusOf(err), err)
 }
 
 // statusOf returns the status of an error of this package.

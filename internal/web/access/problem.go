@@ -2,16 +2,12 @@ package access
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
-	"strconv"
 )
 
 // WriteProblem writes an error as problem details (RFC 9457).
 func WriteProblem(w http.ResponseWriter, status int, err error) {
-	if many, ok := errors.AsType[*TooManyError](err); ok {
-		w.Header().Set("Retry-After", strconv.Itoa(int(many.After.Seconds())))
-	}
+	SetRetryAfter(w, err)
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(struct {

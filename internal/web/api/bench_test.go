@@ -22,6 +22,7 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/internal/web/access"
 	"github.com/claudeops/claudeops/internal/web/stream"
+	"github.com/claudeops/claudeops/internal/web/webtest"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -54,7 +55,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"durat
 // BenchmarkWeb compares how long 20 chains work alone, and beside 200 viewers of one of them and 50 requests a second. All of
 // Temporal, worker, web server, viewers and requests share the cores.
 func BenchmarkWeb(b *testing.B) {
-	environ := append(bareEnviron(b), "CLAUDEOPS_MAX_CONCURRENT_AGENTS=40", "CLAUDEOPS_MAX_TIER=1", "CLAUDEOPS_DAY_BUDGET_USD=0")
+	environ := append(webtest.Environ(b), "CLAUDEOPS_MAX_CONCURRENT_AGENTS=40", "CLAUDEOPS_MAX_TIER=1", "CLAUDEOPS_DAY_BUDGET_USD=0")
 	script := filepath.Join(b.TempDir(), "claude")
 	require.NoError(b, os.WriteFile(script, fmt.Appendf(nil, slowCLI, claudesim.VersionNew), 0o700))
 	environ = append(environ, "CLAUDEOPS_CLAUDE="+script)
@@ -66,7 +67,7 @@ func BenchmarkWeb(b *testing.B) {
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, server.Stop()) })
 	environ = append(environ, "TEMPORAL_ADDRESS="+server.Address())
-	work(b, cfg, supervisor.Environment{Environ: environ, Host: "host-1", Logger: logger, SweepInterval: time.Minute})
+	webtest.Work(b, cfg, supervisor.Environment{Environ: environ, Host: "host-1", Logger: logger, SweepInterval: time.Minute})
 	s := serve(b, environ)
 
 	var tokens []string // a person has a limited number of streams

@@ -16,12 +16,13 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/web/stream"
+	"github.com/claudeops/claudeops/internal/web/webtest"
 )
 
 // TestChainByAPI starts a chain, reads it, answers its gate and follows it to its end, over HTTP alone.
 func TestChainByAPI(t *testing.T) {
 	t.Parallel()
-	s := serve(t, install(t, asking(), "CLAUDEOPS_GATE_TIMEOUT=1h"))
+	s := serve(t, webtest.Install(t, asking(), "CLAUDEOPS_GATE_TIMEOUT=1h"))
 	events := s.listen(t, "/api/v1/events")
 
 	started := s.startOnce(t)

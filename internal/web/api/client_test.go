@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/web/webtest"
 )
 
 // TestGeneratedClient makes a client from the OpenAPI document with openapi-typescript, and lets it start a chain and answer its
@@ -21,7 +22,7 @@ func TestGeneratedClient(t *testing.T) {
 		require.NotEqual(t, "true", os.Getenv("CI"), "the generator is not installed: run make openapi")
 		t.Skip("the generator is not installed: run make openapi")
 	}
-	s := serve(t, install(t, asking(), "CLAUDEOPS_GATE_TIMEOUT=1h"))
+	s := serve(t, webtest.Install(t, asking(), "CLAUDEOPS_GATE_TIMEOUT=1h"))
 	dir := t.TempDir()
 	for _, name := range []string{"client.ts", "tsconfig.json"} {
 		content, err := os.ReadFile(filepath.Join(tool, name))

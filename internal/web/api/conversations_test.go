@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/memory"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/web/access"
+	"github.com/claudeops/claudeops/internal/web/webtest"
 )
 
 // longReply is a reply that is written for some seconds.
@@ -65,7 +66,7 @@ func (s *site) watchTalk(t *testing.T, token, name string) (until func(turn int,
 // TestConversations talks through the API: as the person to whom the conversation belongs, and as others.
 func TestConversations(t *testing.T) {
 	t.Parallel()
-	s := serve(t, install(t, talking(), "CLAUDEOPS_HEARTBEAT_INTERVAL=1s"))
+	s := serve(t, webtest.Install(t, talking(), "CLAUDEOPS_HEARTBEAT_INTERVAL=1s"))
 	grant := func(name string, roles ...access.Role) string {
 		token, err := s.tokens.Create(access.Token{Name: name, Roles: roles})
 		require.NoError(t, err)

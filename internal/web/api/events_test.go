@@ -13,6 +13,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/web/webtest"
 )
 
 // TestProgress sees what an agent does, beside the records and on a host that has none. There, Temporal's list of running chains
@@ -20,7 +21,7 @@ import (
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	release := filepath.Join(t.TempDir(), "release")
-	environ := install(t, claudesim.Play(claudesim.Always(
+	environ := webtest.Install(t, claudesim.Play(claudesim.Always(
 		claudesim.Bash("while [ ! -e "+release+" ]; do sleep 0.1; done"), claudesim.Conclude(escalation.Verdict{
 			Status: escalation.VerdictHealthy, Summary: "all is well",
 		}))), "CLAUDEOPS_TIER1_TOOLS=Bash")

@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/internal/web/access"
 	"github.com/claudeops/claudeops/internal/web/stream"
+	"github.com/claudeops/claudeops/internal/web/webtest"
 )
 
 // idle is an API beside a Temporal server and records. No worker runs, so chains that are started do nothing.
@@ -32,7 +33,7 @@ func startIdle(t testing.TB) idle {
 	if testing.Short() {
 		t.Skip("starts a Temporal server; not with -short")
 	}
-	environ := bareEnviron(t)
+	environ := webtest.Environ(t)
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
 	logger := slog.New(slog.DiscardHandler)

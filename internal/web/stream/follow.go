@@ -174,7 +174,7 @@ func (s *Followers) Handler() http.Handler {
 
 // serveStates sends the states of a follower, beginning with the latest.
 func serveStates(w http.ResponseWriter, r *http.Request, f *follower) {
-	out := begin(w)
+	out := Begin(w)
 	pings := time.NewTicker(ping)
 	defer pings.Stop()
 	end := time.NewTimer(lifetime)
@@ -183,7 +183,7 @@ func serveStates(w http.ResponseWriter, r *http.Request, f *follower) {
 	for {
 		now := f.latest()
 		if now.number != sent {
-			if sent = now.number; !out.send(now.text) || now.last {
+			if sent = now.number; !out.Send(now.text) || now.last {
 				return
 			}
 			continue
@@ -195,7 +195,7 @@ func serveStates(w http.ResponseWriter, r *http.Request, f *follower) {
 			return
 		case <-now.changed:
 		case <-pings.C:
-			if !out.send([]byte(": ping\n\n")) {
+			if !out.Send([]byte(": ping\n\n")) {
 				return
 			}
 		}

@@ -54,12 +54,12 @@ func (h *Hub) Handler() http.Handler {
 
 // serve sends a viewer its messages until it leaves, is too slow, or has been there for the lifetime of a stream.
 func serve(w http.ResponseWriter, r *http.Request, v *viewer) {
-	out := begin(w)
-	if !out.send([]byte("retry: " + retryMS + "\n" + v.begin + "\n")) {
+	out := Begin(w)
+	if !out.Send([]byte("retry: " + retryMS + "\n" + v.begin + "\n")) {
 		return
 	}
 	for _, m := range v.missed {
-		if !out.send(m.text) {
+		if !out.Send(m.text) {
 			return
 		}
 	}
@@ -81,30 +81,30 @@ func serve(w http.ResponseWriter, r *http.Request, v *viewer) {
 			text = m.text
 		case <-pings.C:
 		}
-		if !out.send(text) {
+		if !out.Send(text) {
 			return
 		}
 	}
 }
 
-// begin returns a writer for the events of a response.
-func begin(w http.ResponseWriter) writer {
+// Begin returns a writer for the events of a response.
+func Begin(w http.ResponseWriter) Writer {
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no") // nginx would hold events back
-	return writer{w, http.NewResponseController(w)}
+	return Writer{w, http.NewResponseController(w)}
 }
 
-// writer sends to one viewer.
-type writer struct {
+// Writer sends events to one viewer.
+type Writer struct {
 	http.ResponseWriter
 
 	control *http.ResponseController
 }
 
-// send writes text at once. It reports whether the viewer has taken it in time.
-func (w writer) send(text []byte) bool {
+// Send writes text at once. It reports whether the viewer has taken it in time.
+func (w Writer) Send(text []byte) bool {
 	deadline := w.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if deadline != nil && !errors.Is(deadline, http.ErrNotSupported) {
 		return false

@@ -90,11 +90,11 @@ func (t *Talks) serve(w http.ResponseWriter, r *http.Request, name string) {
 			}
 		})
 	}()
-	out := begin(w)
+	out := Begin(w)
 	pings := time.NewTicker(ping)
 	defer pings.Stop()
 	text := []byte("retry: " + retryMS + "\n\n")
-	for out.send(text) {
+	for out.Send(text) {
 		select {
 		case one := <-news:
 			data, err := json.Marshal(one)

@@ -1,0 +1,252 @@
+package completions
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/plaintext"
+	"github.com/claudeops/claudeops/internal/web/access"
+)
+
+const (
+	// prefix begins the paths of this package.
+	prefix = access.CompletionsPrefix
+
+	// model is the name of the only model.
+	model = "claudeops"
+	// pingInterval is the time after which a client that waits gets a comment, so that nothing on the way closes the connection.
+	pingInterval = 15 * time.Second
+	// maxRequests limits the requests of one person at the same time.
+	maxRequests = 50
+)
+
+// Talks are the conversations.
+type Talks interface {
+	// Send sends a message, and returns its turn. A message with a known ID keeps its turn.
+	Send(ctx context.Context, name, about string, message escalation.TalkMessage) (int, error)
+	// Follow reports what happens in a turn until its end, and returns the turn.
+	Follow(ctx context.Context, name string, turn int, see func(operations.TalkEvent) error) (escalation.TalkTurn, error)
+	// TurnsOf returns the turns whose message IDs begin with prefix, oldest first.
+	TurnsOf(ctx context.Context, name, prefix string) ([]escalation.TalkTurn, error)
+	// Tokens returns the tokens that a turn has used.
+	Tokens(ctx context.Context, turn escalation.TalkTurn) (escalation.TokenUsage, error)
+}
+
+var _ Talks = operations.Conversations{}
+
+// Options describe a server.
+type Options struct {
+	// Progress passes on what sessions do, as lines before the answer.
+	Progress bool
+	// Ping is the time after which a client that waits gets a comment; 0 means 15 seconds.
+	Ping time.Duration
+	// Clock returns the current time; nil means time.Now.
+	Clock func() time.Time
+}
+
+// Server is a part of the web server.
+type Server struct {
+	talks   Talks
+	options Options
+	clock   func() time.Time
+	running counter
+}
+
+// New returns a server of these conversations.
+func New(talks Talks, options Options) *Server {
+	if options.Ping == 0 {
+		options.Ping = pingInterval
+	}
+	if options.Clock == nil {
+		options.Clock = time.Now
+	}
+	return &Server{talks: talks, options: options, clock: options.Clock, running: counter{counts: map[string]int{}}}
+}
+
+// Register adds the routes.
+func (s *Server) Register(router *access.Router) {
+	router.Handle(access.Talk, "POST "+prefix+"chat/completions", http.HandlerFunc(s.complete))
+	router.Handle(access.Talk, "GET "+prefix+"models", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, modelList{"list", []modelInfo{ownModel}})
+	}))
+	router.Handle(access.Talk, "GET "+prefix+"models/{model}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if name := r.PathValue("model"); name != model {
+			message := fmt.Sprintf("there is no model %q, and only %s", plaintext.Cut(name, maxLine), model)
+			access.NewCompletionError(http.StatusNotFound, message, "model", "model_not_found").Write(w)
+			return
+		}
+		writeJSON(w, ownModel)
+	}))
+	unknown := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		message := "there is nothing at this address: the server has " + prefix + "chat/completions and " + prefix + "models"
+		access.NewCompletionError(http.StatusNotFound, message, "", "").Write(w)
+	})
+	router.Handle(access.Talk, "GET "+prefix, unknown)
+	router.Handle(access.Talk, "POST "+prefix, unknown)
+}
+
+// complete answers a message.
+func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
+	person, _ := access.PersonOf(r.Context())
+	if !s.running.begin(person.Name) {
+		fail(w, &access.TooManyError{After: pingInterval})
+		return
+	}
+	defer s.running.end(person.Name)
+	asked, d, err := readRequest(r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	out := &writer{response: w, usage: asked.StreamOptions.IncludeUsage || !asked.Stream, streams: asked.Stream, created: s.clock().Unix()}
+	if canned, ok := s.canned(d); ok {
+		out.id = "chatcmpl-" + hash(canned)
+		out.begin()
+		out.finish(canned, escalation.TokenUsage{})
+		return
+	}
+	if err := s.answer(r, out, senderOf(r, person.Name), d); err != nil {
+		out.fail(err)
+	}
+}
+
+// confirms matches a message that confirms a proposal elsewhere.
+var confirms = regexp.MustCompile(`^/yes( |$)`)
+
+// confirmations explains why a message such as /yes 1 confirms nothing.
+const confirmations = "Proposals cannot be confirmed here. Use the command below the proposal, or the pages."
+
+// canned returns the answer to a message that needs no session.
+func (s *Server) canned(d dialogue) (string, bool) {
+	if confirms.MatchString(d.text) {
+		return confirmations, true
+	}
+	return taskAnswer(d)
+}
+
+// answer sends the message, and passes on what comes of it. When the client has gone, it returns: the turn continues.
+func (s *Server) answer(r *http.Request, out *writer, from sender, d dialogue) error {
+	ctx := r.Context()
+	p, err := s.find(ctx, from, d)
+	if err == nil && !p.known {
+		err = access.MayStart(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	turn, err := s.talks.Send(ctx, p.name, "", p.message)
+	if err != nil {
+		return err
+	}
+	out.id = fmt.Sprintf("chatcmpl-%s-%d", p.name, turn)
+	out.begin()
+	ended, err := s.pass(ctx, out, p.name, turn)
+	if err != nil {
+		return err
+	}
+	if ended.State != escalation.TalkAnswered {
+		return &noAnswerError{ended}
+	}
+	ended.ConversationID = escalation.ConversationPrefix + p.name
+	var used escalation.TokenUsage
+	if out.usage {
+		used, _ = s.talks.Tokens(ctx, ended) // the answer counts, also without a figure
+	}
+	out.finish(out.parts.end(ended), used)
+	return nil
+}
+
+// pass passes on the parts of an answer until its turn has ended, with a comment from time to time.
+func (s *Server) pass(ctx context.Context, out *writer, name string, turn int) (escalation.TalkTurn, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	type end struct {
+		turn escalation.TalkTurn
+		err  error
+	}
+	events, ended := make(chan operations.TalkEvent), make(chan end, 1)
+	go func() {
+		turn, err := s.talks.Follow(ctx, name, turn, func(event operations.TalkEvent) error {
+			select {
+			case events <- event:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		ended <- end{turn, err}
+	}()
+	pings := time.NewTicker(s.options.Ping)
+	defer pings.Stop()
+	for {
+		var written error
+		select {
+		case end := <-ended:
+			return end.turn, end.err
+		case event := <-events:
+			written = s.show(out, event)
+		case <-pings.C:
+			written = out.ping()
+		}
+		if written != nil {
+			stop()
+			<-ended
+			return escalation.TalkTurn{}, written
+		}
+	}
+}
+
+// show passes on an event of a turn.
+func (s *Server) show(out *writer, event operations.TalkEvent) error {
+	switch event.Kind {
+	case operations.TalkText:
+		return out.text(out.parts.add(event.Text, event.Again))
+	case operations.TalkWorks:
+		return s.progress(out, event.Doing)
+	case operations.TalkWaits:
+		return s.progress(out, fmt.Sprintf("waits for %d earlier messages", event.Ahead))
+	case operations.TalkNobody:
+		return s.progress(out, "no worker answers")
+	case operations.TalkEnded:
+	}
+	return nil
+}
+
+// progress passes on a line about the session, if the server is set so, and if the answer has not begun.
+func (s *Server) progress(out *writer, line string) error {
+	if !s.options.Progress || line == "" || out.parts.sent != "" {
+		return nil
+	}
+	return out.text(progressMark + oneLine(line) + "\n\n")
+}
+
+// counter counts the requests of each person.
+type counter struct {
+	mutex  sync.Mutex
+	counts map[string]int
+}
+
+func (c *counter) begin(person string) bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.counts[person] >= maxRequests {
+		return false
+	}
+	c.counts[person]++
+	return true
+}
+
+func (c *counter) end(person string) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.counts[person]--
+	if c.counts[person] == 0 {
+		delete(c.counts, person)
+	}
+}
