@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
@@ -202,6 +204,100 @@ func BenchmarkTier(b *testing.B) {
 			b.ReportMetric(float64(info.GetHistorySizeBytes())/1024, "KB/chain")
 		})
 	}
+}
+
+// talkingCLI replaces claude in conversations. It keeps a transcript, and replies with the time of its start in nanoseconds.
+const talkingCLI = `#!/bin/sh
+now=$(date +%%s%%N)
+while [ $# -gt 0 ]; do
+	case $1 in
+	--version) echo '%[1]s (Claude Code)'; exit ;;
+	--session-id) id=$2; shift ;;
+	--resume) parent=$2; shift ;;
+	--model) model=$2; shift ;;
+	esac
+	shift
+done
+cat >/dev/null
+dir=$CLAUDE_CONFIG_DIR/projects/$(printf %%s "$PWD" | sed 's/[^A-Za-z0-9]/-/g')
+mkdir -p "$dir"
+[ -z "$parent" ] || sed "s/\"sessionId\":\"$parent\"/\"sessionId\":\"$id\"/" "$dir/$parent.jsonl" >"$dir/$id.jsonl"
+cat >>"$dir/$id.jsonl" <<END
+{"type":"user","uuid":"u-$id","parentUuid":"${parent:+a-$parent}","sessionId":"$id","message":{"role":"user","content":"how is jellyfin?"}}
+{"type":"assistant","uuid":"a-$id","parentUuid":"u-$id","sessionId":"$id","message":{"role":"assistant","content":"It answers."}}
+END
+usage='"usage":{"input_tokens":100,"cache_creation_input_tokens":50,"cache_read_input_tokens":1000,"output_tokens":42}'
+echo '{"type":"system","subtype":"init","session_id":"'$id'","tools":["Bash","StructuredOutput"],"model":"'$model'","permissionMode":"dontAsk","claude_code_version":"%[1]s"}'
+echo '{"type":"assistant","message":{"id":"msg_1","type":"message","role":"assistant","model":"'$model'","content":[{"type":"text","text":"done"}],'$usage'},"session_id":"'$id'"}'
+echo '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"duration_api_ms":5,"session_id":"'$id'","total_cost_usd":0.01,'$usage',"modelUsage":{"'$model'":{"inputTokens":100,"outputTokens":42,"cacheReadInputTokens":1000,"cacheCreationInputTokens":50,"costUSD":0.01,"contextWindow":200000}},"permission_denials":[],"terminal_reason":"completed","result":"done","structured_output":{"reply":"'$now'"}}'
+`
+
+// talkTurns is the number of turns of the conversation.
+const talkTurns = 500
+
+// BenchmarkConversation measures the time from sending a message to the start of the CLI, and compares late turns with early ones.
+func BenchmarkConversation(b *testing.B) {
+	p := startPlant(b, 0, "CLAUDEOPS_DAY_BUDGET_USD=0")
+	require.NoError(b, process.WriteProgram(p.cli, fmt.Appendf(nil, talkingCLI, claudesim.VersionNew)))
+	var starts, turns []time.Duration
+	var largest int64
+	id := workflows.ConversationWorkflowID("bench")
+	for b.Loop() {
+		for number := 1; number <= talkTurns; number++ {
+			began := time.Now()
+			turn := p.say(id, number)
+			turns = append(turns, time.Since(began))
+			started, err := strconv.ParseInt(turn.Reply, 10, 64)
+			require.NoError(b, err, "%s%s", turn.Reply, turn.Failure)
+			require.Empty(b, turn.Note)
+			starts = append(starts, time.Unix(0, started).Sub(began))
+			if number%10 == 0 {
+				described, err := p.client.DescribeWorkflowExecution(b.Context(), id, "")
+				require.NoError(b, err)
+				largest = max(largest, described.GetWorkflowExecutionInfo().GetHistorySizeBytes())
+			}
+		}
+		require.NoError(b, p.client.TerminateWorkflow(b.Context(), id, "", "the next one begins anew"))
+	}
+	ms := func(of []time.Duration) float64 {
+		sorted := slices.Sorted(slices.Values(of))
+		return sorted[len(sorted)/2].Seconds() * 1000
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(ms(starts[10:]), "ms-to-the-cli")
+	b.ReportMetric(ms(turns[5:15]), "ms/turn-10")
+	b.ReportMetric(ms(turns[len(turns)-10:]), "ms/last-turn")
+	b.ReportMetric(float64(largest)/1024, "KB-history")
+}
+
+// say sends a message, and waits for the end of its turn.
+func (p *plant) say(id string, number int) (turn escalation.TalkTurn) {
+	p.b.Helper()
+	ctx := p.b.Context()
+	begin := p.client.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+		ID: id, TaskQueue: "claudeops", WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+	}, workflows.ConversationWorkflow, workflows.ConversationInput{})
+	update, err := p.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: begin,
+		UpdateOptions: client.UpdateWorkflowOptions{
+			WorkflowID: id, UpdateName: workflows.SendMessage, WaitForStage: client.WorkflowUpdateStageCompleted,
+			Args: []any{escalation.TalkMessage{MessageID: fmt.Sprint("m-", number), Text: "how is jellyfin?", Actor: "ada"}},
+		},
+	})
+	require.NoError(p.b, err)
+	var sent workflows.Sent
+	require.NoError(p.b, update.Get(ctx, &sent))
+	for !turn.State.Final() {
+		waiting, err := p.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+			WorkflowID: id, UpdateName: workflows.WaitTurn, Args: []any{workflows.TurnRequest{Turn: sent.Turn}},
+			WaitForStage: client.WorkflowUpdateStageCompleted,
+		})
+		if err == nil { // the conversation may continue as new at this moment
+			err = waiting.Get(ctx, &turn)
+		}
+		require.NoError(p.b, ctx.Err(), err)
+	}
+	return turn
 }
 
 const (

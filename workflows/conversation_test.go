@@ -258,6 +258,34 @@ func TestConversationGoesBack(t *testing.T) {
 	require.Contains(t, s.book.turns[4].Note, "neither on this host nor in the archive")
 }
 
+// TestConversationAfterANight has a gap of ten hours before the second message, and loses the conversation after another night. Only
+// then a turn begins a new conversation, once.
+func TestConversationAfterANight(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	s.answer = func(n int, _ activities.RunTalkInput) (activities.RunTalkResult, error) {
+		if n == 3 {
+			return activities.RunTalkResult{Report: escalation.Report{Status: escalation.SessionTranscriptLost, Attempts: 1}}, nil
+		}
+		return replied(), nil
+	}
+	for i, hour := range []time.Duration{0, 10, 20, 21, 23} {
+		s.update(hour*time.Hour, SendMessage, message(fmt.Sprint("m-", i+1)))
+	}
+	s.run()
+	var cold []int
+	for _, input := range s.ran {
+		if input.ParentSessionID == "" {
+			cold = append(cold, input.Turn)
+		}
+	}
+	require.Equal(t, []int{1, 3}, cold)
+	require.Len(t, s.ran, 6)
+	for _, turn := range s.book.turns {
+		require.Equal(t, turn.Turn == 3, turn.Note != "", "turn %d", turn.Turn)
+	}
+}
+
 // TestConversationStartsAnew loses the conversation before the second turn. The turn runs once more, in a new conversation.
 func TestConversationStartsAnew(t *testing.T) {
 	t.Parallel()
