@@ -66,9 +66,12 @@ func TestEveryRouteOfTheServer(t *testing.T) {
 			require.True(t, publicRoutes[route.Pattern], "%s is public, and this test does not know why", route.Pattern)
 			continue
 		}
-		if method == http.MethodGet || harmlessPosts[route.Pattern] {
+		switch {
+		case strings.HasPrefix(path, "/talk"), strings.HasPrefix(path, "/api/v1/conversations"):
+			require.Equal(t, access.Talk, route.Role, route.Pattern)
+		case method == http.MethodGet, harmlessPosts[route.Pattern]:
 			require.Equal(t, access.View, route.Role, route.Pattern)
-		} else {
+		default:
 			require.NotEqual(t, access.View, route.Role, "%s may change something", route.Pattern)
 		}
 		wanted := http.StatusSeeOther // to the login page

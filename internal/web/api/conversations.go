@@ -148,7 +148,7 @@ type sendRequest struct {
 	Body struct {
 		MessageID string `json:"message_id" doc:"Your ID of the message. Sent again with it, the message is answered once."`
 		Text      string `json:"text" doc:"The message."`
-		About     string `json:"about,omitempty" maxLength:"1000" doc:"The ID of a chain: a new conversation begins with a copy of its last session."`
+		About     string `json:"about,omitempty" maxLength:"1000" doc:"A chain: a new conversation begins with a copy of its last session."`
 	}
 }
 

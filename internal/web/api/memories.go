@@ -58,7 +58,7 @@ func (a *API) registerMemories(r routes) {
 type memoryQuery struct {
 	Page
 
-	Status  string `query:"status" doc:"Only memories in this state: candidate, confirmed or deleted. Without it, those that are not deleted."`
+	Status  string `query:"status" doc:"Only candidate, confirmed or deleted ones. Without it, those that are not deleted."`
 	Kind    string `query:"kind" doc:"Only memories of this kind: correction, discovery or remediation."`
 	Service text   `query:"service" doc:"Only memories of this service."`
 	Search  text   `query:"search" maxLength:"1000" doc:"Only memories with all of these words."`

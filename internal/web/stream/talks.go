@@ -69,7 +69,8 @@ func (t *Talks) enter(person string) bool {
 func (t *Talks) leave(person string) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	if t.open[person]--; t.open[person] == 0 {
+	t.open[person]--
+	if t.open[person] == 0 {
 		delete(t.open, person)
 	}
 }
@@ -79,9 +80,10 @@ func (t *Talks) serve(w http.ResponseWriter, r *http.Request, name string) {
 	ctx, stop := context.WithTimeout(r.Context(), lifetime)
 	defer stop()
 	news := make(chan operations.TalkNews)
-	ended := make(chan error, 1)
+	ended := make(chan struct{})
 	go func() {
-		ended <- t.watch(ctx, name, func(one operations.TalkNews) error {
+		defer close(ended)
+		_ = t.watch(ctx, name, func(one operations.TalkNews) error {
 			select {
 			case news <- one:
 				return nil
