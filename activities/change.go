@@ -23,6 +23,15 @@ type Change struct {
 	Problem string `json:"problem,omitempty"`
 }
 
+// Correction is what an author must correct.
+type Correction struct {
+	Commit string `json:"commit"`
+	// Findings holds the findings of a reviewer. CheckOutput is what failed checks have printed; empty if a review has
+	// found something.
+	Findings    []review.Finding `json:"findings,omitempty"`
+	CheckOutput string           `json:"check_output,omitempty"`
+}
+
 // Preview is the output of a program that says what a change would do.
 type Preview struct {
 	Command string `json:"command"`

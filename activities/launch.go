@@ -78,7 +78,7 @@ func (t *Tiers) openingPrompt(ctx context.Context, input RunTierInput, cutOff *p
 		Services: input.Services, Request: input.Request, Issue: input.Issue, Guidance: input.Guidance, Recheck: input.Recheck,
 		CutOff: cutOff, CooldownFile: chainFile(input.ChainID, CooldownFile), Brief: t.permissions(input.Tier, input.Policy.DryRun),
 		Catalog: t.Catalog, Affected: input.Affected, Instructions: t.instructions(input),
-		Incidents: input.Incidents, Repairs: input.Repairs, Leave: input.Leave,
+		Incidents: input.Incidents, Repairs: input.Repairs, Leave: input.Leave, Correction: input.Correction.prompt(),
 	}
 	if input.Continues {
 		return t.Prompts.Continued(launch, callsOf(input.InFlight))
@@ -110,4 +110,16 @@ func (t *Tiers) permissions(tier escalation.Tier, dryRun bool) string {
 	default:
 		return t.Briefs(tier)
 	}
+}
+
+// prompt converts the correction for a prompt; nil if there is none.
+func (c *Correction) prompt() *prompts.Correction {
+	if c == nil {
+		return nil
+	}
+	of := &prompts.Correction{Commit: c.Commit, CheckOutput: c.CheckOutput}
+	for _, finding := range c.Findings {
+		of.Findings = append(of.Findings, finding.Describe())
+	}
+	return of
 }

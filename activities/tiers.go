@@ -51,6 +51,7 @@ var errPrompt = errors.New("prompt")
 // Tiers runs tiers, each with one agent.
 type Tiers struct {
 	Agent      Agent
+	Pusher     Pusher
 	Prompts    *prompts.Set
 	Heartbeats Heartbeats
 	// Briefs describes the permissions of a tier in Markdown, for the prompt of that tier; nil if prompts must not
@@ -101,6 +102,8 @@ type RunTierInput struct {
 	InFlight  []ToolCall `json:"in_flight,omitempty"`
 	// Directory is the agent's working directory; empty for the default one.
 	Directory string `json:"directory,omitempty"`
+	// Correction is what the tier must correct in what the chain has committed; nil for its usual work.
+	Correction *Correction `json:"correction,omitempty"`
 	// Inspect asks for what the tier commits in its worktree. Since is the commit that was reviewed before; empty if there is
 	// none.
 	Inspect bool   `json:"inspect,omitempty"`

@@ -54,6 +54,8 @@ type Launch struct {
 	Leave []escalation.ChainIncident
 	// Repairs lists earlier repairs of the services.
 	Repairs []escalation.PastRepair
+	// Correction is what the session must correct in an earlier change; nil for its usual work.
+	Correction *Correction
 	// Memories is the section about memories of the services, as package memory has written it; empty if there are none.
 	Memories string
 }
@@ -102,7 +104,7 @@ func (s *Set) complete(launch Launch) (string, error) {
 		return "", err
 	}
 	return join(v, s.role(launch.Tier, false), s.sections(
-		"cutoff.md", "request.md", "incidents.md", "known.md", "instructions.md", "memories.md", "handoff.md",
+		"cutoff.md", "request.md", "correction.md", "incidents.md", "known.md", "instructions.md", "memories.md", "handoff.md",
 		"permissions.md", "dryrun.md", "rules.md", "conclusion.md")...)
 }
 
@@ -124,7 +126,8 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 	}
 	sections := []*template.Template{role}
 	sections = append(sections, s.sections(
-		"cutoff.md", "request.md", "incidents.md", "known.md", "instructions.md", "memories.md", "permissions.md", "dryrun.md",
+		"cutoff.md", "request.md", "correction.md", "incidents.md", "known.md", "instructions.md", "memories.md", "permissions.md",
+		"dryrun.md",
 		"limits.md", "statuses.md")...)
 	return join(v, s.builtIn.Lookup("resumed.md"), sections...)
 }
@@ -132,8 +135,11 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 // Continued returns the prompt for an interrupted session that an operator has chosen to continue. The prompt lists the
 // tool calls of the session that have no result (calls). The conversation of the session contains the rest.
 func (s *Set) Continued(launch Launch, calls []Call) (string, error) {
-	return join(view{Guidance: strings.TrimSpace(launch.Guidance), CutOff: launch.CutOff, DryRun: launch.Policy.DryRun, Left: calls},
-		s.builtIn.Lookup("continued.md"), s.sections("left.md", "cutoff.md", "request.md")...)
+	v := view{
+		Guidance: strings.TrimSpace(launch.Guidance), CutOff: launch.CutOff, DryRun: launch.Policy.DryRun, Left: calls,
+		Correction: launch.Correction,
+	}
+	return join(v, s.builtIn.Lookup("continued.md"), s.sections("left.md", "cutoff.md", "correction.md", "request.md")...)
 }
 
 // Interrupted returns the prompt that continues a session after its process has died.
@@ -200,7 +206,9 @@ type view struct {
 	Incidents, Leave, Repairs []string
 	// Memories is a whole section.
 	Memories string
-	Left     []Call // tool calls of the continued session that have no result
+	// Correction is what the session must correct; nil for its usual work.
+	Correction *Correction
+	Left       []Call // tool calls of the continued session that have no result
 
 	Brief    string   // the permissions of the tier, as Markdown; empty if the prompt omits them
 	Allowed  []string // the tier's rules that restrict Brief, one phrase each; empty if there are none
@@ -227,6 +235,8 @@ func newView(launch Launch) (view, error) {
 		Guidance: strings.TrimSpace(launch.Guidance),
 		Handoff:  strings.TrimSpace(launch.Handoff),
 		CutOff:   launch.CutOff,
+
+		Correction: launch.Correction,
 
 		Instructions: launch.Instructions,
 

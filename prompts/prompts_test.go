@@ -182,6 +182,12 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 			second.Previews = []prompts.ReviewPreview{{Command: "docker compose config", Output: "services: {}"}}
 			return set.Review(second)
 		},
+		"correction": func() (string, error) {
+			return set.Continued(prompts.Launch{Correction: &prompts.Correction{Commit: "c1", Findings: []string{"P1 `wrong-port`"}}}, nil)
+		},
+		"correction-checks": func() (string, error) {
+			return set.Continued(prompts.Launch{Correction: &prompts.Correction{Commit: "c1", CheckOutput: "exit code 1"}}, nil)
+		},
 		"review-repair": func() (string, error) { return set.ReviewRepair("summary is empty") },
 	}
 	for name, render := range render {

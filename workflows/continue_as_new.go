@@ -70,6 +70,7 @@ type CarriedStep struct {
 	Refused        bool                  `json:"refused,omitempty"`
 	PassesCooldown bool                  `json:"passes_cooldown,omitempty"`
 	PassesLimit    bool                  `json:"passes_limit,omitempty"`
+	Reviewed       *reviewed             `json:"reviewed,omitempty"`
 }
 
 // carry returns those fields of a step at a gate that the next run needs. It omits the fields request and continues,
@@ -79,7 +80,7 @@ func (s step) carry() CarriedStep {
 		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, ResumeFailed: s.resumeFailed,
 		TranscriptLost: s.transcriptLost, CutOff: s.cutOff, Left: s.left, Handoff: s.handoff,
 		Asked: s.asked, MinTier: s.minTier, Healed: s.healed, Refused: s.refused,
-		PassesCooldown: s.passesCooldown, PassesLimit: s.passesLimit,
+		PassesCooldown: s.passesCooldown, PassesLimit: s.passesLimit, Reviewed: s.reviewed,
 	}
 }
 
@@ -90,7 +91,7 @@ func (s CarriedStep) step() step {
 		tier:   s.Tier, purpose: s.Purpose, parent: s.Parent, resumeFailed: s.ResumeFailed,
 		transcriptLost: s.TranscriptLost, cutOff: s.CutOff, left: s.Left, handoff: s.Handoff,
 		asked: s.Asked, minTier: s.MinTier, healed: s.Healed, refused: s.Refused,
-		passesCooldown: s.PassesCooldown, passesLimit: s.PassesLimit,
+		passesCooldown: s.PassesCooldown, passesLimit: s.PassesLimit, reviewed: s.Reviewed,
 	}
 }
 

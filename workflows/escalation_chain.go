@@ -262,6 +262,8 @@ func (c *chainRun) run(ctx workflow.Context) error {
 		case stepEnd:
 		case stepSession:
 			next, err = c.runSession(ctx, next)
+		case stepReview:
+			next, err = c.reviewAgain(ctx, next)
 		case stepWait:
 			next, err = c.wait(ctx, next)
 		case stepOpenGate:

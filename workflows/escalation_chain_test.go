@@ -43,6 +43,9 @@ type world struct {
 	// change returns what the session with this number commits, from 1; nil means nothing. review stands in for reviewers.
 	change func(session int) *activities.Change
 	review func(input activities.RunReviewInput) (activities.RunReviewResult, error)
+	// pushed holds the requests to push, and pushProblem says why they fail.
+	pushed      []activities.PushRequest
+	pushProblem string
 	// tierTakes is the duration of a tier, in the test environment's time.
 	tierTakes time.Duration
 	// These fields make an activity fail while they are true.
@@ -277,6 +280,11 @@ func (w *world) answer(t *testing.T) {
 	w.env.OnActivity("RunReview", mock.Anything, mock.Anything).Maybe().After(w.tierTakes).Return(
 		func(_ context.Context, input activities.RunReviewInput) (activities.RunReviewResult, error) {
 			return w.review(input)
+		})
+	w.env.OnActivity("PushChange", mock.Anything, mock.Anything).Maybe().Return(
+		func(_ context.Context, request activities.PushRequest) (activities.PushResult, error) {
+			w.pushed = append(w.pushed, request)
+			return activities.PushResult{Remote: "https://git.example.org/infra", Problem: w.pushProblem}, nil
 		})
 	w.env.OnActivity("WriteHandoff", mock.Anything, mock.Anything).Maybe().After(w.tierTakes).Return(
 		func(_ context.Context, input activities.WriteHandoffInput) (activities.WriteHandoffResult, error) {

@@ -26,6 +26,8 @@ type reviewRequest struct {
 	// author is the session that has made the change. Its end is in the visible state.
 	author escalation.Session
 	change activities.Change
+	// closed reports that the record of the author's session is closed.
+	closed bool
 	// problem is what was found before the author began, and request is the request of a person. Both can be empty.
 	problem, request string
 }
@@ -47,10 +49,15 @@ type reviewResult struct {
 // opening of the reviewer's session also records the end of the author's session.
 func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewResult, error) {
 	change := request.change
-	result := reviewResult{unclosed: &request.author}
-	result.loop, result.decision = request.loop.AfterAuthor(review.Authored{
-		Commit: change.Commit, Files: change.Files, Scope: r.scope(change), Problem: change.Problem,
-	})
+	result := reviewResult{loop: request.loop}
+	if !request.closed {
+		result.unclosed = &request.author
+	}
+	if result.loop.State.Role() == review.Author {
+		result.loop, result.decision = result.loop.AfterAuthor(review.Authored{
+			Commit: change.Commit, Files: change.Files, Scope: r.scope(change), Problem: change.Problem,
+		})
+	}
 	if result.loop.State == review.StateQuality {
 		result.loop, result.decision = result.loop.AfterQuality(change.Checks, lastLines(change.CheckOutput))
 	}
@@ -73,7 +80,9 @@ func (r *reviews) scope(change activities.Change) review.Scope {
 // runReviewer runs the session of a reviewer, and completes result. If the session is not admitted, the change is not
 // reviewed.
 func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, result *reviewResult) (*review.Verdict, error) {
-	r.sessions.closeWithNext(request.author)
+	if !request.closed {
+		r.sessions.closeWithNext(request.author)
+	}
 	result.unclosed = nil
 	opening, err := r.sessions.open(ctx, sessionRequest{
 		tier: escalation.TierObserve, purpose: escalation.PurposeReview,

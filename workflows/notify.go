@@ -143,7 +143,7 @@ func blockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell boo
 		return escalation.NotifyBudgetSpent, true
 	case escalation.RuleVerdict, escalation.RuleNoVerdict, escalation.RuleResumeFailed, escalation.RuleTranscriptLost,
 		escalation.RuleDryRun, escalation.RuleOperator, escalation.RuleCancelled, escalation.RuleIssues, escalation.RuleAdmitted,
-		escalation.RuleGateExpired, escalation.RuleKnown, escalation.RuleReturned, escalation.RuleHealed:
+		escalation.RuleReview, escalation.RuleGateExpired, escalation.RuleKnown, escalation.RuleReturned, escalation.RuleHealed:
 		return "", false
 	}
 	return "", false

@@ -63,6 +63,21 @@ func withTranscript(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
+// withPush returns a context with the options for pushing an approved commit. It uses the workflows' task queue, because agents
+// can occupy all slots of their own queue for hours. Hosts that do not have the commit fail, so there are many attempts.
+func withPush(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout:    5 * time.Minute,  // a push over a slow line, and the start of git
+		ScheduleToCloseTimeout: 15 * time.Minute, // then a person pushes
+		HeartbeatTimeout:       20 * time.Second, // several heartbeats; then another worker pushes
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 1, MaximumInterval: time.Second,
+			MaximumAttempts: 30, // several per host
+		},
+		Summary: summary,
+	})
+}
+
 // withSpending returns a context with the options for looking up what an agent has spent so far, just before the agent
 // is stopped. The timeouts are short, because a person waits for the cancellation, and the agent still spends.
 func withSpending(ctx workflow.Context, summary string) workflow.Context {

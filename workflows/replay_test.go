@@ -64,6 +64,7 @@ var branches = []string{
 	"resume_failed",
 	"returned",
 	"returned_asked",
+	"review_required",
 	"reviewed",
 	"service_busy",
 	"three_tiers",

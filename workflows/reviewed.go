@@ -1,12 +1,21 @@
 package workflows
 
 import (
+	"cmp"
+	"fmt"
+
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/review"
 )
+
+// reviewed is what a chain has committed, and how far its review is. A step keeps it until the change is approved.
+type reviewed struct {
+	Loop   review.Loop       `json:"loop"`
+	Change activities.Change `json:"change"`
+}
 
 // inspects reports whether the session of a step is asked for what it commits.
 func (c *chainRun) inspects(s step) bool {
@@ -23,23 +32,134 @@ func (c *chainRun) mustReview(session escalation.Session, change *activities.Cha
 	return change != nil && c.policy.Review.Reviews() && concluded && ends
 }
 
-// concludeReviewed does the same as conclude, after it has had the change of the session reviewed. The review informs
-// people, and does not change the decision.
-func (c *chainRun) concludeReviewed(
-	ctx workflow.Context, session escalation.Session, change activities.Change, decision escalation.Decision,
-) (escalation.Decision, error) {
+// newLoop returns the loop for a change that no one has reviewed. An advisory review leads to no correction.
+func (c *chainRun) newLoop() review.Loop {
+	if c.policy.Review.Mode != escalation.ReviewRequired {
+		return review.NewLoop(review.Limits{})
+	}
+	return review.NewLoop(review.Limits{Fixes: c.policy.Review.MaxFixes, Retries: c.policy.Review.MaxFixes})
+}
+
+// reviewChange has the change of a session reviewed that has just ended, and returns the step that follows. The argument
+// decision is the decision on the session itself.
+func (c *chainRun) reviewChange(
+	ctx workflow.Context, s step, session escalation.Session, change activities.Change, decision escalation.Decision,
+) (step, error) {
 	c.sessions.ended(ctx, session)
-	reviewed, err := c.reviews.review(ctx, reviewRequest{
-		loop: review.NewLoop(review.Limits{}), author: session, change: change, problem: c.problem(), request: c.input.Prompt,
-	})
+	loop := c.newLoop()
+	if s.reviewed != nil {
+		loop = s.reviewed.Loop
+	}
+	return c.runReview(ctx, s, reviewRequest{loop: loop, author: session, change: change}, decision)
+}
+
+// reviewAgain has a change reviewed once more whose review did not take place.
+func (c *chainRun) reviewAgain(ctx workflow.Context, s step) (step, error) {
+	author := *c.log.chain.Worked()
+	decision := escalation.Gated(*c.policy, escalation.Decide(*c.policy, author, escalation.DecisionInput{NoSplit: true}))
+	return c.runReview(ctx, s, reviewRequest{loop: s.reviewed.Loop, author: author, change: s.reviewed.Change, closed: true}, decision)
+}
+
+// runReview runs a review and returns the step that follows. An advisory review only informs people. After a required one,
+// the change is pushed, corrected, or left to a person.
+func (c *chainRun) runReview(
+	ctx workflow.Context, s step, request reviewRequest, decision escalation.Decision,
+) (step, error) {
+	request.problem, request.request = c.problem(), c.input.Prompt
+	result, err := c.reviews.review(ctx, request)
 	c.incidents.send(ctx)
 	if err != nil {
-		return decision, c.abortIfCancelled(ctx, err)
+		return step{}, c.abortIfCancelled(ctx, err)
 	}
-	if reviewed.stopped {
+	s.reviewed = nil
+	switch {
+	case result.stopped:
 		decision = escalation.Cancelled()
+	case c.policy.Review.Mode != escalation.ReviewRequired:
+	default:
+		if result.loop.State == review.StateApproved {
+			result.loop, result.decision = c.reviews.push(ctx, result.loop, request.change)
+		}
+		s.reviewed = &reviewed{Loop: result.loop, Change: request.change}
+		if role := result.loop.State.Role(); role == review.Author {
+			if result.unclosed != nil {
+				c.sessions.closeWithNext(*result.unclosed)
+			}
+			return s.correct(request.author), nil
+		}
+		if result.loop.State == review.StateGate {
+			decision = escalation.Gated(*c.policy, escalation.DecideReview(result.decision.Reason))
+		}
 	}
-	return decision, c.settle(ctx, session, reviewed.unclosed, decision)
+	if err := c.settle(ctx, request.author, result.unclosed, decision); err != nil {
+		return step{}, err
+	}
+	return c.after(ctx, s, request.author, decision)
+}
+
+// correct returns the step in which the author continues its conversation to correct its change.
+func (s step) correct(author escalation.Session) step {
+	s.action, s.continues, s.request, s.purpose = stepSession, &author, nil, escalation.PurposeTier
+	s.corrects = true
+	return s
+}
+
+// correction returns what the session of a step must correct; nil for its usual work.
+func (s step) correction() *activities.Correction {
+	if s.reviewed == nil || !s.corrects {
+		return nil
+	}
+	of := &activities.Correction{Commit: s.reviewed.Loop.Commit, Findings: s.reviewed.Loop.Open}
+	if s.reviewed.Loop.State == review.StateQualityRetry || len(of.Findings) == 0 {
+		of.Findings, of.CheckOutput = nil, s.reviewed.Change.CheckOutput
+	}
+	return of
+}
+
+// afterReviewGate returns the step that follows the gate of a change that was not approved. An override pushes the commit. A
+// fix runs the author again in a new session, or the review if that did not take place.
+func (c *chainRun) afterReviewGate(ctx workflow.Context, s step, gate *escalation.Gate) (step, error) {
+	of := *s.reviewed
+	of.Loop, _ = of.Loop.AfterGate(gate.Answer.Action)
+	if ending, ends := gate.Ending(*gate.Answer); ends {
+		if gate.Answer.Actor != "" && of.Loop.Approves(of.Change.Commit) {
+			c.reviews.push(ctx, of.Loop, of.Change)
+		}
+		return step{}, c.record(ctx, ending)
+	}
+	next := c.stepFrom(s, gate)
+	next.reviewed = &of
+	if of.Loop.State == review.StateReview {
+		next.action = stepReview
+		return next, c.log.publish(ctx)
+	}
+	next.corrects = true
+	return next, c.log.publish(ctx)
+}
+
+// push pushes an approved commit, and adds to the latest review where it was pushed.
+func (r *reviews) push(ctx workflow.Context, loop review.Loop, change activities.Change) (review.Loop, review.Decision) {
+	var tiers *activities.Tiers
+	var pushed activities.PushResult
+	pushing := withPush(ctx, "push "+change.Branch)
+	err := workflow.ExecuteActivity(pushing, tiers.PushChange, activities.PushRequest{
+		Directory: r.sessions.directory, Branch: change.Branch, Commit: loop.Commit,
+	}).Get(pushing, &pushed)
+	if err != nil {
+		pushed.Problem = cmp.Or(rootMessage(err), "no worker answered")
+	}
+	after, decision := loop.AfterPush(pushed.Problem)
+	latest := &r.log.chain.Reviews[len(r.log.chain.Reviews)-1]
+	event := escalation.Event{
+		Kind: escalation.EventReview, Message: fmt.Sprintf("%s, to %s of %s", decision.Reason, change.Branch, pushed.Remote),
+	}
+	if pushed.Problem != "" {
+		event.Severity, event.Message = escalation.SeverityWarning, decision.Reason
+	} else {
+		latest.Pushed = pushed.Remote
+	}
+	r.log.add(ctx, event)
+	return after, decision
 }
 
 // problem returns what the chain works on, in the words of whoever found it: of its issue, or of its first look.

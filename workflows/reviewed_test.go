@@ -186,3 +186,154 @@ func TestCancelledReview(t *testing.T) {
 	require.Equal(t, escalation.SessionStopped, w.closed[len(w.closed)-1].Report.Status)
 	requireRecorded(t, chain.Events, w.events)
 }
+
+// objection is a finding that the author can correct.
+func objection(fingerprint string) review.Finding {
+	return review.Finding{
+		Fingerprint: fingerprint, Priority: review.P1, Action: review.AutoFix, File: "compose.yaml", Line: 4, Text: "the port is wrong",
+	}
+}
+
+// inTurn returns a reviewer that gives these verdicts one after the other, and the last one again and again.
+func inTurn(t *testing.T, turns ...func(activities.RunReviewInput) (activities.RunReviewResult, error)) (
+	reviewer func(activities.RunReviewInput) (activities.RunReviewResult, error), asked *[]activities.RunReviewInput,
+) {
+	t.Helper()
+	asked = &[]activities.RunReviewInput{}
+	return func(input activities.RunReviewInput) (activities.RunReviewResult, error) {
+		*asked = append(*asked, input)
+		return turns[min(len(*asked), len(turns))-1](input)
+	}, asked
+}
+
+// TestRequiredReview lets an author correct what the reviewer finds. Only the approved commit is pushed.
+func TestRequiredReview(t *testing.T) {
+	t.Parallel()
+	w := newReviewedWorld(t, escalation.ReviewRequired, repeated(2, concludes(escalation.VerdictResolved, 0.5))...)
+	w.policy.Review.MaxFixes = 3
+	reviewer, asked := inTurn(t, finds(objection("wrong-port")), finds())
+	w.review = reviewer
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
+	require.Len(t, result.Sessions, 5)
+	author, again := result.Sessions[1], result.Sessions[3]
+	require.Equal(t, []any{escalation.PurposeContinuation, escalation.ReasonCorrection, author.ID},
+		[]any{again.Purpose, again.ContinuityReason, again.ParentID})
+	correction := w.ran[2]
+	require.Equal(t, author.SessionID, correction.ParentSessionID)
+	require.Equal(t, &activities.Correction{Commit: "c2", Findings: []review.Finding{objection("wrong-port")}}, correction.Correction)
+	require.Equal(t, "c2", correction.Since)
+	require.Empty(t, correction.Guidance)
+	require.Equal(t, []review.Finding{objection("wrong-port")}, (*asked)[1].Before)
+	require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c3"}}, w.pushed)
+	require.Equal(t, []bool{false, true}, []bool{result.Reviews[0].Approved, result.Reviews[1].Approved})
+	require.Equal(t, []string{"", "https://git.example.org/infra"}, []string{result.Reviews[0].Pushed, result.Reviews[1].Pushed})
+	requireRecorded(t, result.Events, w.events)
+}
+
+// TestRequiredReviewAsksAPerson checks the answers at the gate of a change that is not approved.
+func TestRequiredReviewAsksAPerson(t *testing.T) {
+	t.Parallel()
+	unreachable := func(activities.RunReviewInput) (activities.RunReviewResult, error) {
+		return activities.RunReviewResult{Problem: "it says nothing", Report: escalation.Report{Status: escalation.SessionCompleted}}, nil
+	}
+	for name, c := range map[string]struct {
+		reviews []func(activities.RunReviewInput) (activities.RunReviewResult, error)
+		change  func(*world)
+		answer  escalation.GateAction
+		reason  string
+		outcome escalation.Outcome
+		pushed  []string
+		tiers   int
+	}{
+		"a reviewer that always finds something": {
+			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){finds(objection("a"))},
+			answer:  escalation.GateAbort, reason: "a was found 3 times", outcome: escalation.OutcomeAborted, tiers: 4,
+		},
+		"override": {
+			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){finds(objection("a"))},
+			answer:  escalation.GateOverride, reason: "a was found 3 times", outcome: escalation.OutcomeOverridden, tiers: 4, pushed: []string{"c4"},
+		},
+		"fix": {
+			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){
+				finds(objection("a")), finds(objection("a")), finds(objection("a")), finds(),
+			},
+			answer: escalation.GateFix, reason: "a was found 3 times", outcome: escalation.OutcomeResolved, tiers: 5, pushed: []string{"c5"},
+		},
+		"no new commit": {
+			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){finds(objection("a"))},
+			change: func(w *world) {
+				first := w.change(2)
+				w.change = func(int) *activities.Change { return first }
+			},
+			answer: escalation.GateAbort, reason: "no new commit", outcome: escalation.OutcomeAborted, tiers: 3,
+		},
+		"the review is repeated": {
+			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){unreachable, finds()},
+			answer:  escalation.GateFix, reason: "it says nothing", outcome: escalation.OutcomeResolved, tiers: 2, pushed: []string{"c2"},
+		},
+		"a test is changed": {
+			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){finds()},
+			change: func(w *world) {
+				w.change = func(int) *activities.Change {
+					return &activities.Change{Branch: "b", Commit: "c2", Files: []review.File{{Path: "tests/a", Added: 1}}, Checks: review.QualityNone}
+				}
+			},
+			answer: escalation.GateOverride, reason: "it changes tests", outcome: escalation.OutcomeOverridden, tiers: 2, pushed: []string{"c2"},
+		},
+		"the push fails": {
+			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){finds()},
+			change:  func(w *world) { w.pushProblem = "no route" },
+			answer:  escalation.GateAbort, reason: "no route", outcome: escalation.OutcomeAborted, tiers: 2, pushed: []string{"c2"},
+		},
+		"the checks fail": {
+			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){finds()},
+			change: func(w *world) {
+				commit := w.change
+				w.change = func(session int) *activities.Change {
+					change := commit(session)
+					change.Checks, change.CheckOutput = review.QualityFailed, "exit code 1"
+					return change
+				}
+			},
+			answer: escalation.GateAbort, reason: "exit code 1", outcome: escalation.OutcomeAborted, tiers: 5,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newReviewedWorld(t, escalation.ReviewRequired, repeated(4, concludes(escalation.VerdictNeedsHuman, 0.1))...)
+			for i := range w.tiers[1:] {
+				w.tiers[i+1] = concludes(escalation.VerdictResolved, 0.1)
+			}
+			w.policy.Review.MaxFixes = 3
+			w.review, _ = inTurn(t, c.reviews...)
+			if c.change != nil {
+				c.change(w)
+			}
+			gate := w.gateAfter(t, time.Hour)
+			w.answerAfter(2*time.Hour, said(c.answer, "as you see it"))
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Equal(t, []any{escalation.RuleReview, escalation.GateNeedsHuman, escalation.TierSafeRepair},
+				[]any{gate.Rule, gate.Source, gate.Tier}, gate.Reason)
+			require.Contains(t, gate.Reason, c.reason)
+			require.Contains(t, gate.Next(escalation.GateClosing{Action: escalation.GateOverride}), "is pushed as it is")
+			require.Nil(t, gate.Continuation, "a review never offers to continue the author's conversation")
+			require.Equal(t, c.outcome, result.Outcome, result.Reason)
+			require.Len(t, w.ran, c.tiers)
+			var pushed []string
+			for _, one := range w.pushed {
+				pushed = append(pushed, one.Commit)
+			}
+			require.Equal(t, c.pushed, pushed)
+			requireRecorded(t, result.Events, w.events)
+			if c.answer == escalation.GateFix && c.tiers > 2 {
+				last := w.ran[len(w.ran)-1]
+				require.Equal(t, "as you see it", last.Guidance)
+				require.Len(t, last.Correction.Findings, 1)
+				require.False(t, last.Continues)
+			}
+		})
+	}
+}

@@ -138,6 +138,9 @@ func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) esca
 	if request.continues {
 		session.Purpose = escalation.PurposeContinuation
 		session.Continuity, session.ContinuityReason = escalation.ContinuityResume, escalation.ReasonContinued
+		if request.context.Reason == escalation.ReasonCorrection {
+			session.ContinuityReason = escalation.ReasonCorrection
+		}
 	}
 	if request.origin != nil {
 		session.ParentID = request.origin.ID

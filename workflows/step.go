@@ -21,6 +21,7 @@ const (
 	stepWait                       // wait until a refused session may run
 	stepOpenGate                   // open a gate
 	stepGate                       // wait at the open gate
+	stepReview                     // review a change again
 )
 
 // step is one step of a chain: a session, a wait or a gate. The step of a wait or a gate also describes the session
@@ -54,6 +55,10 @@ type step struct {
 	// continues is the interrupted session that this step continues, because a person chose so at a gate; nil if
 	// there is none.
 	continues *escalation.Session
+	// reviewed is what the chain has committed, and how far its review is; nil if no review has taken place. corrects reports
+	// that the session of this step must correct it.
+	reviewed *reviewed
+	corrects bool
 	// healed reports that this step follows news from other chains: they have found the incidents healed. The step is a
 	// recheck, which verifies that, or the first look once more (see lookAnew).
 	healed bool
@@ -130,10 +135,10 @@ func (s step) handOff(failed escalation.Session, left []activities.ToolCall) ste
 }
 
 // lookAgain returns the step that follows a wait of s. Normally this is a recheck, which finds out at low cost
-// whether s is still needed. In three cases lookAgain returns s itself: a person requested s, s follows no session,
-// or s is a recheck.
+// whether s is still needed. In four cases lookAgain returns s itself: a person requested s, s follows no session,
+// s corrects a change, or s is a recheck.
 func (s step) lookAgain() step {
-	if s.parent == nil || s.request != nil || s.purpose == escalation.PurposeRecheck {
+	if s.parent == nil || s.request != nil || s.corrects || s.purpose == escalation.PurposeRecheck {
 		s.action = stepSession
 		return s
 	}

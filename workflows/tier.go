@@ -29,11 +29,9 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 	session, change := c.runTier(ctx, s, opening)
 	decision := escalation.Gated(*c.policy, c.decide(ctx, s, session))
 	if c.mustReview(session, change, decision) {
-		decision, err = c.concludeReviewed(ctx, session, *change, decision)
-	} else {
-		err = c.conclude(ctx, session, decision)
+		return c.reviewChange(ctx, s, session, *change, decision)
 	}
-	if err != nil {
+	if err := c.conclude(ctx, session, decision); err != nil {
 		return step{}, err
 	}
 	return c.after(ctx, s, session, decision)
@@ -117,6 +115,9 @@ func (c *chainRun) request(s step) sessionRequest {
 
 // continuity chooses how the session of a step gets its context.
 func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
+	if s.corrects && s.continues != nil {
+		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonCorrection}
+	}
 	if s.purpose == escalation.PurposeHandoff { // only the tier that has the conversation can write its handoff
 		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession}
 	}
@@ -156,6 +157,9 @@ func (c *chainRun) runTier(
 		Inspect:    c.inspects(s),
 	}
 	input.Incidents, input.Repairs = opening.Incidents, opening.Repairs
+	if input.Correction = s.correction(); input.Inspect && s.reviewed != nil {
+		input.Since = s.reviewed.Loop.Reviewed
+	}
 	if s.purpose == escalation.PurposeRecheck && s.continues == nil {
 		input.Recheck, input.Services = true, c.log.chain.Services
 	}
@@ -321,6 +325,9 @@ func (c *chainRun) afterGate(ctx workflow.Context, s step) (step, error) {
 			ran = &session
 		}
 		return c.checkHealed(s, ran), c.log.publish(ctx)
+	}
+	if s.reviewed != nil && gate.Rule == escalation.RuleReview && !gate.Answer.Cancelled && gate.Answer.ToTier == 0 {
+		return c.afterReviewGate(ctx, s, gate)
 	}
 	decision, ends := gate.Ending(*gate.Answer)
 	switch {

@@ -94,3 +94,35 @@ func (p *Place) File(ctx context.Context, commit, name string, most int) (string
 	}
 	return content, err
 }
+
+// Origin is the repository from which a commit can be pushed.
+type Origin struct {
+	// Top is the top of the working directory, and Common the repository's directory.
+	Top, Common string
+	// Remote is the address of the remote origin; empty if there is none.
+	Remote string
+}
+
+// Origin returns the repository of a directory. If it does not have the commit, or git could run programs that its
+// configuration names, Origin returns an error.
+func (k *Keeper) Origin(ctx context.Context, directory, commit string) (Origin, error) {
+	_, found := findRepository(directory)
+	if found.problem != nil {
+		return Origin{}, found.problem
+	}
+	in := found.repository
+	if k.git.path == "" {
+		return Origin{}, errors.New("there is no git on the PATH")
+	}
+	if err := in.check(k.options.User); err != nil {
+		return Origin{}, err
+	}
+	if _, err := k.git.in(ctx, in, "rev-parse", "--verify", "--quiet", commit+"^{commit}"); err != nil {
+		return Origin{}, fmt.Errorf("this host does not have the commit %s: %w", commit, err)
+	}
+	remote, err := k.git.in(ctx, in, "remote", "get-url", "--push", "origin")
+	if _, none := errors.AsType[*failedError](err); err != nil && !none {
+		return Origin{}, err
+	}
+	return Origin{Top: in.top, Common: in.dir, Remote: remote}, nil
+}

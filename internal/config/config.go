@@ -199,6 +199,9 @@ type Tier struct {
 
 // Guard holds the settings of the guard, which decides on the agents' tool calls.
 type Guard struct {
+	// reviewed forbids agents to push, because only approved commits are pushed.
+	reviewed bool
+
 	PolicyFile string `env:"POLICY_FILE" default:"the built-in deploy/policy.yaml" desc:"Absolute path of a policy: with extends: default, what differs from the built-in one; otherwise all of it. It says what the agents of each tier may do: see docs/policy.md. deploy/policy.schema.json describes it."`
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"github.com/claudeops/claudeops/internal/envfile"
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
@@ -108,6 +109,7 @@ func resolve(c *Config, foreign foreignVariables, p *problems) {
 	}
 	resolveConfigDir(&c.Claude, c.AgentsDir(), foreign, p)
 	absolute("POLICY_FILE", &c.Guard.PolicyFile)
+	c.Guard.reviewed = c.Review.Changes == escalation.ReviewRequired
 	absolute("SERVICES_FILE", &c.Services.File)
 	c.Services.load(p)
 	absolute(encryptionKeysFile, &c.Encryption.KeysFile)

@@ -89,7 +89,7 @@ func parsers(explain func(value string, err error) error) map[reflect.Type]env.P
 			oneOf(ContainmentAuto, ContainmentNamespace, ContainmentSubreaper, ContainmentGroup)),
 		reflect.TypeFor[Sandbox](): of(oneOf(SandboxAuto, SandboxRequire, SandboxRequireKernel, SandboxRequireFull, SandboxOff)),
 		reflect.TypeFor[escalation.ReviewMode](): of(
-			oneOf(escalation.ReviewNone, escalation.ReviewAdvisory)),
+			oneOf(escalation.ReviewNone, escalation.ReviewAdvisory, escalation.ReviewRequired)),
 		reflect.TypeFor[Worktrees](): of(oneOf(WorktreesAuto, WorktreesOff)),
 		reflect.TypeFor[LogLevel]():  of(oneOf(LogDebug, LogInfo, LogWarn, LogError)),
 		reflect.TypeFor[LogFormat](): of(oneOf(LogText, LogJSON)),

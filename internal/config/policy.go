@@ -12,6 +12,14 @@ import (
 // LoadPolicy returns the policy that the guard enforces: the policy in PolicyFile or, if PolicyFile is unset, the built-in
 // policy.
 func (g Guard) LoadPolicy() (*guard.Policy, error) {
+	policy, err := g.parse()
+	if err == nil && g.reviewed {
+		policy.Never = append(policy.Never, proposals()...)
+	}
+	return policy, err
+}
+
+func (g Guard) parse() (*guard.Policy, error) {
 	if g.PolicyFile == "" {
 		return guard.ParsePolicy(deploy.Policy)
 	}
@@ -20,6 +28,15 @@ func (g Guard) LoadPolicy() (*guard.Policy, error) {
 		return nil, err
 	}
 	return guard.ParsePolicyOver(deploy.Policy, text)
+}
+
+// proposals lists the ways in which an agent could propose a change that nobody has approved.
+func proposals() []guard.Never {
+	const why = "the supervisor pushes what a review has approved (CLAUDEOPS_REVIEW_CHANGES)"
+	return []guard.Never{
+		{Program: "git", Command: "push", Why: why},
+		{Program: "gh|glab|tea", Command: "pr|mr|pull-request|pulls|pull create|new|merge|for|c", Why: why},
+	}
 }
 
 // validate reads the policy in PolicyFile, so that the program does not start with an invalid policy.

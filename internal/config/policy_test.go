@@ -1,11 +1,14 @@
 package config
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/guard"
 )
 
 func TestLoadPolicy(t *testing.T) {
@@ -24,6 +27,34 @@ func TestLoadPolicy(t *testing.T) {
 	require.NoError(t, os.Remove(file))
 	_, err = Guard{PolicyFile: file}.LoadPolicy()
 	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// TestRequiredReviewForbidsProposals checks that agents of no tier can propose what no review has approved.
+func TestRequiredReviewForbidsProposals(t *testing.T) {
+	t.Parallel()
+	work := t.TempDir()
+	place := guard.Place{Work: []string{work}, Path: filepath.SplitList(os.Getenv("PATH"))}
+	require.NoError(t, os.MkdirAll(filepath.Join(work, ".git"), 0o700))
+	reason := func(mode string, tier int, command string) string {
+		policy, err := load(t, "CLAUDEOPS_REVIEW_CHANGES="+mode).Guard.LoadPolicy()
+		require.NoError(t, err)
+		input, err := json.Marshal(map[string]string{"command": command})
+		require.NoError(t, err)
+		return guard.New(policy, guard.Host{}).Decide(guard.Call{Tier: tier, Tool: "Bash", Input: input, Place: place}).Reason
+	}
+	const ours = "the supervisor pushes what a review has approved"
+	for _, command := range []string{
+		"git push", "git push origin HEAD", "git -C . push origin x", "git push --dry-run", "true && git push", "gh pr create --fill", "gh pr new", "gh pr merge 3",
+		"glab mr create", "tea pr create",
+	} {
+		for _, tier := range []int{2, 3} {
+			require.Contains(t, reason("required", tier, command), ours, "%d: %s", tier, command)
+			require.NotContains(t, reason("advisory", tier, command), ours)
+		}
+	}
+	for _, command := range []string{"git commit -m 'a push'", "git status", "gh pr list", "git log --oneline"} {
+		require.NotContains(t, reason("required", 2, command), ours, command)
+	}
 }
 
 // BenchmarkLoadPolicy measures the loading of the built-in policy. Every process that starts a guard does this once.

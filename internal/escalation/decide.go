@@ -59,6 +59,7 @@ const (
 	RuleGateExpired     Rule = "gate_expired"     // nobody answered at the gate, and no temporary limit had opened the gate
 	RuleKnown           Rule = "known"            // other chains take care of everything that is wrong
 	RuleReturned        Rule = "returned"         // the fault has come back too often after repairs
+	RuleReview          Rule = "review"           // what a session has committed needs a person before it is pushed
 	RuleHealed          Rule = "healed"           // another chain or a person has reported the incidents as healed
 )
 
@@ -200,6 +201,9 @@ func QuietIfSpent(decision Decision) Decision {
 	}
 	return decision
 }
+
+// DecideReview returns the decision on a session whose change was reviewed and not approved.
+func DecideReview(reason string) Decision { return complete(OutcomeNeedsHuman, RuleReview, reason) }
 
 // ResolvedUnseen returns the decision on a refused recheck of incidents that were reported as healed. If the recheck
 // can run later, ResolvedUnseen returns decision unchanged. If the recheck can never run, for example because the

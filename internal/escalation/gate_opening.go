@@ -86,6 +86,8 @@ func (o GateInput) source() GateSource {
 	switch {
 	case o.Decision.Rule == RuleReturned:
 		return GateBlocked
+	case o.Decision.Rule == RuleReview:
+		return GateNeedsHuman
 	case o.Refused && o.Decision.Rule != RuleHealed || o.Last == nil || o.Decision.Rule == RuleHandoffInvalid:
 		return GateBlocked
 	case o.Decision.Rule == RuleHealed:
@@ -117,6 +119,8 @@ func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
 		return nil, "the chain's budget is spent or reserved"
 	case last.Tier != o.Tier || last.Purpose == PurposeHandoff:
 		return nil, fmt.Sprintf("the next step is for %s, and the last session had other work", o.Tier)
+	case o.Decision.Rule == RuleReview:
+		return nil, "the last session was that of a reviewer, and the next step is that of the author"
 	case !last.interrupted():
 		return nil, fmt.Sprintf("%s has concluded: it asks for another tier", last.Tier)
 	case last.Purpose == PurposeContinuation && !last.concludedForPerson():
@@ -204,6 +208,8 @@ func (g *Gate) Next(closing GateClosing) string {
 		return fmt.Sprintf("%s runs again in a new session, once it is admitted%s", g.Tier, told)
 	case closing.Action == GateRecheck:
 		return fmt.Sprintf("%s looks once more, and the chain ends as resolved if all is well", TierObserve)
+	case closing.Action == GateOverride && g.Rule == RuleReview:
+		return "the latest commit is pushed as it is, and the chain ends as overridden"
 	case closing.Action == GateOverride:
 		return "the state is accepted, and the chain ends as overridden"
 	default:

@@ -69,6 +69,7 @@ const (
 	RuleCorrections    Rule = "corrections"    // the author corrects the findings
 	RuleForPerson      Rule = "for_person"     // the reviewer approves, and only a person may
 	RuleReviewed       Rule = "reviewed"       // the review leaves no finding that blocks
+	RuleNotPushed      Rule = "not_pushed"     // the approved commit could not be pushed
 	RulePersonDecided  Rule = "person"         // a person has decided
 	maxSameFingerprint      = 3
 	maxWithoutProgress      = 2
@@ -336,6 +337,15 @@ func (l Loop) approve() (Loop, Decision) {
 			short(l.Commit), strings.Join(l.ForPerson, "; "))
 	}
 	return l.to(StateApproved, RuleReviewed, "the reviewer approves %s", short(l.Commit))
+}
+
+// AfterPush returns the loop after an attempt to push the approved commit. The argument problem says why it failed; empty if
+// it did not.
+func (l Loop) AfterPush(problem string) (Loop, Decision) {
+	if problem == "" {
+		return l.to(l.State, RuleReviewed, "%s is approved and pushed", short(l.Commit))
+	}
+	return l.ask(StateAutoFix, RuleNotPushed, "%s is approved, and could not be pushed: %s", short(l.Commit), problem)
 }
 
 // AfterGate returns the loop after a person's answer at the gate. If the loop continues, its limits apply anew. An override

@@ -3,6 +3,7 @@ package supervisor_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/review"
 )
@@ -38,6 +40,14 @@ func pathWithDocker(t *testing.T) string {
 	return "PATH=" + dir + ":" + os.Getenv("PATH")
 }
 
+// sandboxed returns the environment of a backend, with the sandbox for the real CLI. The stand-in writes outside of it.
+func sandboxed(of backend) []string {
+	if of.name == "played" {
+		return of.environ
+	}
+	return append(slices.Clip(of.environ), "CLAUDEOPS_SANDBOX=auto")
+}
+
 // corrects is a turn of Tier 2 that corrects the port and commits.
 func corrects(more string) claudesim.Turn {
 	return claudesim.On(claudesim.Match{Model: "sonnet"},
@@ -63,7 +73,7 @@ func TestReviewedChange(t *testing.T) {
 			backend := start(t, version, claudesim.Play(concluding("haiku", asksFor(2)), reviews(ready), corrects("")))
 			t.Run(simtest.Number(t, version)+"/"+backend.name, func(t *testing.T) {
 				t.Parallel()
-				s := startSite(t, temporalServer, environment(t, "", append(backend.environ, "CLAUDEOPS_WORK_DIR="+live,
+				s := startSite(t, temporalServer, environment(t, "", append(sandboxed(backend), "CLAUDEOPS_WORK_DIR="+live,
 					"CLAUDEOPS_REVIEW_CHANGES=advisory", pathWithDocker(t))...))
 				run := s.start(nil)
 				chain, err := s.finish(run)
@@ -156,5 +166,117 @@ func TestReviewThatIsNotReady(t *testing.T) {
 			require.Equal(t, c.ran, chain.Last().Purpose == escalation.PurposeReview)
 			requireRecorded(t, s, chain)
 		})
+	}
+}
+
+// newRemoteRepository is like newComposeRepository, with a remote.
+func newRemoteRepository(t *testing.T) (live, remote string) {
+	t.Helper()
+	live, remote = newComposeRepository(t), filepath.Join(t.TempDir(), "remote.git")
+	gitIn(t, live, "init", "--quiet", "--bare", remote)
+	gitIn(t, live, "remote", "add", "origin", remote)
+	return live, remote
+}
+
+// correctedOnce returns the turns of an author that leaves a comment in its change, tries to push, and corrects what the
+// reviewer finds.
+func correctedOnce() claudesim.Scenario {
+	left := review.Finding{
+		Fingerprint: "left-over", Priority: review.P1, Action: review.AutoFix, File: "compose.yaml", Line: 5, Text: "a comment is left",
+	}
+	sonnet := func(prompt string, replies ...claudesim.Reply) claudesim.Turn {
+		return claudesim.On(claudesim.Match{Model: "sonnet", Prompt: prompt}, append(replies, claudesim.Conclude(resolved()))...)
+	}
+	return claudesim.Play(
+		concluding("haiku", asksFor(2)),
+		claudesim.On(claudesim.Match{First: "You review a change", Prompt: startedAgain}, claudesim.Conclude(ready)),
+		claudesim.On(claudesim.Match{First: "You review a change", Prompt: "## The second review"}, claudesim.Conclude(ready)),
+		reviews(review.Verdict{Status: review.NotReady, Summary: "a comment is left", Findings: []review.Finding{left}}),
+		sonnet("## Correction", claudesim.Bash("sed -i /debug/d compose.yaml && git commit --quiet --all --message 'web: no comment'")),
+		sonnet(startedAgain, claudesim.Bash("git status --short")),
+		sonnet("",
+			claudesim.Bash("sed -i s/8081/8080/ compose.yaml; echo '# debug' >> compose.yaml; git commit --quiet --all --message 'web: the right port'"),
+			claudesim.Bash("git push origin HEAD")))
+}
+
+// TestFaultReviewKilledAt kills the worker at each state of a loop. The next worker continues at this state: no commit is
+// made twice or lost, and the approved one is pushed.
+func TestFaultReviewKilledAt(t *testing.T) {
+	t.Parallel()
+	c, address := startTemporalAt(t)
+	for name, p := range map[string]point{
+		"before_the_review":      {"RunReview", false, 1},
+		"before_the_correction":  {"RunTier", false, 3},
+		"after_the_closing_look": {"RunReview", true, 2},
+		"before_the_push":        {"PushChange", false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			live, remote := newRemoteRepository(t)
+			once := filepath.Join(t.TempDir(), "once")
+			require.NoError(t, os.WriteFile(once, nil, 0o600))
+			claude := simtest.Install(t, correctedOnce())
+			environ := environment(t, claude, "CLAUDEOPS_WORK_DIR="+live, "CLAUDEOPS_REVIEW_CHANGES=required", "CLAUDEOPS_TASK_QUEUE="+name,
+				"TEMPORAL_ADDRESS="+address, pointVariable+"="+p.String(), onceVariable+"="+once)
+			cfg, err := config.Load(environ)
+			require.NoError(t, err)
+			s := &site{t: t, cfg: cfg, client: c}
+			run := s.startAs("review-"+name, nil)
+			first := startRole(t, "worker", nil, environ...)
+			require.Error(t, first.Wait(), "it kills itself")
+			require.NoFileExists(t, once)
+			startRole(t, "worker", nil, environ...)
+			chain, err := s.finish(run)
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+			require.Len(t, chain.Sessions, 5)
+			require.Len(t, chain.Reviews, 2)
+			done := chain.Reviews[1]
+			require.True(t, done.Approved, done.Reason)
+			require.Equal(t, "2", gitIn(t, live, "rev-list", "--count", "HEAD.."+done.Branch))
+			require.Equal(t, done.Commit+" refs/heads/"+done.Branch, gitIn(t, remote, "for-each-ref", "--format=%(objectname) %(refname)"))
+			requireUntouched(t, live)
+		})
+	}
+}
+
+// TestRequiredReview lets an author correct what the reviewer finds. The author cannot push. The supervisor pushes the
+// approved commit, and nothing else.
+func TestRequiredReview(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	for _, version := range simtest.NewestVersions(t) {
+		for _, start := range []func(*testing.T, claudesim.Version, claudesim.Scenario) backend{playedClaude, realClaude} {
+			live, remote := newRemoteRepository(t)
+			backend := start(t, version, correctedOnce())
+			t.Run(simtest.Number(t, version)+"/"+backend.name, func(t *testing.T) {
+				t.Parallel()
+				s := startSite(t, temporalServer, environment(t, "", append(sandboxed(backend), "CLAUDEOPS_WORK_DIR="+live,
+					"CLAUDEOPS_REVIEW_CHANGES=required")...))
+				run := s.start(nil)
+				chain, err := s.finish(run)
+				require.NoError(t, err)
+				require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+				require.Len(t, chain.Sessions, 5)
+				require.Len(t, chain.Reviews, 2)
+				require.Equal(t, []string{string(review.RuleCorrections), string(review.RuleReviewed)},
+					[]string{chain.Reviews[0].Rule, chain.Reviews[1].Rule})
+				done := chain.Reviews[1]
+				require.Equal(t, []any{true, remote, gitIn(t, live, "rev-parse", done.Branch)}, []any{done.Approved, done.Pushed, done.Commit})
+				require.Equal(t, done.Commit+" refs/heads/"+done.Branch, gitIn(t, remote, "for-each-ref", "--format=%(objectname) %(refname)"))
+				require.NotContains(t, gitIn(t, live, "show", done.Commit+":compose.yaml"), "debug")
+				requireUntouched(t, live)
+				requireRecorded(t, s, chain)
+				if backend.name == "played" {
+					recordHistory(t, s, run, "review_required")
+				}
+
+				var said []string
+				for _, request := range backend.asked() {
+					said = append(said, request.ToolResults()...)
+				}
+				require.Contains(t, strings.Join(said, "\n"), "the supervisor pushes what a review has approved")
+			})
+		}
 	}
 }

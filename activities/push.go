@@ -1,0 +1,57 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+)
+
+// Pusher pushes commits as the agents' user.
+type Pusher interface {
+	// Push pushes one commit to a branch of the remote origin, and nothing else. If that is refused, the result has a
+	// problem. An error means that this host cannot tell, for example because it does not have the commit.
+	Push(ctx context.Context, request PushRequest) (PushResult, error)
+}
+
+// PushRequest names an approved commit.
+type PushRequest struct {
+	// Directory is the chain's directory in the repository; empty for the default one.
+	Directory string `json:"directory,omitempty"`
+	Branch    string `json:"branch"`
+	Commit    string `json:"commit"`
+}
+
+// PushResult says where a commit was pushed.
+type PushResult struct {
+	// Remote is the address of the remote, without credentials.
+	Remote string `json:"remote,omitempty"`
+	// Problem says why the commit was not pushed; empty if it was.
+	Problem string `json:"problem,omitempty"`
+}
+
+// pushBeat is the time between two heartbeats of a push.
+const pushBeat = 3 * time.Second
+
+// PushChange pushes an approved commit. Another attempt, on another host, may have the commit.
+func (t *Tiers) PushChange(ctx context.Context, request PushRequest) (PushResult, error) {
+	beats := time.NewTicker(pushBeat)
+	done := make(chan struct{})
+	defer func() { beats.Stop(); close(done) }()
+	go func() {
+		for {
+			select {
+			case <-beats.C:
+				activity.RecordHeartbeat(ctx)
+			case <-done:
+				return
+			}
+		}
+	}()
+	result, err := t.Pusher.Push(ctx, request)
+	if err != nil {
+		return PushResult{}, temporal.NewApplicationError(err.Error(), ErrorTypeAgent)
+	}
+	return result, nil
+}

@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/checkout"
+	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/plaintext"
+)
+
+// pushLimit limits the time of one push.
+const pushLimit = 2 * time.Minute
+
+var _ activities.Pusher = (*Runner)(nil)
+
+// commitPattern and branchPattern match what may be pushed: a commit by its hash, and a branch of a chain.
+var (
+	commitPattern = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+	branchPattern = regexp.MustCompile(`^claudeops/[A-Za-z0-9_-]+$`)
+)
+
+// Push implements activities.Pusher. Git runs with the user, the home and the environment of agents, so it has their
+// credentials for the remote and no others. It runs no hook, and pushes neither tags nor submodules.
+func (r *Runner) Push(ctx context.Context, request activities.PushRequest) (activities.PushResult, error) {
+	if !commitPattern.MatchString(request.Commit) || !branchPattern.MatchString(request.Branch) {
+		return activities.PushResult{Problem: "only a commit on the branch of a chain is pushed"}, nil
+	}
+	run, err := r.inDirectory(activities.AgentRun{Directory: request.Directory, Tier: escalation.TierObserve})
+	if err != nil {
+		return activities.PushResult{}, err
+	}
+	origin, err := r.workplaces.keeper.Origin(ctx, run.Directory, request.Commit)
+	if err != nil {
+		return activities.PushResult{}, err
+	}
+	if origin.Remote == "" {
+		return activities.PushResult{Problem: "the repository has no remote origin"}, nil
+	}
+	own, err := r.privates.open(ctx, "push-"+rand.Text())
+	if err != nil {
+		return activities.PushResult{}, err
+	}
+	defer r.free(ctx, own)
+	ctx, cancel := context.WithTimeout(ctx, pushLimit)
+	defer cancel()
+	var said tail
+	code, err := claude.RunScript(ctx, ClaudeOptions(r.settings, r.environ), claude.Script{
+		Shell: guard.Host{}.LookPath("git", filepath.SplitList(pathIn(r.environ))), Dir: origin.Top, Env: own.variables(), Keyless: true,
+		Args: []string{
+			"-c", "safe.directory=" + origin.Top, "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
+			"push", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no", "--porcelain", "origin",
+			request.Commit + ":refs/heads/" + request.Branch,
+		},
+		Sandbox: r.pushSandbox(run, own, origin), Stdout: &said, Stderr: &said,
+	})
+	result := activities.PushResult{Remote: withoutCredentials(origin.Remote)}
+	switch {
+	case err != nil:
+		return activities.PushResult{}, err
+	case code != 0 || ctx.Err() != nil:
+		result.Problem = fmt.Sprintf("git push: exit code %d: %s", code, r.mask.Text(plaintext.Cut(plaintext.Compact(said.text()), 500)))
+	}
+	return result, nil
+}
+
+// pushSandbox returns the sandbox of a push: that of a tier that only looks, with git's directory, and with the remote if that
+// is a directory. It does not limit what git executes: the repository's configuration names no program.
+func (r *Runner) pushSandbox(run activities.AgentRun, own *private, origin checkout.Origin) *claude.Sandbox {
+	sandbox, _ := r.sandboxes.of(run, nil)
+	if sandbox == nil {
+		return nil
+	}
+	own.grant(sandbox)
+	sandbox.Readable = append(sandbox.Readable, origin.Top, origin.Common)
+	for _, dir := range []string{"refs", "logs", "reftable"} {
+		sandbox.Writable = append(sandbox.Writable, filepath.Join(origin.Common, dir))
+	}
+	if filepath.IsAbs(origin.Remote) {
+		sandbox.Writable = append(sandbox.Writable, resolved(origin.Remote)...)
+	}
+	sandbox.Executable = nil
+	return sandbox
+}
+
+// withoutCredentials returns the address of a remote without a user and a password.
+func withoutCredentials(remote string) string {
+	if parsed, err := url.Parse(remote); err == nil && parsed.Host != "" {
+		parsed.User = nil
+		return parsed.String()
+	}
+	return strings.TrimSpace(remote)
+}
