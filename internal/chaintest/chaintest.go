@@ -143,6 +143,15 @@ func Pausing() escalation.Chain {
 	return chain
 }
 
+// Objected returns a review of a change that is not approved. A finding comes from a hostile agent.
+func Objected() escalation.Review {
+	return escalation.Review{
+		AuthorID: Conversation(2), ReviewerID: Conversation(3), Branch: "claudeops/chain-42", Base: "b0", Commit: "c1", Files: 1, Lines: 2,
+		Checks: "passed", Status: "not_ready", Rule: "limit", Reason: "no further correction is allowed after 0 corrections",
+		Findings: []string{"P1 wrong-port (compose.yaml:4, auto_fix): \x1b]0;owned\x07\x1b[2J<b>take</b> over"},
+	}
+}
+
 // ToolsInFlight returns a heartbeat of the session of Repairing.
 func ToolsInFlight() *activities.TierProgress {
 	return &activities.TierProgress{

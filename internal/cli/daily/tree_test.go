@@ -43,6 +43,16 @@ func TestTreeListsUnknownServices(t *testing.T) {
 	require.Contains(t, b.String(), "(jellyfin)\nNot in the services file: tv, radio\n├── Session #18 ")
 }
 
+func TestTreeShowsReviews(t *testing.T) {
+	t.Parallel()
+	chain := chaintest.Climbed()
+	chain.Reviews = []escalation.Review{chaintest.Objected()}
+	var b bytes.Buffer
+	WriteTree(&b, chaintest.Clock, chain)
+	require.Contains(t, b.String(), "    Review of claudeops/chain-42: not approved by rule limit: no further correction is allowed")
+	require.Contains(t, b.String(), "        P1 wrong-port (compose.yaml:4, auto_fix): ]0;owned[2J<b>take</b> over\n")
+}
+
 func TestASessionThatRunsIsShownWithWhatItHasComeTo(t *testing.T) {
 	t.Parallel()
 	now := operations.Snapshot{Chain: chaintest.Working(), Live: true, Progress: chaintest.ToolsInFlight(), Attempt: &operations.Attempt{State: operations.AttemptStarted, Number: 2, Failure: chaintest.HostileFailure}}

@@ -310,6 +310,8 @@ const sampleChain = "chain-20260301-085500-1f2e3d"
 func newSample() *sample {
 	s := &sample{snapshot: sampleSnapshot(), incidents: sampleFaults(), memories: sampleLearned()}
 	s.now = sampleNow(s.incidents)
+	approved := escalation.Review{Branch: "claudeops/a", Commit: "c2", Files: 1, Lines: 3, Approved: true, Rule: "reviewed", Reason: "the reviewer approves c2", Pushed: "https://git.example.org/infra"}
+	s.snapshot.Chain.Reviews = []escalation.Review{chaintest.Objected(), approved}
 	s.list = operations.ChainPage{Next: "bmV4dA", Chains: []operations.Row{
 		{ID: sampleChain, Status: "running", Gate: "open", Tier: 2, Trigger: "scheduled", Services: []string{"jellyfin"}, CostUSD: 0.53, StartedAt: chaintest.Noon.Add(-3 * time.Hour)},
 		{ID: "chain-20260301-113000-aa01bb", Status: "running", Tier: 2, Trigger: "issue", Services: []string{"caddy"}, CostUSD: 0.14, StartedAt: chaintest.Noon.Add(-20 * time.Minute)},
