@@ -67,7 +67,7 @@ func TestEveryRouteOfTheServer(t *testing.T) {
 			continue
 		}
 		switch {
-		case strings.HasPrefix(path, "/talk"), strings.HasPrefix(path, "/api/v1/conversations"):
+		case strings.HasPrefix(path, "/talk"), strings.HasPrefix(path, "/api/v1/conversations"), strings.HasPrefix(path, "/v1/"):
 			require.Equal(t, access.Talk, route.Role, route.Pattern)
 		case method == http.MethodGet, harmlessPosts[route.Pattern]:
 			require.Equal(t, access.View, route.Role, route.Pattern)
@@ -75,7 +75,7 @@ func TestEveryRouteOfTheServer(t *testing.T) {
 			require.NotEqual(t, access.View, route.Role, "%s may change something", route.Pattern)
 		}
 		wanted := http.StatusSeeOther // to the login page
-		if strings.HasPrefix(path, "/api/") {
+		if strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/v1/") {
 			wanted = http.StatusUnauthorized
 		}
 		require.Equal(t, wanted, ask(method, path), route.Pattern)
