@@ -13,6 +13,8 @@ type Change struct {
 	Files  []review.File `json:"files,omitempty"`
 	// Patch is the change in git's format.
 	Patch string `json:"patch,omitempty"`
+	// Hidden reports whether the patch has characters that a reader cannot see.
+	Hidden bool `json:"hidden,omitempty"`
 	// Changed holds the lines that have changed since the previous review.
 	Changed map[string][]review.Span `json:"changed,omitempty"`
 	// Checks is the result of the checks of the repository, and CheckOutput what they printed.

@@ -55,7 +55,7 @@ func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewRes
 	}
 	if result.loop.State.Role() == review.Author {
 		result.loop, result.decision = result.loop.AfterAuthor(review.Authored{
-			Commit: change.Commit, Files: change.Files, Scope: r.scope(change), Problem: change.Problem,
+			Commit: change.Commit, Files: change.Files, Scope: r.scope(change), Hidden: change.Hidden, Problem: change.Problem,
 		})
 	}
 	if result.loop.State == review.StateQuality {

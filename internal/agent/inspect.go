@@ -63,7 +63,8 @@ func (r *Runner) inspect(
 	}
 	change := &activities.Change{
 		Branch: place.Worktree.Branch, Base: found.Base, Commit: found.Commit, Within: found.Below,
-		Patch: r.mask.Text(found.Patch), Changed: review.ChangedLines(found.Since), Checks: review.QualityUnknown,
+		Patch: r.mask.Text(found.Patch), Hidden: review.Hidden(found.Patch), Changed: review.ChangedLines(found.Since),
+		Checks: review.QualityUnknown,
 	}
 	change.Files, err = review.ParseDiff(found.List)
 	switch {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // File is one changed file.
@@ -302,4 +303,12 @@ func parseRange(field, sign string) (from, count int, ok bool) {
 		err = errors.Join(err, countErr)
 	}
 	return from, count, is && err == nil
+}
+
+// Hidden reports whether a patch has characters that a reader cannot see, such as marks that change the direction of text. The
+// reviewer's prompt does not contain them, so only a person can judge what they do.
+func Hidden(patch string) bool {
+	return strings.ContainsFunc(patch, func(r rune) bool {
+		return r != '\n' && r != '\t' && r != '\r' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
+	})
 }

@@ -147,6 +147,8 @@ type Authored struct {
 	Commit string
 	Files  []File
 	Scope  Scope
+	// Hidden reports whether the change has characters that a reader cannot see.
+	Hidden bool
 	// Problem says why the session has not done its work, or why its change is unknown; empty if neither holds.
 	Problem string
 	// Lost lists what the author has removed from the plan.
@@ -169,6 +171,9 @@ func (l Loop) AfterAuthor(turn Authored) (Loop, Decision) {
 	}
 	next := l
 	next.Commit, next.ForPerson = turn.Commit, turn.Scope.ForPerson(turn.Files)
+	if turn.Hidden {
+		next.ForPerson = append(next.ForPerson, "it contains characters that cannot be seen")
+	}
 	return next.to(StateQuality, RuleCommitted, "the author has committed %s", short(turn.Commit))
 }
 

@@ -154,6 +154,11 @@ func TestApprovalOfWhatAPersonMustSee(t *testing.T) {
 	require.False(t, loop.Approves("c1"))
 	approved, _ := loop.AfterGate(escalation.GateOverride)
 	require.True(t, approved.Approves("c1"))
+	hidden := committed("c1")
+	hidden.Hidden = review.Hidden("+image: nginx\u202e")
+	unseen, _ := review.NewLoop(limits).AfterAuthor(hidden)
+	require.Equal(t, []string{"it contains characters that cannot be seen"}, unseen.ForPerson)
+	require.False(t, review.Hidden("+\timage: nginx\r\n"))
 	for _, action := range []escalation.GateAction{escalation.GateAbort, escalation.GateRecheck} {
 		ended, _ := loop.AfterGate(action)
 		require.Equal(t, review.StateAborted, ended.State)
