@@ -269,8 +269,8 @@ func TestConversationAfterANight(t *testing.T) {
 		}
 		return replied(), nil
 	}
-	for i, hour := range []time.Duration{0, 10, 20, 21, 23} {
-		s.update(hour*time.Hour, SendMessage, message(fmt.Sprint("m-", i+1)))
+	for i, at := range []time.Duration{0, 10 * time.Hour, 20 * time.Hour, 21 * time.Hour, 23 * time.Hour} {
+		s.update(at, SendMessage, message(fmt.Sprint("m-", i+1)))
 	}
 	s.run()
 	var cold []int

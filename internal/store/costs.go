@@ -51,8 +51,8 @@ type KindCost struct {
 const quarter = 15 * time.Minute
 
 const (
-	spending = `COUNT(*), SUM(cost_usd), SUM(CASE WHEN cost_estimated THEN cost_usd ELSE 0 END),
-    SUM(CASE WHEN cost_estimated AND attempts = 0 AND budget_usd > cost_usd THEN budget_usd - cost_usd ELSE 0 END)
+	spending = `COUNT(*) AS sessions, SUM(cost_usd) AS usd, SUM(CASE WHEN cost_estimated THEN cost_usd ELSE 0 END) AS estimated,
+    SUM(CASE WHEN cost_estimated AND attempts = 0 AND budget_usd > cost_usd THEN budget_usd - cost_usd ELSE 0 END) AS unknown
 FROM sessions WHERE started_at >= $1 AND started_at < $2 AND ended_at IS NOT NULL`
 
 	// replacedSpending belongs to no further session.
@@ -61,11 +61,11 @@ FROM replaced_reports AS r JOIN sessions ON sessions.session_id = r.session_id
 WHERE r.started_at >= $1 AND r.started_at < $2 AND sessions.ended_at IS NOT NULL ORDER BY r.id`
 
 	kindColumns = "tier, model, trigger, conclusion, services"
-	kindOrder   = "started_day, " + kindColumns
 )
 
-// These queries add up sessions, and list replaced reports, of which there are few. Each grouping has the order of an index, so
-// SQLite need not sort the sessions. The limits on quarters and days select the part of the index.
+// These queries add up sessions, and list replaced reports, of which there are few. Each grouping of sessions has the order of an
+// index, so SQLite need not sort them: the kinds of each day are added up first. The limits on quarters and days select the part of
+// the index.
 var (
 	quarterColumn  = fmt.Sprintf("started_at / %d", quarter.Milliseconds())
 	quarterQueries = [2]string{
@@ -74,8 +74,10 @@ var (
 		"SELECT r." + quarterColumn + ", " + replacedSpending,
 	}
 	kindQueries = [2]string{
-		"SELECT " + kindColumns + ", " + spending + " AND started_day >= $3 AND started_day <= $4" +
-			" GROUP BY " + kindOrder + " ORDER BY " + kindOrder,
+		"SELECT " + kindColumns + ", CAST(SUM(sessions) AS BIGINT), SUM(usd), SUM(estimated), SUM(unknown)" +
+			" FROM (SELECT " + kindColumns + ", " + spending +
+			" AND started_day >= $3 AND started_day <= $4 GROUP BY started_day, " + kindColumns + ") AS of_days" +
+			" GROUP BY " + kindColumns + " ORDER BY " + kindColumns,
 		"SELECT " + kindColumns + ", " + replacedSpending,
 	}
 )

@@ -52,11 +52,11 @@ SELECT 'event-' || n.i || '-' || m.i, 'chain-20260301-' || ((n.i - 1) / 3), '', 
     'tier 1 asks for tier 2: jellyfin answers 502', $3 - (30000 - n.i) * 86400
 FROM n, (SELECT 1 AS i UNION SELECT 2 UNION SELECT 3 UNION SELECT 4) AS m`,
 
-	`INSERT INTO incidents (services, kind, summary, severity, opened_at, last_seen_at, resolved_at, resolved_by, resolved_reason,
+	`INSERT INTO incidents (services, kind, summary, severity, opened_at, last_seen_at, resolved_at, resolved_by, resolved_verified, resolved_reason,
     resolved_session, resolution, returned) ` + numbers + `
 SELECT '["service-' || (i % 40) || '"]', 'down', 'The service answers 502 since 02:00; its container restarts every few seconds because the disk is full.',
     'warning', $3 - (30000 - i) * 86400, $3 - (30000 - i) * 86400, CASE WHEN i % 3000 = 0 THEN NULL ELSE $3 - (30000 - i) * 86400 END,
-    'chain-20260301-' || ((i - 1) / 3), '', 'c0ffee00-session-' || i, 'repaired', 0 FROM n WHERE i % 30 = 0`,
+    'chain-20260301-' || ((i - 1) / 3), i < 0, '', 'c0ffee00-session-' || i, 'repaired', 0 FROM n WHERE i % 30 = 0`,
 
 	`INSERT INTO incident_chains (incident_id, chain_id, namespace_id, first_run_id, status, rule, reason, outcome, at, max_tier, dry_run, tier,
     did, since) ` + numbers + `
