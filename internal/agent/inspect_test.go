@@ -1,0 +1,43 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/review"
+)
+
+func TestPreviews(t *testing.T) {
+	t.Parallel()
+	content := map[string]string{
+		"k8s/web.yaml": "apiVersion: v1\nkind: Service\n", "site.yml": "---\n- hosts: all\n  tasks: []\n", "values.yaml": "kind: x\n",
+	}
+	var files []review.File
+	for _, path := range []string{"web/compose.yaml", "k8s/web.yaml", "site.yml", "values.yaml", "net/main.tf", "net/vars.tf", "notes.md", "-compose.yml"} {
+		files = append(files, review.File{Path: path})
+	}
+	files = append(files, review.File{Path: "old/compose.yaml", Deleted: true}, review.File{Path: "link/compose.yaml", Special: true})
+	var commands []string
+	for _, words := range previewsOf(files, func(name string) string { return content[name] }) {
+		commands = append(commands, strings.Join(words, " "))
+	}
+	require.Equal(t, []string{
+		"docker compose -f ./web/compose.yaml config", "kubectl diff -f ./k8s/web.yaml", "ansible-playbook --check --diff ./site.yml",
+		"terraform -chdir=net plan -input=false -no-color -lock=false",
+	}, commands)
+}
+
+func TestOutputOfCommandsIsBounded(t *testing.T) {
+	t.Parallel()
+	var said tail
+	for range 100 {
+		_, err := said.Write([]byte(strings.Repeat("x", 1<<10)))
+		require.NoError(t, err)
+	}
+	_, err := said.Write([]byte("the end"))
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(said.text()), maxCommandOutput+len("…\n"))
+	require.True(t, strings.HasPrefix(said.text(), "…\n") && strings.HasSuffix(said.text(), "the end"))
+}
