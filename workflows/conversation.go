@@ -42,6 +42,9 @@ const (
 	maxTalkHistoryBytes = 512 << 10
 	// settleTime is the time for which a conversation with a long history waits for a moment at which it can continue as new.
 	settleTime = time.Second
+	// idleEnd is the time without messages after which a conversation ends. Chat clients begin many that nobody continues. The records
+	// keep the turns, and the next message begins where the latest answer has left.
+	idleEnd = 7 * 24 * time.Hour
 )
 
 // ConversationInput is the input of Conversation. Every field is optional.
@@ -110,7 +113,7 @@ type conversationRun struct {
 	interrupt func()
 }
 
-// Conversation answers the messages of a person or a channel, one at a time. It ends only if it is cancelled.
+// Conversation answers the messages of a person or a channel, one at a time. It ends if it is cancelled, or if nobody writes for a week.
 func Conversation(ctx workflow.Context, input ConversationInput) error {
 	return NewConversation(maxTalkHistory)(ctx, input)
 }
@@ -205,7 +208,12 @@ func (c *conversationRun) run(ctx workflow.Context) error {
 			c.answer(ctx, turn)
 			continue
 		}
-		_ = workflow.Await(ctx, func() bool { return c.turns.hasNext() || c.isLong(ctx) }) // the loop sees the end of ctx
+		woken, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
+			Timeout: idleEnd, TimerOptions: workflow.TimerOptions{Summary: "ends if nobody writes"},
+		}, func() bool { return c.turns.hasNext() || c.isLong(ctx) })
+		if err == nil && !woken && c.isQuiet(ctx) {
+			return nil
+		}
 	}
 	c.end(ctx)
 	return ctx.Err()

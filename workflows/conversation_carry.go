@@ -47,11 +47,15 @@ func (c *conversationRun) settle(ctx workflow.Context) bool {
 	return err == nil && settled
 }
 
-// isIdle reports whether nothing is in flight: no session, no update, no signal. An update that has completed in this workflow
-// task counts as in flight, because Temporal could deliver it to the next run as well.
+// isIdle reports whether the conversation can continue as new. An update that has completed in this workflow task counts as in
+// flight, because Temporal could deliver it to the next run as well.
 func (c *conversationRun) isIdle(ctx workflow.Context) bool {
-	return c.turns.running == nil && c.arriving == 0 && c.sessions.closing == nil && !c.signalled(ctx) &&
-		workflow.AllHandlersFinished(ctx) && workflow.GetInfo(ctx).GetCurrentHistoryLength() > c.handled
+	return c.isQuiet(ctx) && workflow.GetInfo(ctx).GetCurrentHistoryLength() > c.handled
+}
+
+// isQuiet reports whether nothing is in flight: no session, no update, no signal.
+func (c *conversationRun) isQuiet(ctx workflow.Context) bool {
+	return c.turns.running == nil && c.arriving == 0 && c.sessions.closing == nil && !c.signalled(ctx) && workflow.AllHandlersFinished(ctx)
 }
 
 // continueAsNew returns the error that makes Temporal start a new run of the conversation. The caller must not block in

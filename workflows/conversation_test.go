@@ -231,6 +231,21 @@ func TestConversationForksTheAnswerBefore(t *testing.T) {
 	require.Equal(t, s.book.turns[1].Failure, ended.Failure)
 }
 
+// TestConversationEndsUnused sends a message after six days, and then none. A week later the conversation ends by itself.
+func TestConversationEndsUnused(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	s.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "conversation-ada", WorkflowExecutionTimeout: 30 * 24 * time.Hour})
+	began := s.Now()
+	s.update(0, SendMessage, message("m-1"))
+	late := s.update(6*24*time.Hour, SendMessage, message("m-2"))
+	s.ExecuteWorkflow(Conversation, ConversationInput{})
+	require.NoError(t, s.GetWorkflowError())
+	require.NoError(t, late.err)
+	require.Len(t, s.ran, 2)
+	require.InDelta(t, 13*24, s.Now().Sub(began).Hours(), 1)
+}
+
 // TestConversationGoesBack sends messages that follow the first answer, none, and an answer that is no longer recorded.
 func TestConversationGoesBack(t *testing.T) {
 	t.Parallel()

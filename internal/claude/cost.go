@@ -110,7 +110,8 @@ func EstimateUSD(model string, tokens Tokens) (usd float64, name string, known b
 		}
 	}
 	written := cacheFiveMinutes * float64(tokens.CacheCreation)
-	perMillion := found.input*(float64(tokens.Input)+written) + found.output*float64(tokens.Output) + found.cacheRead*float64(tokens.CacheRead)
+	perMillion := found.input*(float64(tokens.Input)+written) + found.output*float64(tokens.Output) +
+		found.cacheRead*float64(tokens.CacheRead)
 	return perMillion / 1e6, found.prefix, found.prefix != ""
 }
 
