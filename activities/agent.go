@@ -21,6 +21,10 @@ type Agent interface {
 	// HasConversation reports whether an agent in directory can resume a conversation whose transcript is on this host
 	// or in an archive. An error means that the answer is currently unknown.
 	HasConversation(ctx context.Context, directory, sessionID string) (bool, error)
+	// Concluded returns the report of a session that has given its structured output, although its process did not come to report it;
+	// nil if it has not. Its cost is an estimate. It ends what is left of the session's processes. The argument parentID is the
+	// conversation that the session forked; empty if there is none. Call it only if HasConversation has found the conversation.
+	Concluded(ctx context.Context, sessionID, parentID string) (*AgentReport, error)
 }
 
 // AgentRun is one invocation of the claude CLI for a tier.

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,6 +115,12 @@ func (t *talking) attempt(ctx context.Context, past TierProgress, beats *heartbe
 	if err != nil {
 		return AgentReport{}, err
 	}
+	if known {
+		report, err := t.concluded(ctx, past.Spent)
+		if report != nil || err != nil {
+			return *cmp.Or(report, &AgentReport{}), err
+		}
+	}
 	repeated := known || activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx)
 	launch, err := t.launch(ctx, past, repeated, known)
 	if err != nil {
@@ -126,6 +133,20 @@ func (t *talking) attempt(ctx context.Context, past TierProgress, beats *heartbe
 	report, err := t.converse(ctx, launch, beats)
 	report.Interrupted = known
 	return report, err
+}
+
+// concluded returns the report of a session whose earlier process has given its reply and died before it could report it, so that nobody
+// pays for the reply twice; nil if there is none. The report has only what the argument spent lacks.
+func (t *talking) concluded(ctx context.Context, spent escalation.Report) (*AgentReport, error) {
+	report, err := t.Agent.Concluded(ctx, t.input.SessionID, t.input.ParentSessionID)
+	if err != nil || report == nil || t.decode(*report) != nil {
+		return nil, err
+	}
+	report.Interrupted = true
+	report.Turns = max(report.Turns-spent.Turns, 0)
+	report.CostUSD = max(report.CostUSD-spent.CostUSD, 0)
+	report.Tokens = report.Tokens.Beyond(spent.Tokens)
+	return report, nil
 }
 
 // launch returns the invocation with which an attempt starts.

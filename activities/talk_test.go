@@ -156,6 +156,21 @@ func TestRunTalkAgain(t *testing.T) {
 		require.InDelta(t, 0.5, result.Report.CostUSD, 1e-9)
 		require.Empty(t, agent.runs, "no answer is paid for twice")
 	})
+	t.Run("whose process died with the reply", func(t *testing.T) {
+		t.Parallel()
+		reply := finished(yes, 0.6).report
+		book, agent := &talkBook{}, &fakeAgent{
+			conversations: map[string]bool{ownID: true}, concluded: map[string]*activities.AgentReport{ownID: &reply},
+		}
+		past := activities.TierProgress{Spent: escalation.Report{Turns: 1, CostUSD: 0.5, Tokens: escalation.TokenUsage{Input: 10}}}
+		result, err := runTalk(t, book, agent, activities.RunTalkInput{ParentSessionID: parentID}, &past)
+		require.NoError(t, err)
+		require.Empty(t, agent.runs, "no answer is paid for twice")
+		require.Equal(t, "yes", book.reply.Reply)
+		require.InDelta(t, 0.6, result.Report.CostUSD, 1e-9, "what the heartbeat had not told is added")
+		require.Equal(t, escalation.TokenUsage{Input: 10, Output: 5}, result.Report.Tokens)
+		require.True(t, result.Report.Interrupted)
+	})
 	t.Run("that was in the middle of a call", func(t *testing.T) {
 		t.Parallel()
 		book, agent := &talkBook{}, &fakeAgent{replies: []agentReply{finished(yes, 0.25)}, conversations: map[string]bool{ownID: true}}

@@ -28,6 +28,7 @@ const (
 type fakeAgent struct {
 	replies       []agentReply
 	conversations map[string]bool
+	concluded     map[string]*activities.AgentReport
 	unreachable   error // the error of HasConversation
 	runs          []activities.AgentRun
 }
@@ -53,6 +54,10 @@ func (f *fakeAgent) Run(
 
 func (f *fakeAgent) HasConversation(_ context.Context, _, sessionID string) (bool, error) {
 	return f.conversations[sessionID], f.unreachable
+}
+
+func (f *fakeAgent) Concluded(_ context.Context, sessionID, _ string) (*activities.AgentReport, error) {
+	return f.concluded[sessionID], nil
 }
 
 // acceptingHeartbeats accepts every heartbeat.

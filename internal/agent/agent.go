@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -201,6 +202,34 @@ func (r *Runner) HasConversation(ctx context.Context, directory, sessionID strin
 		return false, err
 	}
 	return claude.HoldsMessage(r.conversations.path(sessionID))
+}
+
+// Concluded implements activities.Agent.
+func (r *Runner) Concluded(ctx context.Context, sessionID, parentID string) (*activities.AgentReport, error) {
+	if _, err := claude.EndSession(sessionID); err != nil {
+		return nil, err
+	}
+	if err := r.reclaim(ctx, sessionID); err != nil {
+		return nil, err
+	}
+	parent := ""
+	if parentID != "" {
+		parent = r.conversations.path(parentID)
+	}
+	found, err := claude.ReadConclusion(r.conversations.path(sessionID), parent)
+	if errors.Is(err, fs.ErrNotExist) { // for example, this host lacks the parent
+		return nil, nil
+	}
+	if err != nil || found == nil {
+		return nil, err
+	}
+	return &activities.AgentReport{
+		Report: escalation.Report{
+			Status: escalation.SessionCompleted, Turns: found.Turns, Tokens: escalation.TokenUsage(found.Tokens),
+			CostUSD: found.CostUSD, CostEstimated: true, ContextTokens: found.ContextTokens, ReportedSessionID: sessionID,
+		},
+		Output: r.mask.JSON(found.Output),
+	}, nil
 }
 
 // start runs the CLI for a session whose conversation was found, and cleans up afterwards. If the CLI made calls without

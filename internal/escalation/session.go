@@ -215,6 +215,16 @@ type TokenUsage struct {
 	CacheCreation int `json:"cache_creation"`
 }
 
+// Beyond returns the tokens of u that exceed those of other, kind by kind.
+func (u TokenUsage) Beyond(other TokenUsage) TokenUsage {
+	return TokenUsage{
+		Input:         max(u.Input-other.Input, 0),
+		Output:        max(u.Output-other.Output, 0),
+		CacheRead:     max(u.CacheRead-other.CacheRead, 0),
+		CacheCreation: max(u.CacheCreation-other.CacheCreation, 0),
+	}
+}
+
 // Add returns the sum of u and other.
 func (u TokenUsage) Add(other TokenUsage) TokenUsage {
 	return TokenUsage{

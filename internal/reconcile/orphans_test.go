@@ -90,8 +90,9 @@ func TestOrphanedActivities(t *testing.T) {
 func TestFailOrphaned(t *testing.T) {
 	t.Parallel()
 	l, logged := testLeases(t)
-	_, err := l.create(lease{ActivityID: "7", Token: []byte{1}})
+	alive, err := l.create(lease{ActivityID: "7", Token: []byte{1}})
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = alive.lock.Close() }) // until then it is in use, so the garbage collector does not close the file
 	died, err := l.create(lease{ActivityID: "7", Token: []byte{2}})
 	require.NoError(t, err)
 	require.NoError(t, died.lock.Close(), "as the kernel does when a process dies")
