@@ -103,6 +103,8 @@ type conversationRun struct {
 	last *escalation.Session
 	// before is the session whose conversation the running turn continues; nil if it begins a new one.
 	before *escalation.Session
+	// opened reports whether the conversation knows what the records have of it.
+	opened bool
 	// storing lets one message at a time get its turn, so that turns have the order in which messages arrived.
 	storing workflow.Mutex
 	// arriving counts the messages that are being stored. waiters counts the updates that wait for a turn.
@@ -139,11 +141,13 @@ func setUpConversation(ctx workflow.Context, input ConversationInput, limit int)
 		return nil, temporal.NewNonRetryableApplicationError(err.Error(), ErrorTypeInput, nil)
 	}
 	workflow.Go(ctx, c.receive)
-	if input.Carried != nil {
-		return c, nil
+	if input.Carried == nil {
+		if err := c.open(ctx); err != nil {
+			return nil, err
+		}
 	}
-	err := c.open(ctx)
-	return c, err
+	c.opened = true
+	return c, nil
 }
 
 // composeConversation creates the parts of a conversation and connects them.

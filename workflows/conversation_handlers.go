@@ -115,6 +115,10 @@ func (c *conversationRun) store(ctx workflow.Context, message escalation.TalkMes
 	if err != nil {
 		return 0, err
 	}
+	// Only the opened conversation knows whether an earlier turn has answered the message.
+	if err := workflow.Await(ctx, func() bool { return c.opened }); err != nil {
+		return 0, err
+	}
 	pending := escalation.TalkPending{
 		Turn: turn, MessageID: message.MessageID, Head: escalation.TalkHead(message.Text), After: message.After,
 	}

@@ -246,6 +246,21 @@ func TestConversationEndsUnused(t *testing.T) {
 	require.InDelta(t, 13*24, s.Now().Sub(began).Hours(), 1)
 }
 
+// TestConversationKnowsAnAnsweredMessage begins anew with a message that an earlier turn has answered. The records are slow to say so.
+func TestConversationKnowsAnAnsweredMessage(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	s.book.turns = []escalation.TalkTurn{{Turn: 1, TalkMessage: message("m-1"), State: escalation.TalkAnswered}}
+	var talks *activities.Talks
+	s.OnActivity(talks.OpenTalk, mock.Anything, mock.Anything).After(time.Second).Return(escalation.TalkOpening{Turn: 1}, nil)
+	again := s.update(0, SendMessage, message("m-1"))
+	next := s.update(time.Minute, SendMessage, message("m-2"))
+	s.run()
+	require.Equal(t, Sent{1}, again.result)
+	require.Equal(t, Sent{2}, next.result)
+	require.Len(t, s.ran, 1, "only the new message is answered")
+}
+
 // TestConversationGoesBack sends messages that follow the first answer, none, and an answer that is no longer recorded.
 func TestConversationGoesBack(t *testing.T) {
 	t.Parallel()
