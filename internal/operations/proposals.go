@@ -18,6 +18,8 @@ type Actor struct {
 	Name string
 	// Verified reports that the person has logged in under this name. Without it, the name is only what the client says.
 	Verified bool
+	// May returns an error if the person may not have a proposal carried out; nil if the person may have all of them carried out.
+	May func(escalation.Proposal) error
 }
 
 // Confirm carries out a proposal of a turn, in the name of the person who confirms it, and returns a sentence that says what
@@ -37,6 +39,11 @@ func (c Conversations) Confirm(ctx context.Context, name string, turn, number in
 	proposal := record.Proposals[number-1]
 	if err := proposal.Validate(); err != nil {
 		return "", Invalid(err)
+	}
+	if actor.May != nil {
+		if err := actor.May(proposal); err != nil {
+			return "", err
+		}
 	}
 	if err := c.checkUnchanged(ctx, record, proposal); err != nil {
 		return "", err

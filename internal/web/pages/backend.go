@@ -36,7 +36,6 @@ type talkReader interface {
 	List(ctx context.Context, may func(name string) bool) ([]operations.ConversationRow, error)
 	Get(ctx context.Context, name string) (operations.LiveConversation, error)
 	History(ctx context.Context, name string, limit int) ([]escalation.TalkTurn, error)
-	Turn(ctx context.Context, name string, turn int) (escalation.TalkTurn, error)
 }
 
 type overview interface {

@@ -258,15 +258,6 @@ func (s sampleTalks) History(_ context.Context, name string, _ int) ([]escalatio
 	return slices.Clone(s.turns), errors.Join(escalation.CheckConversationName(name), s.err)
 }
 
-func (s sampleTalks) Turn(_ context.Context, _ string, turn int) (escalation.TalkTurn, error) {
-	for _, one := range s.turns {
-		if one.Turn == turn {
-			return one, s.err
-		}
-	}
-	return escalation.TalkTurn{}, operations.WithKind(operations.KindNotFound, errors.New("there is no such turn"))
-}
-
 func (s sampleTalks) Send(_ context.Context, name, about string, message escalation.TalkMessage) (int, error) {
 	if err := message.Validate(); err != nil {
 		return 0, operations.Invalid(err)
@@ -275,10 +266,20 @@ func (s sampleTalks) Send(_ context.Context, name, about string, message escalat
 }
 
 func (s sampleTalks) Stop(_ context.Context, name string, turn int, actor string) (int, error) {
+	if turn < 1 {
+		return 0, operations.Invalid(errors.New("there is no such turn"))
+	}
 	return turn, s.did("%s stops turn %d of %s", actor, turn, name)
 }
 
 func (s sampleTalks) Confirm(_ context.Context, name string, turn, number int, actor operations.Actor) (string, error) {
+	at := slices.IndexFunc(s.turns, func(one escalation.TalkTurn) bool { return one.Turn == turn })
+	if at < 0 {
+		return "", operations.WithKind(operations.KindNotFound, errors.New("there is no such turn"))
+	}
+	if err := actor.May(s.turns[at].Proposals[number-1]); err != nil {
+		return "", err
+	}
 	return "started chain chain-2", s.did("%s (verified: %t) confirms %d.%d of %s", actor.Name, actor.Verified, turn, number, name)
 }
 

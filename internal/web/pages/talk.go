@@ -176,7 +176,10 @@ func (p *Pages) stopTurn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	turn, _ := strconv.Atoi(r.PathValue("turn"))
-	if _, err := p.talks.Stop(r.Context(), name, max(turn, 1), person.Name); err != nil {
+	if turn == 0 {
+		turn = -1 // 0 would stop the running turn, whichever it is; there is no turn -1
+	}
+	if _, err := p.talks.Stop(r.Context(), name, turn, person.Name); err != nil {
 		return err
 	}
 	return done(w, r, talkPath+"/"+url.PathEscape(name), flash{Text: fmt.Sprintf("Turn %d is being stopped.", turn)})
@@ -190,14 +193,8 @@ func (p *Pages) confirmProposal(w http.ResponseWriter, r *http.Request) error {
 	}
 	turn, _ := strconv.Atoi(r.PathValue("turn"))     // there is no turn 0
 	number, _ := strconv.Atoi(r.PathValue("number")) // nor a proposal 0
-	record, err := p.talks.Turn(r.Context(), name, turn)
-	if err == nil && number > 0 && number <= len(record.Proposals) {
-		err = person.CheckProposal(record.Proposals[number-1])
-	}
-	if err != nil {
-		return err
-	}
-	result, err := p.talks.Confirm(r.Context(), name, turn, number, operations.Actor{Name: person.Name, Verified: true})
+	actor := operations.Actor{Name: person.Name, Verified: true, May: person.CheckProposal}
+	result, err := p.talks.Confirm(r.Context(), name, turn, number, actor)
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,9 @@ func TestTalk(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, post(handler, "/talk/ada/turns/3/stop", "").Code)
 	require.Equal(t, http.StatusSeeOther, post(handler, "/talk/ada/turns/2/proposals/1", "").Code)
 	require.Equal(t, http.StatusNotFound, post(handler, "/talk/ada/turns/9/proposals/1", "").Code)
+	for _, turn := range []string{"0", "x"} {
+		require.Equal(t, http.StatusUnprocessableEntity, post(handler, "/talk/ada/turns/"+turn+"/stop", "").Code, "the running turn is not meant")
+	}
 	require.Equal(t, []string{"ada says in about-xx: why?", "ada stops turn 3 of ada", "ada (verified: true) confirms 2.1 of ada"}, s.acts)
 
 	kept := post(handler, "/talk/ada/messages", "message_id=m-1&text="+strings.Repeat("x", escalation.MaxTalkText+1))
