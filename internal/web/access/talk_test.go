@@ -12,13 +12,16 @@ import (
 func TestConversationsOfPeople(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
-	for _, name := range []string{"ada", "ada@example.org", "ada-example.org", "ada example.org", "", "-", "\x1b]0;x", "about-x", "ж"} {
+	for _, name := range []string{"ada", "ada@example.org", "ada-example.org", "ada example.org", "", "-", "\x1b]0;x", "about-x", "ж", "chat-0123456789abcdef"} {
 		person := access.Person{Name: name, Roles: []access.Role{access.Talk}}
 		own := person.Conversation()
 		require.NoError(t, escalation.CheckConversationName(own), "%q", name)
 		require.False(t, names[own], "two people share %s", own)
 		names[own] = true
 		require.True(t, person.MayTalkIn(own))
+		if own != name {
+			require.Error(t, access.Person{Name: own, Roles: []access.Role{access.Talk}}.CheckTalk(own), "whoever takes the name %s", own)
+		}
 		require.NoError(t, person.CheckTalk(escalation.AboutChain("chain-1")), "those about chains are for all")
 		require.Error(t, person.CheckTalk("grace"))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plaintext"
+	"github.com/claudeops/claudeops/internal/web/access"
 )
 
 // Headers of requests.
@@ -27,7 +28,7 @@ const (
 
 const (
 	// namePrefix begins the names of these conversations.
-	namePrefix = "chat-"
+	namePrefix = access.ChatPrefix
 	// keyLength is the length of a key, in hexadecimal digits. Nobody finds two messages with the same key.
 	keyLength = 32
 	// repeatWindow is the time after the end of a turn in which the same request, without an ID of its own, is a repetition. A client
