@@ -19,7 +19,8 @@ var (
 )
 
 // defuse returns a reply in Markdown that loads nothing by itself: images become links, and tags become text. Otherwise a reply that
-// repeats words of a log could make the client fetch an address, and so carry a secret away. Code stays as it is.
+// repeats words of a log could make the client fetch an address, and so carry a secret away. Code stays as it is, but blocks of code lose
+// their language: Open WebUI shows a block of HTML, SVG or Mermaid as a page.
 func defuse(reply string) string {
 	lines := strings.SplitAfter(plaintext.Block(reply), "\n")
 	code, trusted := false, true // trusted reports whether all programs agree so far what is code
@@ -28,6 +29,7 @@ func defuse(reply string) string {
 		switch {
 		case trusted && !code && opensCode.MatchString(text):
 			code = true
+			lines[i] = "```" + strings.TrimPrefix(line, text)
 		case trusted && code && closesCode.MatchString(text):
 			code = false
 		case fence.MatchString(text):
@@ -35,7 +37,10 @@ func defuse(reply string) string {
 			lines[i] = defuseText(line)
 		case code:
 		case trusted && strings.Count(line, "`")%2 == 0 && !strings.Contains(line, "``") && !strings.Contains(line, "\\`"):
-			parts := strings.Split(line, "`")
+			parts := []string{line}
+			if !strings.Contains(line, "|") { // it separates the cells of a table, also within code
+				parts = strings.Split(line, "`")
+			}
 			for at := 0; at < len(parts); at += 2 { // the parts between are code
 				parts[at] = defuseText(parts[at])
 			}

@@ -11,8 +11,10 @@ import (
 const (
 	// progressMark begins a line that says what the session does. Such lines are no part of the answer.
 	progressMark = "> ▸ "
-	// maxLine limits one line about a session or a proposal, in characters.
+	// maxLine limits one line about a session, in characters.
 	maxLine = 500
+	// maxProposal limits one line about a proposal, in characters. It is more than a valid one has: nobody confirms what is not shown.
+	maxProposal = 20_000
 )
 
 // render returns the text of an answered turn: the reply, what was lost, and the proposals with the way to confirm them.
@@ -26,7 +28,7 @@ func render(turn escalation.TalkTurn) string {
 	}
 	text += "\n\n**Proposed, and not done:**\n"
 	for i, proposal := range turn.Proposals {
-		text += fmt.Sprintf("\n%d. %s", i+1, oneLine(proposal.Describe()))
+		text += fmt.Sprintf("\n%d. %s", i+1, plaintext.ForMarkdown(plaintext.Cut(proposal.Describe(), maxProposal)))
 		if proposal.Why != "" {
 			text += " (why: " + oneLine(proposal.Why) + ")"
 		}
