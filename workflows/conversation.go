@@ -205,7 +205,7 @@ func (c *conversationRun) open(ctx workflow.Context) error {
 // run answers messages until the conversation is cancelled or continues as new.
 func (c *conversationRun) run(ctx workflow.Context) error {
 	for ctx.Err() == nil {
-		if c.isLong(ctx) && c.settle(ctx) {
+		if c.isLong(ctx) && c.settle(ctx) && ctx.Err() == nil { // the next run would not know of the cancellation
 			return c.continueAsNew(ctx)
 		}
 		if turn := c.turns.begin(); turn != nil {

@@ -107,7 +107,9 @@ func (c talk) end() client.WorkflowRun {
 	c.t.Helper()
 	require.NoError(c.t, c.client.CancelWorkflow(c.t.Context(), c.id(), ""))
 	run := c.client.GetWorkflow(c.t.Context(), c.id(), "")
-	require.True(c.t, temporal.IsCanceledError(run.Get(c.t.Context(), nil)))
+	ctx, cancel := context.WithTimeout(c.t.Context(), testTimeout)
+	defer cancel()
+	require.True(c.t, temporal.IsCanceledError(run.Get(ctx, nil)), "the request is not lost with a new run")
 	return run
 }
 
