@@ -18,13 +18,13 @@ import (
 	"github.com/claudeops/claudeops/internal/web/webtest"
 )
 
-// longReply is a reply that is written for some seconds.
+// longReply is a reply that is written for some seconds: a stream looks at it once a second.
 var longReply = strings.Repeat("The disk of nas is full. ", 16)
 
 // talking is a scenario of conversations.
 func talking() claudesim.Scenario {
 	return claudesim.Play(
-		claudesim.On(claudesim.Match{Prompt: "how is nas"}, claudesim.Conclude(escalation.TalkReply{Reply: longReply}).InPieces(150*time.Millisecond)),
+		claudesim.On(claudesim.Match{Prompt: "how is nas"}, claudesim.Conclude(escalation.TalkReply{Reply: longReply}).InPieces(400*time.Millisecond)),
 		claudesim.On(claudesim.Match{Prompt: "wait for me"}, claudesim.Bash("sleep 600")),
 		claudesim.On(claudesim.Match{Prompt: "what now"}, claudesim.Conclude(escalation.TalkReply{
 			Reply: "Look at nas.", Proposals: []escalation.Proposal{{Kind: escalation.ProposeChain, Why: "to see", Prompt: "look", Services: []string{"nas"}}},
