@@ -94,6 +94,8 @@ type AgentReport struct {
 	Handoff LeftFile
 	// Change is what the invocation has committed; nil if it has committed nothing, or was not to be inspected.
 	Change *Change
+	// Calls lists the IDs of calls that somebody must have allowed; only the report of Concluded has it.
+	Calls []string
 	// Cause says why the invocation failed, if it is one of the causes that people can do something about.
 	Cause escalation.TalkCause
 }

@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +28,8 @@ type MemoryProposer interface {
 // Talker holds what sessions of conversations need in addition to what sessions of chains need.
 type Talker struct {
 	Store TalkKeeper
+	// AllowedCalls returns the IDs of the calls of a session that the guard has allowed.
+	AllowedCalls func(ctx context.Context, sessionID string) ([]string, error)
 	// Proposals records proposed memories; nil if nothing is remembered.
 	Proposals MemoryProposer
 	Persona   prompts.Persona
@@ -116,9 +117,9 @@ func (t *talking) attempt(ctx context.Context, past TierProgress, beats *heartbe
 		return AgentReport{}, err
 	}
 	if known {
-		report, err := t.concluded(ctx, past.Spent)
-		if report != nil || err != nil {
-			return *cmp.Or(report, &AgentReport{}), err
+		report, found, err := t.concluded(ctx, past.Spent)
+		if found || err != nil {
+			return report, err
 		}
 	}
 	repeated := known || activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx)
@@ -136,17 +137,33 @@ func (t *talking) attempt(ctx context.Context, past TierProgress, beats *heartbe
 }
 
 // concluded returns the report of a session whose earlier process has given its reply and died before it could report it, so that nobody
-// pays for the reply twice; nil if there is none. The report has only what the argument spent lacks.
-func (t *talking) concluded(ctx context.Context, spent escalation.Report) (*AgentReport, error) {
-	report, err := t.Agent.Concluded(ctx, t.input.SessionID, t.input.ParentSessionID)
-	if err != nil || report == nil || t.decode(*report) != nil {
-		return nil, err
+// pays for the reply twice. If there is none, or if the guard has not allowed all of the session's calls, it returns false. The report has
+// only what the argument spent lacks.
+func (t *talking) concluded(ctx context.Context, spent escalation.Report) (AgentReport, bool, error) {
+	found, err := t.Agent.Concluded(ctx, t.input.SessionID, t.input.ParentSessionID)
+	if err != nil || found == nil {
+		return AgentReport{}, false, err
 	}
+	allowed, err := t.Talk.AllowedCalls(ctx, t.input.SessionID)
+	if err != nil {
+		return AgentReport{}, false, err
+	}
+	unasked := func(call string) bool { return !slices.Contains(allowed, call) }
+	if slices.ContainsFunc(found.Calls, unasked) {
+		return AgentReport{}, false, nil
+	}
+	if err := t.decode(*found); err != nil {
+		return AgentReport{}, false, nil //nolint:nilerr // the agent is asked again
+	}
+	report := *found
 	report.Interrupted = true
 	report.Turns = max(report.Turns-spent.Turns, 0)
 	report.CostUSD = max(report.CostUSD-spent.CostUSD, 0)
+	if limit := budget(t.input.BudgetUSD, t.input.Policy.For(escalation.TierObserve)); limit > 0 { // an agent could have written more
+		report.CostUSD = min(report.CostUSD, max(limit-spent.CostUSD, 0))
+	}
 	report.Tokens = report.Tokens.Beyond(spent.Tokens)
-	return report, nil
+	return report, true, nil
 }
 
 // launch returns the invocation with which an attempt starts.

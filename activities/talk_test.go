@@ -65,6 +65,10 @@ func (b *talkBook) KeepReply(_ context.Context, _ escalation.TalkSession, reply 
 	return nil
 }
 
+func (b *talkBook) AllowedCalls(context.Context, string) ([]string, error) {
+	return []string{"call-1"}, nil
+}
+
 func (b *talkBook) KeptReport(context.Context, escalation.TalkSession) (*escalation.Report, error) {
 	return b.report, nil
 }
@@ -93,7 +97,7 @@ func runTalk(
 	env := suite.NewTestActivityEnvironment()
 	tiers := newTiers(t, agent)
 	tiers.Memories = book
-	tiers.Talk = activities.Talker{Store: book, Proposals: book, Persona: prompts.Persona{Identity: "You are Bubba."}, Project: "/srv"}
+	tiers.Talk = activities.Talker{Store: book, AllowedCalls: book.AllowedCalls, Proposals: book, Persona: prompts.Persona{Identity: "You are Bubba."}, Project: "/srv"}
 	env.RegisterActivity(tiers)
 	if past != nil {
 		env.SetHeartbeatDetails(*past)
@@ -156,9 +160,22 @@ func TestRunTalkAgain(t *testing.T) {
 		require.InDelta(t, 0.5, result.Report.CostUSD, 1e-9)
 		require.Empty(t, agent.runs, "no answer is paid for twice")
 	})
+	t.Run("whose process died with the reply, after a call of which the guard does not know", func(t *testing.T) {
+		t.Parallel()
+		reply := finished(yes, 0.6).report
+		reply.Calls = []string{"call-1", "call-2"}
+		book, agent := &talkBook{}, &fakeAgent{
+			conversations: map[string]bool{ownID: true}, concluded: map[string]*activities.AgentReport{ownID: &reply},
+			replies: []agentReply{finished(yes, 0.25)},
+		}
+		_, err := runTalk(t, book, agent, activities.RunTalkInput{}, &activities.TierProgress{Spent: escalation.Report{Turns: 1}})
+		require.NoError(t, err)
+		require.Len(t, agent.runs, 1, "the agent is asked again, and its calls are compared with the decisions")
+	})
 	t.Run("whose process died with the reply", func(t *testing.T) {
 		t.Parallel()
 		reply := finished(yes, 0.6).report
+		reply.Calls = []string{"call-1"}
 		book, agent := &talkBook{}, &fakeAgent{
 			conversations: map[string]bool{ownID: true}, concluded: map[string]*activities.AgentReport{ownID: &reply},
 		}

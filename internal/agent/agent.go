@@ -228,7 +228,7 @@ func (r *Runner) Concluded(ctx context.Context, sessionID, parentID string) (*ac
 			Status: escalation.SessionCompleted, Turns: found.Turns, Tokens: escalation.TokenUsage(found.Tokens),
 			CostUSD: found.CostUSD, CostEstimated: true, ContextTokens: found.ContextTokens, ReportedSessionID: sessionID,
 		},
-		Output: r.mask.JSON(found.Output),
+		Output: r.mask.JSON(found.Output), Calls: found.Calls,
 	}, nil
 }
 

@@ -11,6 +11,8 @@ import (
 type Conclusion struct {
 	// Output is the input of the last call of StructuredOutput. Its secrets are not masked.
 	Output json.RawMessage
+	// Calls lists the IDs of the session's own calls that have succeeded or have no result, without those of StructuredOutput.
+	Calls []string
 	// Turns counts the session's own answers of the model, and Tokens adds up what they have used. ContextTokens is the size of the
 	// conversation after the last one.
 	Turns         int
@@ -30,7 +32,7 @@ func ReadConclusion(path, parent string) (*Conclusion, error) {
 			return nil, err
 		}
 	}
-	found := conclusionReader{answers: map[string]TranscriptMessage{}}
+	found := conclusionReader{answers: map[string]TranscriptMessage{}, failed: map[string]bool{}}
 	err := readTranscript(path, func(message TranscriptMessage) {
 		if !inherited[message.UUID] && !message.Subagent {
 			found.add(message)
@@ -59,6 +61,9 @@ type conclusionReader struct {
 	// answers holds the answers of the model by their IDs. The CLI writes an answer in several lines. The last line has the final usage.
 	answers map[string]TranscriptMessage
 	last    TranscriptMessage
+	// calls and failed hold IDs of calls, without those of StructuredOutput.
+	calls  []string
+	failed map[string]bool
 }
 
 func (r *conclusionReader) add(message TranscriptMessage) {
@@ -66,6 +71,9 @@ func (r *conclusionReader) add(message TranscriptMessage) {
 		r.answers[message.ID], r.last = message, message
 	}
 	for _, block := range message.Blocks {
+		if block.Result != nil && block.Result.IsError {
+			r.failed[block.Result.CallID] = true
+		}
 		switch {
 		case block.Call != nil && block.Call.Name == structuredOutputTool:
 			r.call = block.Call
@@ -74,6 +82,9 @@ func (r *conclusionReader) add(message TranscriptMessage) {
 		case message.Role != TranscriptSystem:
 			r.call = nil // a prompt, another call, or a refused output
 		}
+		if block.Call != nil && block.Call.Name != structuredOutputTool {
+			r.calls = append(r.calls, block.Call.ID)
+		}
 	}
 }
 
@@ -81,6 +92,11 @@ func (r *conclusionReader) conclusion() *Conclusion {
 	last := r.last.Tokens
 	found := &Conclusion{
 		Output: r.call.Input, Turns: len(r.answers), ContextTokens: last.Input + last.CacheRead + last.CacheCreation + last.Output,
+	}
+	for _, id := range r.calls {
+		if !r.failed[id] {
+			found.Calls = append(found.Calls, id)
+		}
 	}
 	byModel := map[string]Tokens{}
 	for _, answer := range r.answers {

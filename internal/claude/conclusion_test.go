@@ -25,7 +25,7 @@ func TestReadConclusion(t *testing.T) {
 	result := func(uuid, call string, refused bool) string {
 		return line(uuid, "user", fmt.Sprintf(`{"type":"tool_result","tool_use_id":"call-%s","content":"x","is_error":%t}`, call, refused))
 	}
-	thought := line("s1", "assistant", `{"type":"text","text":"I look."}`)
+	thought := line("s1", "assistant", `{"type":"text","text":"I look."},{"type":"tool_use","id":"call-s1","name":"Bash","input":{"command":"ls"}}`)
 	inherited := []string{prompt("p1"), output("p2", "the answer before"), result("p3", "p2", false)}
 	for name, tt := range map[string]struct {
 		own  []string
@@ -51,6 +51,7 @@ func TestReadConclusion(t *testing.T) {
 			}
 			require.JSONEq(t, tt.want, string(found.Output))
 			require.Equal(t, Tokens{Input: 2_000, Output: 200}, found.Tokens, "without what the parent has used")
+			require.Equal(t, []string{"call-s1"}, found.Calls)
 			require.Equal(t, []int{2, 1_100}, []int{found.Turns, found.ContextTokens})
 			require.InDelta(t, 0.003, found.CostUSD, 1e-9)
 			_, err = ReadConclusion(path, parent+"-of-elsewhere")

@@ -116,6 +116,9 @@ func testSessionCalls(t *testing.T, database backend) {
 	require.Equal(t, store.SessionCalls{
 		Decisions: []escalation.CallDecision{all[1], all[3], all[0]}, Allowed: 2, Denied: 2,
 	}, calls)
+	allowed, err := s.AllowedCalls(bounded(t), "a")
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{all[0].Call, all[2].Call}, allowed)
 	calls, err = s.SessionCalls(bounded(t), "none", 3)
 	require.NoError(t, err)
 	require.Equal(t, store.SessionCalls{Decisions: []escalation.CallDecision{}}, calls)

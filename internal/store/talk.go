@@ -257,6 +257,17 @@ func (s *Store) KeptReport(ctx context.Context, of escalation.TalkSession) (*esc
 	return found[0], nil
 }
 
+const allowedCallsQuery = "SELECT call_id FROM calls WHERE session_id = $1 AND allowed"
+
+// AllowedCalls returns the IDs of the calls of a session that the guard has allowed.
+func (s *Store) AllowedCalls(ctx context.Context, sessionID string) ([]string, error) {
+	found, err := collect(ctx, s.db, func(id *string) []field { return []field{{"call_id", id}} }, allowedCallsQuery, sessionID)
+	if err != nil {
+		return nil, fmt.Errorf("read the allowed calls of session %q: %w", sessionID, err)
+	}
+	return found, nil
+}
+
 // EndTurn records the end of a turn. A turn that ends without an answer loses a reply that its session has kept late.
 func (s *Store) EndTurn(ctx context.Context, conversationID string, turn int, end escalation.TalkEnd) error {
 	fields := []field{

@@ -58,6 +58,11 @@ func (r records) KeptReport(ctx context.Context, of escalation.TalkSession) (*es
 	return called(ctx, r, storeTalk, func() (*escalation.Report, error) { return r.Store.KeptReport(ctx, of) })
 }
 
+// AllowedCalls is for activities.Talker.
+func (r records) AllowedCalls(ctx context.Context, sessionID string) ([]string, error) {
+	return called(ctx, r, storeTalk, func() ([]string, error) { return r.Store.AllowedCalls(ctx, sessionID) })
+}
+
 // EndTurn implements activities.TalkRecorder.
 func (r records) EndTurn(ctx context.Context, conversationID string, turn int, end escalation.TalkEnd) error {
 	end.Failure = r.mask.Text(end.Failure)

@@ -310,6 +310,7 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 	way := records{kept, s.mask, s.telemetry.Metrics(), s.recovery}
 	s.records.Store, s.tiers.Memories, s.notifications.Deliveries, s.observed = way, way, kept, kept
 	s.talks.Store, s.tiers.Talk.Store, s.tiers.Talk.Proposals = way, way, way
+	s.tiers.Talk.AllowedCalls = way.AllowedCalls
 	return reconcile.Sweeper{
 		Records: way, Temporal: c, Converter: s.converter(), NamespaceID: own.ID,
 		Holder: s.identity, Host: s.host, Interval: s.sweepInterval, Logger: s.logger,

@@ -161,6 +161,9 @@ func (a *API) sendMessage(ctx context.Context, in *sendRequest) (*result[turnNum
 	if about := temporalID(in.Body.About); !about.valid() {
 		return nil, operations.ErrNoSuchChain
 	}
+	if err := access.MayStart(ctx); err != nil {
+		return nil, err
+	}
 	turn, err := a.operations.Conversations.Send(ctx, string(in.Name), in.Body.About, escalation.TalkMessage{
 		MessageID: in.Body.MessageID, Text: in.Body.Text, Actor: personOf(ctx),
 	})

@@ -151,8 +151,10 @@ func (p *Pages) sendMessage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	message := escalation.TalkMessage{MessageID: r.PostFormValue("message_id"), Text: r.PostFormValue("text"), Actor: person.Name}
-	about := r.PostFormValue("about")
-	turn, err := p.talks.Send(r.Context(), name, about, message)
+	about, turn := r.PostFormValue("about"), 0
+	if err = access.MayStart(r.Context()); err == nil {
+		turn, err = p.talks.Send(r.Context(), name, about, message)
+	}
 	if err != nil {
 		page := talkPage{Name: name, About: about, MessageID: message.MessageID, Draft: message.Text, Problem: err.Error()}
 		return p.writeTalk(w, r, page, problemOf(err).Status)
