@@ -132,7 +132,7 @@ func literals(args []*syntax.Word) (words []string) {
 		if !known {
 			return nil
 		}
-		word, err := expand.Literal(nil, arg)
+		word, err := expand.Literal(new(expand.Config), arg) // it changes the configuration, and nil stands for one that all share
 		if err != nil || strings.ContainsAny(word, "\n\t") {
 			return nil
 		}
