@@ -92,7 +92,7 @@ type AgentReport struct {
 	InFlight []ToolCall
 	// Handoff is the content of HandoffFile; zero if the agent was not asked for a handoff.
 	Handoff LeftFile
-	// Change is what the invocation has committed; nil if it has committed nothing, or was not to be inspected.
+	// Change describes the commits of the invocation; nil if it has committed nothing, or was not to be inspected.
 	Change *Change
 	// Calls lists the IDs of calls that somebody must have allowed; only the report of Concluded has it.
 	Calls []string

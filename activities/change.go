@@ -2,7 +2,7 @@ package activities
 
 import "github.com/claudeops/claudeops/internal/review"
 
-// Change is what a session has committed in its worktree, as a reviewer sees it. Secrets in it are masked.
+// Change describes the commits of a session in its worktree, as a reviewer sees them. Secrets in it are masked.
 type Change struct {
 	// Branch is the branch of the worktree, Base the commit on which the change is based, and Commit the latest one.
 	Branch string `json:"branch"`
@@ -25,7 +25,7 @@ type Change struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Correction is what an author must correct.
+// Correction lists what an author must correct.
 type Correction struct {
 	Commit string `json:"commit"`
 	// Findings holds the findings of a reviewer. CheckOutput is what failed checks have printed; empty if a review has

@@ -18,14 +18,14 @@ type RunReviewInput struct {
 	ChainID    string `json:"chain_id"`
 	FirstRunID string `json:"first_run_id,omitempty"`
 	SessionID  string `json:"session_id"`
-	// Policy is that of a reviewer's session.
+	// Policy limits the reviewer's session.
 	Policy escalation.Policy `json:"policy"`
 	// Directory is the directory of the chain, without the change; empty for the default one.
 	Directory string `json:"directory,omitempty"`
 	Change    Change `json:"change"`
 	// ForPerson lists why a person must look at the change.
 	ForPerson []string `json:"for_person,omitempty"`
-	// Problem is what the tier before the author has found. Request is the operator's request, and Issue the only problem of
+	// Problem describes the finding of the tier before the author. Request is the operator's request, and Issue the only problem of
 	// the chain. Each can be empty. What the author said is not among them.
 	Problem  string   `json:"problem,omitempty"`
 	Request  string   `json:"request,omitempty"`

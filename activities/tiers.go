@@ -102,7 +102,7 @@ type RunTierInput struct {
 	InFlight  []ToolCall `json:"in_flight,omitempty"`
 	// Directory is the agent's working directory; empty for the default one.
 	Directory string `json:"directory,omitempty"`
-	// Correction is what the tier must correct in what the chain has committed; nil for its usual work.
+	// Correction lists what the tier must correct in the commits of the chain; nil for its usual work.
 	Correction *Correction `json:"correction,omitempty"`
 	// Inspect asks for what the tier commits in its worktree. Since is the commit that was reviewed before; empty if there is
 	// none.
@@ -126,7 +126,7 @@ type RunTierResult struct {
 	Report escalation.Report `json:"report"`
 	// InFlight holds the latest tool calls without a result at the end of the tier, at most maxInFlight.
 	InFlight []ToolCall `json:"in_flight,omitempty"`
-	// Change is what the tier has committed; nil if it has committed nothing, or was not to be inspected.
+	// Change describes the commits of the tier; nil if it has committed nothing, or was not to be inspected.
 	Change *Change `json:"change,omitempty"`
 	// Unknown lists those services in the verdict that the catalog does not have.
 	Unknown []string `json:"unknown,omitempty"`

@@ -54,7 +54,7 @@ type Launch struct {
 	Leave []escalation.ChainIncident
 	// Repairs lists earlier repairs of the services.
 	Repairs []escalation.PastRepair
-	// Correction is what the session must correct in an earlier change; nil for its usual work.
+	// Correction lists what the session must correct in an earlier change; nil for its usual work.
 	Correction *Correction
 	// Memories is the section about memories of the services, as package memory has written it; empty if there are none.
 	Memories string
@@ -206,7 +206,7 @@ type view struct {
 	Incidents, Leave, Repairs []string
 	// Memories is a whole section.
 	Memories string
-	// Correction is what the session must correct; nil for its usual work.
+	// Correction lists what the session must correct; nil for its usual work.
 	Correction *Correction
 	Left       []Call // tool calls of the continued session that have no result
 

@@ -44,7 +44,7 @@ func (s *Set) ReviewRepair(reason string) (string, error) {
 	return join(struct{ Reason string }{reason}, s.builtIn.Lookup("review-repair.md"))
 }
 
-// Correction is what an author must correct.
+// Correction lists what an author must correct.
 type Correction struct {
 	Commit string
 	// Findings holds the findings of a reviewer, one line each. CheckOutput is what failed checks have printed; empty if a

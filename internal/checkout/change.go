@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Change is what a worktree has committed since it left the shared directory.
+// Change describes the commits of a worktree since it left the shared directory.
 type Change struct {
 	// Base is the latest commit that the worktree and the shared directory have in common. Commit is the worktree's HEAD.
 	Base, Commit string

@@ -170,7 +170,7 @@ type TalkPending struct {
 	MessageID string `json:"message_id"`
 	// Head is the beginning of the message.
 	Head string `json:"head,omitempty"`
-	// After is that of the message.
+	// After is the field After of the message.
 	After *int `json:"after,omitempty"`
 }
 

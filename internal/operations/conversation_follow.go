@@ -8,7 +8,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TalkEvent is what happens in a turn that somebody follows.
+// TalkEvent is news about a turn that somebody follows.
 type TalkEvent struct {
 	Kind TalkEventKind `json:"kind"`
 	// Ahead is the number of turns that come first, for TalkWaits.

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TalkNews is what happens in one of the turns of a conversation.
+// TalkNews is news about one turn of a conversation.
 type TalkNews struct {
 	// Number is the number of the turn; 0 for TalkNobody.
 	Number int `json:"number,omitempty"`
