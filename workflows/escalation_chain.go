@@ -327,7 +327,7 @@ func (c *chainRun) ending() (kind escalation.NotificationKind, notify bool) {
 		asked := len(c.log.chain.Gates) > 0 // then people wait for news
 		return escalation.NotifyResolved, asked || c.log.chain.Tier() >= escalation.TierSafeRepair
 	case escalation.OutcomeHealthy, escalation.OutcomeKnown, escalation.OutcomeSuppressed,
-		escalation.OutcomeOverridden, escalation.OutcomeAborted:
+		escalation.OutcomeApproved, escalation.OutcomeOverridden, escalation.OutcomeAborted:
 		return "", false
 	}
 	return "", false

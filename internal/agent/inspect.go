@@ -54,7 +54,7 @@ func (r *Runner) inspect(
 	if !run.Inspect || place.tree() == nil {
 		return nil
 	}
-	found, err := place.Change(ctx, run.Since, changeLimit)
+	found, err := place.Change(ctx, checkout.Question{Since: run.Since}, changeLimit)
 	if err != nil {
 		return &activities.Change{Branch: place.Worktree.Branch, Problem: r.mask.Text(err.Error())}
 	}
@@ -111,7 +111,7 @@ func (r *Runner) runCommands(
 // The checks may execute what the author has written: whoever lists them permits that. They get no keys, and may write
 // nothing but temporary files.
 func (i inspection) check(ctx context.Context, found *checkout.Change) (review.QualityResult, string) {
-	listed, err := i.place.File(ctx, found.Base, review.ChecksFile, maxChecks)
+	listed, err := i.place.File(ctx, found.Fork, review.ChecksFile, maxChecks)
 	if err != nil {
 		return review.QualityUnknown, i.mask.Text(err.Error())
 	}

@@ -1,18 +1,21 @@
 package checkout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
 // Change describes the commits of a worktree since it left the shared directory.
 type Change struct {
-	// Base is the latest commit that the worktree and the shared directory have in common. Commit is the worktree's HEAD.
-	Base, Commit string
+	// Base is the commit from which the change is shown, and Commit the worktree's HEAD. Fork is the latest commit that the
+	// worktree and the shared directory have in common.
+	Base, Commit, Fork string
 	// List is the output of git diff with the options --raw --numstat --no-renames -z.
 	List string
 	// Patch is the change in git's format. PatchCut reports whether it was longer than permitted.
@@ -24,6 +27,22 @@ type Change struct {
 	Below string
 	// Dirty reports whether the worktree also has changes that are not committed.
 	Dirty bool
+	// Log is what all commits since Fork have changed, with their messages. Pack contains these commits for Checkpoint. Both
+	// are empty if nobody asked for them, or if they are too large.
+	Log  string
+	Pack []byte
+}
+
+// Question says what a Change contains.
+type Question struct {
+	// Base is an earlier commit of the worktree from which the change is shown; empty for Change.Fork.
+	Base string
+	// Since is the commit that was reviewed before; empty if there is none.
+	Since string
+	// Whole is the path of a file in the repository that the patch shows as a whole, and nothing else; empty for all changes.
+	Whole string
+	// Pack asks for Change.Log and Change.Pack.
+	Pack bool
 }
 
 const (
@@ -36,33 +55,43 @@ const (
 // errListCut says that a change has too many files.
 var errListCut = errors.New("the change has too many files to list")
 
-// Change returns what the worktree has committed. If it has committed nothing, Change returns nil. The argument earlier is an
-// earlier commit of the worktree; empty if there is none. Change stops after the time limit, and not when ctx ends.
-func (p *Place) Change(ctx context.Context, earlier string, limit time.Duration) (*Change, error) {
+// Change returns what the worktree has committed. If it has committed nothing, and the question names no base, Change returns
+// nil. Change stops after the time limit, and not when ctx ends.
+func (p *Place) Change(ctx context.Context, question Question, limit time.Duration) (*Change, error) {
 	if p.Worktree == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	left, err := p.git.look(ctx, p.Worktree)
-	if err != nil || left.Commits == 0 {
+	if err != nil || left.Commits == 0 && question.Base == "" {
 		return nil, err
 	}
 	change := &Change{Below: filepath.ToSlash(p.Worktree.repository.below), Dirty: left.Changed}
 	if change.Commit, err = p.git.at(ctx, p.Worktree, "rev-parse", "--verify", "HEAD^{commit}"); err != nil {
 		return nil, err
 	}
-	if change.Base, err = p.git.at(ctx, p.Worktree, "merge-base", "main-worktree/HEAD", change.Commit); err != nil {
+	if change.Fork, err = p.git.at(ctx, p.Worktree, "merge-base", "main-worktree/HEAD", change.Commit); err != nil {
 		return nil, fmt.Errorf("the commits have nothing in common with %s: %w", p.Worktree.Origin, err)
 	}
-	return change, p.git.describe(ctx, p.Worktree, change, earlier)
+	if change.Base = cmp.Or(question.Base, change.Fork); !p.git.contains(ctx, p.Worktree, change.Commit, change.Base) {
+		return nil, fmt.Errorf("the worktree no longer has the commit %s, on which its work was based", change.Base)
+	}
+	if err := p.git.describe(ctx, p.Worktree, change, question); err != nil || !question.Pack {
+		return change, err
+	}
+	return change, p.git.pack(ctx, p.Worktree, change)
 }
 
 // describe fills in the files and the patches of a change.
-func (g git) describe(ctx context.Context, tree *Worktree, change *Change, earlier string) error {
+func (g git) describe(ctx context.Context, tree *Worktree, change *Change, question Question) error {
 	read := func(most int, from string, options ...string) (string, bool, error) {
 		args := append([]string{"diff", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"}, options...)
-		return g.atMost(ctx, tree, most, append(args, from, change.Commit, "--")...)
+		args = append(args, from, change.Commit, "--")
+		if question.Whole != "" && slices.Contains(options, "--patch") {
+			args = append(args, ":(top,literal)"+question.Whole)
+		}
+		return g.atMost(ctx, tree, most, args...)
 	}
 	list, cut, err := read(maxList, change.Base, "--raw", "--numstat", "-z")
 	if err == nil && cut {
@@ -72,27 +101,39 @@ func (g git) describe(ctx context.Context, tree *Worktree, change *Change, earli
 		return err
 	}
 	change.List = list
-	if change.Patch, change.PatchCut, err = read(maxPatch, change.Base, "--patch"); err != nil || earlier == "" {
+	from := change.Base
+	if question.Whole != "" {
+		if from, err = g.at(ctx, tree, "hash-object", "-t", "tree", "--stdin"); err != nil { // the empty tree
+			return err
+		}
+	}
+	if change.Patch, change.PatchCut, err = read(maxPatch, from, "--patch"); err != nil || question.Since == "" {
 		return err
 	}
-	change.Since, _, err = read(maxPatch, earlier, "--unified=0")
+	change.Since, _, err = read(maxPatch, question.Since, "--unified=0")
 	return err
 }
 
 // File returns a file of a commit, with a limit in bytes. If the commit has no such file, File returns "".
 func (p *Place) File(ctx context.Context, commit, name string, most int) (string, error) {
-	entry, err := p.git.at(ctx, p.Worktree, "ls-tree", "--full-tree", commit, "--", name)
+	return p.git.file(ctx, p.Worktree.repository, directories(p.Worktree), commit, name, most)
+}
+
+// file returns a file of a commit, with a limit in bytes. If the commit has no such file, file returns "".
+func (g git) file(ctx context.Context, r repository, where []string, commit, name string, most int) (string, error) {
+	entry, err := g.run(ctx, r, where, []string{"ls-tree", "--full-tree", commit, "--", name})
 	if err != nil || entry == "" {
 		return "", err
 	}
 	if !strings.HasPrefix(entry, "100644 blob ") && !strings.HasPrefix(entry, "100755 blob ") {
 		return "", fmt.Errorf("%s is no ordinary file in %s", name, commit)
 	}
-	content, cut, err := p.git.atMost(ctx, p.Worktree, most, "cat-file", "blob", commit+":"+name)
-	if err == nil && cut {
+	content := limited{most: most + 1}
+	err = g.write(ctx, r, where, []string{"cat-file", "blob", commit + ":" + name}, nil, &content)
+	if err == nil && len(content.kept) > most {
 		err = fmt.Errorf("%s has more than %d bytes in %s", name, most, commit)
 	}
-	return content, err
+	return string(content.kept[:min(len(content.kept), most)]), err
 }
 
 // Origin is the repository from which a commit can be pushed.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/checkout"
 )
 
 // TestChange checks what a worktree has committed, also after the shared directory has moved on.
@@ -15,7 +17,7 @@ func TestChange(t *testing.T) {
 	session := s.session("chain")
 	session.Directory += "/sub"
 	place := s.enter(session)
-	nothing, err := place.Change(t.Context(), "", patience)
+	nothing, err := place.Change(t.Context(), checkout.Question{}, patience)
 	require.NoError(t, err)
 	require.Nil(t, nothing)
 
@@ -28,7 +30,7 @@ func TestChange(t *testing.T) {
 	s.write("worktrees/chain/sub/config", "y\n")
 	s.commit(place.Worktree.Guarded.Top, "third")
 	s.write("worktrees/chain/draft", "x\n")
-	change, err := place.Change(t.Context(), first, patience)
+	change, err := place.Change(t.Context(), checkout.Question{Since: first}, patience)
 	require.NoError(t, err)
 	require.Equal(t, []any{base, s.git(place.Worktree.Guarded.Top, "rev-parse", "HEAD"), "sub", true, false},
 		[]any{change.Base, change.Commit, change.Below, change.Dirty, change.PatchCut})
@@ -51,7 +53,7 @@ func TestChange(t *testing.T) {
 
 	s.write("worktrees/chain/long", strings.Repeat("x", 300<<10))
 	s.commit(place.Worktree.Guarded.Top, "long")
-	change, err = place.Change(t.Context(), "", patience)
+	change, err = place.Change(t.Context(), checkout.Question{}, patience)
 	require.NoError(t, err)
 	require.True(t, change.PatchCut)
 	s.leave(place)

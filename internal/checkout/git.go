@@ -71,7 +71,7 @@ func (g git) in(ctx context.Context, r repository, args ...string) (string, erro
 // atMost is like at, with a limit for the output in bytes. It reports whether it has cut the output.
 func (g git) atMost(ctx context.Context, tree *Worktree, most int, args ...string) (output string, cut bool, err error) {
 	stdout := limited{most: most + 1}
-	err = g.write(ctx, tree.repository, directories(tree), args, &stdout)
+	err = g.write(ctx, tree.repository, directories(tree), args, nil, &stdout)
 	cut = len(stdout.kept) > most
 	return string(stdout.kept[:min(len(stdout.kept), most)]), cut, err
 }
@@ -89,21 +89,21 @@ func (g git) at(ctx context.Context, tree *Worktree, args ...string) (string, er
 
 func (g git) run(ctx context.Context, r repository, where, args []string) (string, error) {
 	stdout := limited{most: maxOutput}
-	err := g.write(ctx, r, where, args, &stdout)
+	err := g.write(ctx, r, where, args, nil, &stdout)
 	if err != nil {
 		return "", err
 	}
 	return strings.TrimRight(string(stdout.kept), "\n"), nil
 }
 
-// write runs git, and writes its output to stdout.
-func (g git) write(ctx context.Context, r repository, where, args []string, stdout io.Writer) error {
+// write runs git with the input stdin, and writes its output to stdout. If stdin is nil, the input is empty.
+func (g git) write(ctx context.Context, r repository, where, args []string, stdin io.Reader, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, gitLimit)
 	defer cancel()
 	stderr := limited{most: maxMessage}
 	exit, err := process.Run(ctx, process.Spec{
 		Path: g.path, Args: slices.Concat(where, g.settings(r.top), args), Env: g.environment(filepath.Dir(r.top)), Dir: r.top,
-		Stdout: stdout, Stderr: &stderr, Grace: gitGrace, Containment: g.options.Containment, User: g.options.User,
+		Stdin: stdin, Stdout: stdout, Stderr: &stderr, Grace: gitGrace, Containment: g.options.Containment, User: g.options.User,
 	})
 	switch {
 	case err != nil:

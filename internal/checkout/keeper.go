@@ -56,6 +56,9 @@ type Session struct {
 	Name string
 	// Directory is the shared directory. Without a worktree the session works in the shared directory.
 	Directory string
+	// From is the commit with which the worktree begins, at least; zero for what is committed in Directory. A session with such
+	// a commit never works in the shared directory.
+	From Checkpoint
 }
 
 // Place is a directory that a session has for itself.
@@ -109,7 +112,7 @@ func (k *Keeper) Enter(ctx context.Context, session Session, waiting func(what s
 	top, found := findRepository(session.Directory)
 	place, err := k.enterWorktree(ctx, session, found, waiting)
 	why, is := errors.AsType[*unavailableError](err)
-	if !is {
+	if !is || session.From.Commit != "" {
 		return place, err
 	}
 	held, err := k.lock(ctx, top, session.ID, waiting)
@@ -142,7 +145,10 @@ func (k *Keeper) enterWorktree(ctx context.Context, session Session, in found, w
 	if err != nil {
 		return nil, err
 	}
-	if err := k.git.open(ctx, tree); err != nil {
+	if err = k.git.open(ctx, tree); err == nil {
+		err = k.git.restore(ctx, tree, session.From)
+	}
+	if err != nil {
 		return nil, errors.Join(err, held.release())
 	}
 	return &Place{

@@ -35,6 +35,7 @@ var careAfter = map[Outcome]struct {
 }{
 	OutcomeHealthy:    {CareNone, nil},
 	OutcomeResolved:   {CareNone, nil},
+	OutcomeApproved:   {CareIgnored, nil},
 	OutcomeKnown:      {CareIgnored, nil},
 	OutcomeSuppressed: {CareIgnored, nil},
 	OutcomeOverridden: {CareAccepted, map[Rule]Care{RuleIssues: CareIgnored}},

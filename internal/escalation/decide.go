@@ -76,7 +76,7 @@ func (d Decision) Severity() Severity {
 		return SeverityCritical
 	case OutcomeNeedsHuman, OutcomeSuppressed:
 		return SeverityWarning
-	case OutcomeHealthy, OutcomeResolved, OutcomeKnown, OutcomeOverridden, OutcomeAborted:
+	case OutcomeHealthy, OutcomeResolved, OutcomeApproved, OutcomeKnown, OutcomeOverridden, OutcomeAborted:
 		return SeverityInfo
 	}
 	if d.Action == DecisionHandoff || d.Action == DecisionWait || d.Action == DecisionGate {

@@ -35,7 +35,8 @@ func DecideBlockedIssue(policy Policy, first Tier) Decision {
 
 // outcomesByUrgency orders outcomes by urgency for an operator, least urgent first.
 var outcomesByUrgency = []Outcome{
-	OutcomeHealthy, OutcomeResolved, OutcomeKnown, OutcomeSuppressed, OutcomeOverridden, OutcomeAborted, OutcomeNeedsHuman, OutcomeFailed,
+	OutcomeHealthy, OutcomeResolved, OutcomeApproved, OutcomeKnown, OutcomeSuppressed, OutcomeOverridden, OutcomeAborted,
+	OutcomeNeedsHuman, OutcomeFailed,
 }
 
 // DecideIssues returns the decision that ends a split chain with the worst outcome of its issues.

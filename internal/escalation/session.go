@@ -42,6 +42,7 @@ const (
 	TriggerScheduled Trigger = "scheduled"
 	TriggerIssue     Trigger = "issue" // one of several issues that another chain found
 	TriggerTalk      Trigger = "talk"  // a person's message in a conversation
+	TriggerPlan      Trigger = "plan"  // a plan to be reviewed or carried out
 )
 
 // Session records one run of an agent in one tier with one model.
@@ -77,6 +78,8 @@ type Session struct {
 
 	// Purpose is the session's task; empty for the usual work of its tier.
 	Purpose Purpose `json:"purpose,omitempty"`
+	// Phase is the number of the phase of a plan on which the session works; empty if it works on no plan.
+	Phase string `json:"phase,omitempty"`
 	// BudgetUSD is the session's budget in US dollars; 0 sets no cap. While the session runs, this amount is reserved.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 	// Forced reports whether an operator overrode the cooldowns or the escalation limit for this session.

@@ -152,7 +152,8 @@ func (f File) Class() Class {
 
 // Scope limits what a change may contain without a person.
 type Scope struct {
-	// Within is the directory in the repository that the change may touch; empty or "." for the whole repository.
+	// Within is the directory, or the only file, in the repository that the change may touch; empty or "." for the whole
+	// repository.
 	Within string `json:"within,omitempty"`
 	// MaxFiles and MaxLines limit the size of a change that is reviewed at all.
 	MaxFiles int `json:"max_files"`
@@ -220,7 +221,7 @@ func (s Scope) ForPerson(files []File) []string {
 
 // holds reports whether the change may touch a path.
 func (s Scope) holds(name string) bool {
-	return s.Within == "" || s.Within == "." || strings.HasPrefix(name, strings.TrimSuffix(s.Within, "/")+"/")
+	return s.Within == "" || s.Within == "." || s.Within == name || strings.HasPrefix(name, strings.TrimSuffix(s.Within, "/")+"/")
 }
 
 // Span is a range of lines of a file, from From to To.

@@ -152,3 +152,46 @@ func (p Phase) lost(after Phase) []string {
 	}
 	return lost
 }
+
+// LostPhases lists the phases that the plan had before it was amended and lacks afterwards. Amending may change everything
+// else.
+func (p *Plan) LostPhases(after Plan) []string {
+	var lost []string
+	for _, before := range p.Phases {
+		if after.Phase(before.Number) == nil {
+			lost = append(lost, fmt.Sprintf("phase %s (%s) was removed", before.Number, before.Title))
+		}
+	}
+	return lost
+}
+
+// Open lists the entries of the phase's checklist that are not done.
+func (p Phase) Open() []string {
+	var open []string
+	for _, item := range p.Items {
+		if !item.Done {
+			open = append(open, item.Text)
+		}
+	}
+	return open
+}
+
+// Choose returns the phases to carry out, in the order of the plan: those with the given numbers or, without numbers, all
+// that are not done.
+func (p *Plan) Choose(numbers []string) ([]Phase, error) {
+	for _, number := range numbers {
+		if p.Phase(number) == nil {
+			return nil, fmt.Errorf("the plan has no phase %s", number)
+		}
+	}
+	var chosen []Phase
+	for _, phase := range p.Phases {
+		if slices.Contains(numbers, phase.Number) || len(numbers) == 0 && !phase.Done() {
+			chosen = append(chosen, phase)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, errors.New("all phases of the plan are done")
+	}
+	return chosen, nil
+}

@@ -33,6 +33,7 @@ func sessionFields(s *escalation.Session) []field {
 		{"continuity", &s.Continuity},
 		{"continuity_reason", &s.ContinuityReason},
 		{"purpose", &s.Purpose},
+		{"phase", &s.Phase},
 		{"scope", jsonText[[]string]{&s.Scope}},
 		{"budget_usd", &s.BudgetUSD},
 		{"forced", &s.Forced},

@@ -18,6 +18,7 @@ CREATE TABLE sessions (
     continuity            TEXT COLLATE "C" NOT NULL,
     continuity_reason     TEXT COLLATE "C" NOT NULL,
     purpose               TEXT COLLATE "C" NOT NULL,
+    phase                 TEXT COLLATE "C" NOT NULL,
     scope                 TEXT COLLATE "C",                      -- a JSON list of services; NULL: not limited
     budget_usd            DOUBLE PRECISION NOT NULL,             -- what was reserved for it
     forced                BOOLEAN          NOT NULL,

@@ -18,6 +18,7 @@ CREATE TABLE sessions (
     continuity            TEXT    NOT NULL,
     continuity_reason     TEXT    NOT NULL,
     purpose               TEXT    NOT NULL,
+    phase                 TEXT    NOT NULL,
     scope                 TEXT,                         -- a JSON list of services; NULL: not limited
     budget_usd            REAL    NOT NULL,             -- what was reserved for it
     forced                INTEGER NOT NULL CHECK (forced IN (0, 1)),

@@ -1,0 +1,146 @@
+package checkout
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// Checkpoint is a commit of a worktree, with what a host needs to have it that did not make it.
+type Checkpoint struct {
+	// Commit is the commit, and Base a commit before it that every host has. Commit is empty if there is no checkpoint.
+	Commit, Base string
+	// Pack contains the commits between the two in git's format; empty if they are only on the host that made them.
+	Pack []byte
+}
+
+const (
+	// maxPack limits the commits that travel to other hosts, in bytes. A workflow's history contains them several times.
+	maxPack = 128 << 10
+	// maxLog limits the log of these commits, in bytes.
+	maxLog = 1 << 20
+)
+
+// pack fills in the log of a change, and the commits since Fork for other hosts. If one of them is too large, pack leaves
+// both empty.
+func (g git) pack(ctx context.Context, tree *Worktree, change *Change) error {
+	if change.Commit == change.Fork {
+		return nil
+	}
+	log, cut, err := g.atMost(ctx, tree, maxLog, "log", "--patch", "--text", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color",
+		"-m", change.Fork+".."+change.Commit)
+	if err != nil || cut {
+		return err
+	}
+	packed := limited{most: maxPack + 1}
+	err = g.write(ctx, tree.repository, directories(tree), []string{"pack-objects", "--revs", "--thin", "--stdout", "--quiet"},
+		strings.NewReader(change.Commit+"\n^"+change.Fork+"\n"), &packed)
+	if err == nil && len(packed.kept) <= maxPack {
+		change.Log, change.Pack = log, packed.kept
+	}
+	return err
+}
+
+// restore makes the worktree contain the commit of a checkpoint. If the worktree is at this commit or after it, restore
+// changes nothing. Commits of the worktree that the checkpoint does not have stay under a name of their own.
+func (g git) restore(ctx context.Context, tree *Worktree, from Checkpoint) error {
+	if from.Commit == "" {
+		return nil
+	}
+	if !g.has(ctx, tree, from.Commit) {
+		if err := g.unpack(ctx, tree, from); err != nil {
+			return fmt.Errorf("this host does not have the commit %s: %w", from.Commit, err)
+		}
+	}
+	head, err := g.at(ctx, tree, "rev-parse", "--verify", "HEAD^{commit}")
+	if err != nil || g.contains(ctx, tree, head, from.Commit) {
+		return err
+	}
+	if !g.contains(ctx, tree, from.Commit, head) {
+		left := "refs/claudeops/left/" + filepath.Base(tree.Guarded.Top) + "/" + head
+		if _, err := g.at(ctx, tree, "update-ref", left, head); err != nil {
+			return err
+		}
+	}
+	_, err = g.at(ctx, tree, "checkout", "--quiet", "--no-track", "-B", tree.Branch, from.Commit)
+	return err
+}
+
+// unpack adds the commits of a checkpoint to the repository.
+func (g git) unpack(ctx context.Context, tree *Worktree, from Checkpoint) error {
+	switch {
+	case len(from.Pack) == 0:
+		return errors.New("it was not carried along, because it is too large or contains a secret")
+	case !g.has(ctx, tree, from.Base):
+		return fmt.Errorf("its repository lacks the commit %s, on which that one is based", from.Base)
+	}
+	var output limited
+	err := g.write(ctx, tree.repository, directories(tree), []string{"index-pack", "--stdin", "--fix-thin", "--strict"},
+		bytes.NewReader(from.Pack), &output)
+	if err != nil {
+		return err
+	}
+	_, err = g.at(ctx, tree, "rev-list", "--objects", "--quiet", from.Commit, "^"+from.Base)
+	return err
+}
+
+// has reports whether the repository has a commit.
+func (g git) has(ctx context.Context, tree *Worktree, commit string) bool {
+	_, err := g.at(ctx, tree, "rev-parse", "--verify", "--quiet", commit+"^{commit}")
+	return err == nil
+}
+
+// contains reports whether a commit is, or comes after, an earlier one.
+func (g git) contains(ctx context.Context, tree *Worktree, commit, earlier string) bool {
+	_, err := g.at(ctx, tree, "merge-base", "--is-ancestor", earlier, commit)
+	return err == nil
+}
+
+// Document is a file of the latest commit in a directory.
+type Document struct {
+	// Commit is the commit, and Path the path of the file in its repository.
+	Commit, Path string
+	Text         string
+	// Patch shows the whole file as added, in git's format.
+	Patch string
+}
+
+// Document returns a file below a directory as the latest commit has it, with a limit in bytes. If the directory cannot have
+// worktrees, or the file is missing, Document returns an error.
+func (k *Keeper) Document(ctx context.Context, directory, name string, most int) (Document, error) {
+	_, found := findRepository(directory)
+	switch {
+	case found.problem != nil:
+		return Document{}, found.problem
+	case k.options.Worktrees == "":
+		return Document{}, errors.New("worktrees are off, and an author needs one")
+	case k.git.path == "":
+		return Document{}, errors.New("there is no git on the PATH")
+	}
+	in := found.repository
+	if err := in.check(k.options.User); err != nil {
+		return Document{}, err
+	}
+	document := Document{Path: path.Join(filepath.ToSlash(in.below), name)}
+	var err error
+	if document.Commit, err = k.git.in(ctx, in, "rev-parse", "--verify", "HEAD^{commit}"); err != nil {
+		return Document{}, err
+	}
+	if document.Text, err = k.git.file(ctx, in, nil, document.Commit, document.Path, most); err != nil {
+		return Document{}, err
+	}
+	if document.Text == "" {
+		return Document{}, fmt.Errorf("%s is not in the latest commit of %s, or it is empty", name, directory)
+	}
+	empty, err := k.git.in(ctx, in, "hash-object", "-t", "tree", "--stdin")
+	if err != nil {
+		return Document{}, err
+	}
+	document.Patch, err = k.git.in(ctx, in, "diff", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--patch",
+		empty, document.Commit, "--", ":(top,literal)"+document.Path)
+	return document, err
+}

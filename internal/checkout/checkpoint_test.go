@@ -1,0 +1,158 @@
+package checkout_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/checkout"
+)
+
+// otherHost returns a stage with a clone of the shared directory of s.
+func (s *stage) otherHost() *stage {
+	s.t.Helper()
+	other := newStage(s.t)
+	s.git(s.root, "clone", "--quiet", s.work, other.work)
+	return other
+}
+
+// checkpoint returns what a worktree has committed, for another host.
+func (s *stage) checkpoint(place *checkout.Place) checkout.Checkpoint {
+	s.t.Helper()
+	change, err := place.Change(s.t.Context(), checkout.Question{Pack: true}, patience)
+	require.NoError(s.t, err)
+	return checkout.Checkpoint{Commit: change.Commit, Base: change.Fork, Pack: change.Pack}
+}
+
+// at returns a session that begins at a checkpoint.
+func (s *stage) at(name string, from checkout.Checkpoint) checkout.Session {
+	session := s.session(name)
+	session.From = from
+	return session
+}
+
+// TestCheckpoint carries the commits of a run to another host and back.
+func TestCheckpoint(t *testing.T) {
+	t.Parallel()
+	a := newStage(t).repository()
+	b := a.otherHost()
+	place := a.enter(a.session("run"))
+	a.write("worktrees/run/compose.yaml", "services: {web: {}}\n")
+	a.commit(place.Worktree.Guarded.Top, "first phase")
+	first := a.checkpoint(place)
+	require.NotEmpty(t, first.Pack)
+	a.leave(place)
+
+	there := b.enter(b.at("run", first))
+	require.FileExists(t, filepath.Join(there.Directory, "compose.yaml"))
+	require.Equal(t, first.Commit, b.git(there.Directory, "rev-parse", "HEAD"))
+	b.write("worktrees/run/second", "x\n")
+	b.commit(there.Worktree.Guarded.Top, "second phase")
+	second := b.checkpoint(there)
+	change, err := there.Change(t.Context(), checkout.Question{Base: first.Commit}, patience)
+	require.NoError(t, err)
+	require.Contains(t, change.List, "second")
+	require.NotContains(t, change.List, "compose.yaml", "only the second phase")
+	b.leave(there)
+
+	back := a.enter(a.at("run", second))
+	require.Equal(t, second.Commit, a.git(back.Directory, "rev-parse", "HEAD"), "it moves on")
+	a.write("worktrees/run/third", "x\n")
+	a.commit(back.Worktree.Guarded.Top, "third phase")
+	third := a.checkpoint(back).Commit
+	a.leave(back)
+	back = a.enter(a.at("run", second))
+	require.Equal(t, third, a.git(back.Directory, "rev-parse", "HEAD"), "what was committed after it stays")
+	a.leave(back)
+}
+
+// TestCheckpointLeavesNothing moves a worktree whose commits are not in the checkpoint: they stay under another name.
+func TestCheckpointLeavesNothing(t *testing.T) {
+	t.Parallel()
+	a := newStage(t).repository()
+	b := a.otherHost()
+	place := a.enter(a.session("run"))
+	a.write("worktrees/run/a", "x\n")
+	a.commit(place.Worktree.Guarded.Top, "died before it was reported")
+	lost := a.git(place.Directory, "rev-parse", "HEAD")
+	a.leave(place)
+	there := b.enter(b.session("run"))
+	b.write("worktrees/run/b", "x\n")
+	b.commit(there.Worktree.Guarded.Top, "done again elsewhere")
+	from := b.checkpoint(there)
+	b.leave(there)
+
+	back := a.enter(a.at("run", from))
+	require.Equal(t, from.Commit, a.git(back.Directory, "rev-parse", "HEAD"))
+	require.Contains(t, a.git(a.work, "for-each-ref", "refs/claudeops/left"), lost)
+	_, err := back.Change(t.Context(), checkout.Question{Base: lost}, patience)
+	require.ErrorContains(t, err, "no longer has the commit")
+	a.leave(back)
+}
+
+// TestCheckpointRefused enters hosts that cannot have the commit. None of them works anywhere else.
+func TestCheckpointRefused(t *testing.T) {
+	t.Parallel()
+	a := newStage(t).repository()
+	b, c := a.otherHost(), a.otherHost() // before the run has its branch
+	place := a.enter(a.session("run"))
+	a.write("worktrees/run/a", strings.Repeat("x", 10)+"\n")
+	a.commit(place.Worktree.Guarded.Top, "work")
+	from := a.checkpoint(place)
+	a.leave(place)
+	damaged := from
+	damaged.Pack = append([]byte{}, from.Pack...)
+	damaged.Pack[len(damaged.Pack)/2] ^= 0xff
+	bare := from
+	bare.Pack = nil
+	stranger := newStage(t)
+	stranger.git(stranger.work, "init", "--quiet")
+	stranger.write("work/x", "x\n")
+	stranger.commit(stranger.work, "another repository")
+	for name, test := range map[string]struct {
+		host *stage
+		from checkout.Checkpoint
+		want string
+	}{
+		"not carried":        {b, bare, "was not carried along"},
+		"damaged":            {c, damaged, "git index-pack"},
+		"another repository": {stranger, from, "lacks the commit"},
+		"no repository":      {newStage(t), from, "is in no git repository"},
+	} {
+		_, err := test.host.keeper().Enter(t.Context(), test.host.at("run", test.from), func(string) {})
+		require.ErrorContains(t, err, test.want, name)
+	}
+}
+
+// TestDocument reads a plan as the latest commit has it.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).repository()
+	s.write("work/sub/plan.md", "# Plan\n")
+	s.commit(s.work, "plan")
+	s.write("work/sub/plan.md", "# Not committed\n")
+	document, err := s.keeper().Document(t.Context(), filepath.Join(s.work, "sub"), "plan.md", 100)
+	require.NoError(t, err)
+	require.Equal(t, []string{s.git(s.work, "rev-parse", "HEAD"), "sub/plan.md", "# Plan\n"},
+		[]string{document.Commit, document.Path, document.Text})
+	require.Contains(t, document.Patch, "+# Plan")
+	for name, want := range map[string]string{
+		"missing.md": "is not in the latest commit", "../compose.yaml": "", "../sub": "no ordinary file", "plan.md": "more than 3 bytes",
+	} {
+		most := 100
+		if name == "plan.md" {
+			most = 3
+		}
+		_, err := s.keeper().Document(t.Context(), filepath.Join(s.work, "sub"), name, most)
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, want, name)
+	}
+	s.off = true
+	_, err = s.keeper().Document(t.Context(), s.work, "sub/plan.md", 100)
+	require.ErrorContains(t, err, "worktrees are off")
+}

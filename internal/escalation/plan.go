@@ -1,0 +1,88 @@
+package escalation
+
+// PlanTask says what a workflow does with a plan.
+type PlanTask string
+
+// The tasks.
+const (
+	PlanReviewed PlanTask = "review" // a reviewer reads the plan, and an author amends it
+	PlanRun      PlanTask = "run"    // an author carries out its phases, and a reviewer reads each
+)
+
+// PlanState describes how far a workflow is with a plan. It is a part of the visible state of PlanReview and PhaseExecution.
+type PlanState struct {
+	Task PlanTask `json:"task"`
+	// File is the path of the plan in its repository, and Title its heading.
+	File  string `json:"file"`
+	Title string `json:"title,omitempty"`
+	// Base is the commit on which the work is based. Branch is the branch of its worktree, and Commit the latest approved
+	// commit; both are empty before there is one.
+	Base   string `json:"base,omitempty"`
+	Branch string `json:"branch,omitempty"`
+	Commit string `json:"commit,omitempty"`
+	// Phase is the number of the phase that is worked on, and State the state of its loop, such as execute or review. Both are
+	// empty before the first phase and after the last one.
+	Phase string `json:"phase,omitempty"`
+	State string `json:"state,omitempty"`
+	// Phases lists the phases in the order of the plan. A PlanReview has one, which stands for the whole plan.
+	Phases []PlanPhase `json:"phases"`
+	// Pushed says where the approved commits were pushed; empty if they were not. PullRequest is the address of the pull
+	// request; empty if there is none.
+	Pushed      string `json:"pushed,omitempty"`
+	PullRequest string `json:"pull_request,omitempty"`
+}
+
+// PlanPhase describes the work on one phase.
+type PlanPhase struct {
+	// Number is the phase's number in the plan, such as 2 or 2.1; PlanItself for the plan itself.
+	Number string      `json:"number"`
+	Title  string      `json:"title,omitempty"`
+	Status PhaseStatus `json:"status"`
+	// Commit is the approved commit of the phase; empty if there is none.
+	Commit string `json:"commit,omitempty"`
+	// Turns counts the author's sessions, and Reviews the reviewer's.
+	Turns   int `json:"turns,omitempty"`
+	Reviews int `json:"reviews,omitempty"`
+	// Found counts the different findings that blocked, and Fixed those of them that a later review did not find again.
+	Found int `json:"found,omitempty"`
+	Fixed int `json:"fixed,omitempty"`
+	// CostUSD is the cost of all sessions of the phase, and ReviewCostUSD that of its reviews, both in US dollars.
+	CostUSD       float64 `json:"cost_usd"`
+	ReviewCostUSD float64 `json:"review_cost_usd,omitempty"`
+}
+
+// PlanItself is the number of the only phase of a PlanReview.
+const PlanItself = "plan"
+
+// PhaseStatus says how far a phase is.
+type PhaseStatus string
+
+// The statuses.
+const (
+	PhaseWaiting  PhaseStatus = "waiting"  // its turn has not come
+	PhaseSkipped  PhaseStatus = "skipped"  // it was done before the work began, or nobody asked for it
+	PhaseRunning  PhaseStatus = "running"  // it is worked on, or waits at a gate
+	PhaseApproved PhaseStatus = "approved" // the reviewer has approved its commit
+	PhaseAccepted PhaseStatus = "accepted" // a person has approved its commit
+)
+
+// Current returns the phase that is worked on; nil if there is none.
+func (p *PlanState) Current() *PlanPhase {
+	for i := range p.Phases {
+		if p.Phase != "" && p.Phases[i].Number == p.Phase {
+			return &p.Phases[i]
+		}
+	}
+	return nil
+}
+
+// Finished reports whether the phase needs no further work.
+func (p PlanPhase) Finished() bool { return p.Status != PhaseWaiting && p.Status != PhaseRunning }
+
+// CostPerFixUSD returns the cost of the reviews for each finding that was fixed, in US dollars; 0 if none was.
+func (p PlanPhase) CostPerFixUSD() float64 {
+	if p.Fixed == 0 {
+		return 0
+	}
+	return p.ReviewCostUSD / float64(p.Fixed)
+}
