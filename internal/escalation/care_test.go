@@ -20,7 +20,7 @@ func TestCareAfterTheEnd(t *testing.T) {
 	limits := []Rule{RuleDayBudget, RuleCooldown, RuleServiceBusy, RuleEscalationLimit}
 	want := func(outcome Outcome, rule Rule) Care {
 		switch outcome {
-		case OutcomeKnown, OutcomeSuppressed:
+		case OutcomeKnown, OutcomeSuppressed, OutcomeApproved:
 			return CareIgnored
 		case OutcomeHealthy, OutcomeResolved:
 			return CareNone

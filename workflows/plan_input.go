@@ -1,0 +1,84 @@
+package workflows
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
+)
+
+// PlanInput is the input of PlanReview and PhaseExecution. People write it as JSON. Only File is required.
+type PlanInput struct {
+	// File is the path of the plan below the working directory, such as docs/plan.md. The file must be committed.
+	File string `json:"file"`
+	// Repository selects the working directory, as in ChainInput.
+	Repository string `json:"repository,omitempty"`
+	// Phases lists the numbers of the phases to carry out; empty for all that are not done. PlanReview has no phases.
+	Phases []string `json:"phases,omitempty"`
+	// Prompt holds the operator's request, in addition to the plan.
+	Prompt string `json:"prompt,omitempty"`
+	// BudgetUSD lowers the spending limit to this amount, in US dollars. If it is 0, the configured budget of a chain applies.
+	BudgetUSD float64 `json:"budget_usd,omitempty"`
+	// Actor names the person or program that starts the workflow. It is only what the client says, unless Verified is set.
+	Actor string `json:"actor,omitempty"`
+	// Verified reports that the person has logged in to the server of the pages under the name Actor.
+	Verified bool `json:"verified,omitempty"`
+	// Carried is the state that a workflow passes to its next run. An input from a client must not contain Carried.
+	Carried *CarriedPlan `json:"carried,omitempty"`
+
+	// problem is the error from decoding the JSON, as in ChainInput.
+	problem error
+}
+
+// UnmarshalJSON refuses unknown fields. It stores a decoding error in the problem field and returns nil. Validate
+// returns the stored error.
+func (in *PlanInput) UnmarshalJSON(data []byte) error {
+	type plain PlanInput // has no UnmarshalJSON, which would call itself
+	var decoded plain
+	problem := decodeStrictly(data, &decoded)
+	*in = PlanInput(decoded)
+	in.problem = problem
+	return nil
+}
+
+// maxPlanPath limits the path of a plan, in bytes.
+const maxPlanPath = 500
+
+// Validate returns the first error in the input, as one sentence. If the input is valid, it returns nil.
+func (in PlanInput) Validate() error {
+	switch {
+	case in.problem != nil:
+		return in.problem
+	case in.File == "":
+		return errors.New("file is empty: name the plan, such as docs/plan.md")
+	case len(in.File) > maxPlanPath || !plaintext.IsLine(in.File):
+		return fmt.Errorf("file must be one line of at most %d bytes", maxPlanPath)
+	case path.IsAbs(in.File) || path.Clean(in.File) != in.File || in.File == ".." || strings.HasPrefix(in.File, "../"):
+		return fmt.Errorf("file %q must be a plain path below the working directory, such as docs/plan.md", in.File)
+	case in.BudgetUSD < 0:
+		return fmt.Errorf("budget_usd %v must not be negative", in.BudgetUSD)
+	case len(in.Prompt) > maxPromptBytes:
+		return fmt.Errorf("prompt has %d bytes, and at most %d are allowed", len(in.Prompt), maxPromptBytes)
+	}
+	if in.Actor != "" {
+		return escalation.CheckActor(in.Actor)
+	}
+	return nil
+}
+
+// Names that clients use. Both workflows also answer ChainQuery, GateQuery and ResolveGate, as a chain does.
+const (
+	// PlanReviewWorkflow is the workflow type of PlanReview.
+	PlanReviewWorkflow = "PlanReview"
+	// PhaseExecutionWorkflow is the workflow type of PhaseExecution.
+	PhaseExecutionWorkflow = "PhaseExecution"
+)
+
+// ChainWorkflows lists the workflow types whose state is an escalation.Chain, and whose gates people answer.
+func ChainWorkflows() []string { return []string{ChainWorkflow, PlanReviewWorkflow, PhaseExecutionWorkflow} }
+
+// CarriedPlan is the state that a workflow passes to its next run.
+type CarriedPlan struct{}
