@@ -41,6 +41,9 @@ type AgentRun struct {
 	// reviewed before; empty if there is none.
 	Inspect bool
 	Since   string
+	// Authoring says how an author works on a plan; nil for any other invocation. An author never works without a worktree,
+	// and pushes nothing.
+	Authoring *Authoring
 	// InWorktree returns a text that describes a worktree. If the agent works in a worktree, the prompt must contain
 	// this text. If Repairs is set, InWorktree must not be nil.
 	InWorktree func(escalation.Worktree) (string, error)
@@ -72,6 +75,16 @@ type AgentRun struct {
 	Now func() time.Time
 	// LeavesHandoff reports that the prompt asks the agent to write HandoffFile in its chain's directory.
 	LeavesHandoff bool
+}
+
+// Authoring says how an author works on a plan.
+type Authoring struct {
+	// Plan is the path of the plan below AgentRun.Directory. The report's Change contains the plan.
+	Plan string `json:"plan"`
+	// From is the commit with which the worktree begins. The change is shown from there.
+	From Checkpoint `json:"from"`
+	// Whole means that the patch of the change shows the whole plan, and nothing else.
+	Whole bool `json:"whole,omitempty"`
 }
 
 // after returns the run with a budget that is reduced by the cost in spent. If no budget is left, after returns false.

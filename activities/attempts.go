@@ -10,7 +10,9 @@ import (
 )
 
 // AgentActivities returns the activity types that run agents.
-func AgentActivities() []string { return []string{"RunTier", "WriteHandoff", "RunTalk"} }
+func AgentActivities() []string {
+	return []string{"RunTier", "WriteHandoff", "RunTalk", "RunReview", "RunAuthor"}
+}
 
 // PendingAgent is an activity that runs an agent and has not ended.
 type PendingAgent struct {

@@ -21,8 +21,29 @@ type Change struct {
 	Checks      review.QualityResult `json:"checks,omitempty"`
 	CheckOutput string               `json:"check_output,omitempty"`
 	Previews    []Preview            `json:"previews,omitempty"`
+	// Plan is the plan in Commit; nil if nobody asked for it, or PlanProblem says why it cannot be read.
+	Plan        *review.Plan `json:"plan,omitempty"`
+	PlanProblem string       `json:"plan_problem,omitempty"`
+	// Fork is the commit on which the whole branch is based, and Pack contains the commits since then for other hosts; both are
+	// empty if nobody asked for them.
+	Fork string `json:"fork,omitempty"`
+	Pack []byte `json:"pack,omitempty"`
 	// Problem says why the change could not be looked at; empty if it could.
 	Problem string `json:"problem,omitempty"`
+}
+
+// Checkpoint is a commit of a run, with what a host needs to have it that did not make it.
+type Checkpoint struct {
+	// Commit is the commit, and Base a commit before it that every host has.
+	Commit string `json:"commit"`
+	Base   string `json:"base"`
+	// Pack contains the commits between the two in git's format; empty if only the host that made them has them.
+	Pack []byte `json:"pack,omitempty"`
+}
+
+// Checkpoint returns the commit of the change with what other hosts need to have it.
+func (c Change) Checkpoint() Checkpoint {
+	return Checkpoint{Commit: c.Commit, Base: c.Fork, Pack: c.Pack}
 }
 
 // Correction lists what an author must correct.

@@ -31,24 +31,31 @@ type PushResult struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// pushBeat is the time between two heartbeats of a push.
-const pushBeat = 3 * time.Second
+// beatInterval is the time between two heartbeats of an activity that runs programs and no agent.
+const beatInterval = 3 * time.Second
 
-// PushChange pushes an approved commit. Another attempt, on another host, may have the commit.
-func (t *Tiers) PushChange(ctx context.Context, request PushRequest) (PushResult, error) {
-	beats := time.NewTicker(pushBeat)
-	done := make(chan struct{})
-	defer func() { beats.Stop(); close(done) }()
+// beat sends heartbeats until the caller calls the returned function.
+func beat(ctx context.Context) (done func()) {
+	ctx, stop := context.WithCancel(ctx)
+	beats := time.NewTicker(beatInterval)
 	go func() {
+		defer beats.Stop()
 		for {
 			select {
 			case <-beats.C:
 				activity.RecordHeartbeat(ctx)
-			case <-done:
+			case <-ctx.Done():
 				return
 			}
 		}
 	}()
+	return stop
+}
+
+// PushChange pushes an approved commit. Another attempt, on another host, may have the commit.
+func (t *Tiers) PushChange(ctx context.Context, request PushRequest) (PushResult, error) {
+	done := beat(ctx)
+	defer done()
 	result, err := t.Pusher.Push(ctx, request)
 	if err != nil {
 		return PushResult{}, temporal.NewApplicationError(err.Error(), ErrorTypeAgent)

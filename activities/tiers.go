@@ -52,6 +52,7 @@ var errPrompt = errors.New("prompt")
 type Tiers struct {
 	Agent      Agent
 	Pusher     Pusher
+	Plans      Plans
 	Prompts    *prompts.Set
 	Heartbeats Heartbeats
 	// Briefs describes the permissions of a tier in Markdown, for the prompt of that tier; nil if prompts must not

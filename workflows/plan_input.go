@@ -78,7 +78,9 @@ const (
 )
 
 // ChainWorkflows lists the workflow types whose state is an escalation.Chain, and whose gates people answer.
-func ChainWorkflows() []string { return []string{ChainWorkflow, PlanReviewWorkflow, PhaseExecutionWorkflow} }
+func ChainWorkflows() []string {
+	return []string{ChainWorkflow, PlanReviewWorkflow, PhaseExecutionWorkflow}
+}
 
 // CarriedPlan is the state that a workflow passes to its next run.
 type CarriedPlan struct{}

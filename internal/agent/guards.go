@@ -104,7 +104,7 @@ func (g *guards) open(
 		records: g.records, logger: g.logger, catalog: g.catalog, chainID: run.ChainID, executable: g.executable, known: map[string]bool{},
 		session: context.WithoutCancel(ctx),
 	}
-	post, err := hook.Open(g.sockets, guard.New(g.policy, guard.Host{}), hook.Session{
+	post, err := hook.Open(g.sockets, guard.New(g.policyOf(run), guard.Host{}), hook.Session{
 		ID: run.SessionID, Tier: int(tier), Place: place, Narrowed: len(run.Policy.AllowedTools) > 0,
 		Executables: g.executables(tier, invocation.Sandbox), Admit: visitors.admit,
 	}, charges{g.records, g.catalog, run}, audit.record)
@@ -115,6 +115,14 @@ func (g *guards) open(
 		Settings: hook.Settings(g.executable), Env: post.Environment(g.executable, g.shell), Started: visitors.begin,
 	}
 	return &watch{post, audit, g.logger}, nil
+}
+
+// policyOf returns the policy for a run. An author proposes nothing itself.
+func (g *guards) policyOf(run activities.AgentRun) *guard.Policy {
+	if run.Authoring == nil {
+		return g.policy
+	}
+	return config.WithoutProposals(g.policy)
 }
 
 // executables returns what each program of a tier may execute; nil if there is no limit. The limit would keep sudo from

@@ -33,6 +33,8 @@ const (
 	maxCommandOutput = 8 << 10
 	// maxChecks limits the file that lists the checks, in bytes.
 	maxChecks = 8 << 10
+	// maxPlan limits a plan, in bytes.
+	maxPlan = 128 << 10
 	// maxChangedFiles limits the files that are listed one by one.
 	maxChangedFiles = 500
 )
@@ -54,7 +56,7 @@ func (r *Runner) inspect(
 	if !run.Inspect || place.tree() == nil {
 		return nil
 	}
-	found, err := place.Change(ctx, checkout.Question{Since: run.Since}, changeLimit)
+	found, err := place.Change(ctx, place.question(run), changeLimit)
 	if err != nil {
 		return &activities.Change{Branch: place.Worktree.Branch, Problem: r.mask.Text(err.Error())}
 	}
@@ -65,6 +67,12 @@ func (r *Runner) inspect(
 		Branch: place.Worktree.Branch, Base: found.Base, Commit: found.Commit, Within: found.Below,
 		Patch: r.mask.Text(found.Patch), Hidden: review.Hidden(found.Patch), Changed: review.ChangedLines(found.Since),
 		Checks: review.QualityUnknown,
+	}
+	if r.mask.Text(found.Log) == found.Log { // what contains a secret does not travel
+		change.Fork, change.Pack = found.Fork, found.Pack
+	}
+	if run.Authoring != nil {
+		r.readPlan(ctx, place, run.Authoring.Plan, change)
 	}
 	change.Files, err = review.ParseDiff(found.List)
 	switch {
@@ -83,6 +91,35 @@ func (r *Runner) inspect(
 		change.Patch = ""
 	}
 	return change
+}
+
+// question asks for what a run has committed.
+func (p workplace) question(run activities.AgentRun) checkout.Question {
+	question := checkout.Question{Since: run.Since}
+	if of := run.Authoring; of != nil {
+		question.Base, question.Pack = of.From.Commit, true
+		if of.Whole {
+			question.Whole = p.Worktree.PathOf(of.Plan)
+		}
+	}
+	return question
+}
+
+// readPlan adds the plan to a change.
+func (r *Runner) readPlan(ctx context.Context, place workplace, name string, change *activities.Change) {
+	text, err := place.File(ctx, change.Commit, place.Worktree.PathOf(name), maxPlan)
+	if err == nil && text == "" {
+		err = fmt.Errorf("%s is gone", name)
+	}
+	var plan review.Plan
+	if err == nil {
+		plan, err = review.ParsePlan(r.mask.Text(text))
+	}
+	if err != nil {
+		change.PlanProblem = r.mask.Text(err.Error())
+		return
+	}
+	change.Plan = &plan
 }
 
 // runCommands runs the checks and the previews of a change.

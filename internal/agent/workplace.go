@@ -79,12 +79,16 @@ type workplace struct {
 func (w workplaces) enter(
 	ctx context.Context, run activities.AgentRun, observe func(activities.AgentProgress),
 ) (workplace, error) {
-	if !run.Repairs || run.Directory == w.scratch {
+	if !run.Repairs || run.Directory == w.scratch && run.Authoring == nil {
 		return workplace{shared: run.Directory, workplaces: w}, nil
 	}
-	place, err := w.keeper.Enter(ctx, checkout.Session{
+	session := checkout.Session{
 		ID: run.SessionID, Name: activities.ChainDirName(run.ChainID + "/" + run.FirstRunID), Directory: run.Directory,
-	}, func(what string) { observe(activities.AgentProgress{Waiting: what}) })
+	}
+	if of := run.Authoring; of != nil {
+		session.From = checkout.Checkpoint(of.From)
+	}
+	place, err := w.keeper.Enter(ctx, session, func(what string) { observe(activities.AgentProgress{Waiting: what}) })
 	if _, busy := errors.AsType[*checkout.BusyError](err); busy {
 		return workplace{}, fmt.Errorf("%w: %w", activities.ErrDirectoryBusy, err)
 	}

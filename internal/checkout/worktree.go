@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -29,6 +30,11 @@ type Worktree struct {
 	Guarded guard.Worktree
 
 	repository repository
+}
+
+// PathOf returns the path in the repository of a file below the shared directory.
+func (w *Worktree) PathOf(name string) string {
+	return path.Join(filepath.ToSlash(w.repository.below), name)
 }
 
 // Readable lists the directories that git reads for the worktree, in addition to the worktree itself.

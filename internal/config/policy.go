@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/claudeops/claudeops/deploy"
 	"github.com/claudeops/claudeops/internal/guard"
@@ -14,7 +15,7 @@ import (
 func (g Guard) LoadPolicy() (*guard.Policy, error) {
 	policy, err := g.parse()
 	if err == nil && g.reviewed {
-		policy.Never = append(policy.Never, proposals()...)
+		policy = WithoutProposals(policy)
 	}
 	return policy, err
 }
@@ -30,13 +31,15 @@ func (g Guard) parse() (*guard.Policy, error) {
 	return guard.ParsePolicyOver(deploy.Policy, text)
 }
 
-// proposals lists the ways in which an agent could propose a change that nobody has approved.
-func proposals() []guard.Never {
-	const why = "the supervisor pushes what a review has approved (CLAUDEOPS_REVIEW_CHANGES)"
-	return []guard.Never{
-		{Program: "git", Command: "push", Why: why},
-		{Program: "gh|glab|tea", Command: "pr|mr|pull-request|pulls|pull create|new|merge|for|c", Why: why},
-	}
+// WithoutProposals returns a policy under which agents propose nothing themselves: they push nothing, and open no pull
+// request.
+func WithoutProposals(policy *guard.Policy) *guard.Policy {
+	const why = "the supervisor pushes what a review has approved"
+	without := *policy
+	without.Never = append(slices.Clone(policy.Never),
+		guard.Never{Program: "git", Command: "push", Why: why},
+		guard.Never{Program: "gh|glab|tea", Command: "pr|mr|pull-request|pulls|pull create|new|merge|for|c", Why: why})
+	return &without
 }
 
 // validate reads the policy in PolicyFile, so that the program does not start with an invalid policy.

@@ -170,7 +170,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		},
 		tiers: activities.Tiers{
 			Agent: watchedAgent{opened.agents, env.Telemetry, env.Logger}, Prompts: texts, Briefs: briefs(policy),
-			Pusher: opened.agents, Catalog: cfg.Services.Catalog, ReadFile: config.ReadInstructions, Host: env.Host, Version: env.Version,
+			Pusher: opened.agents, Plans: opened.agents, Catalog: cfg.Services.Catalog, ReadFile: config.ReadInstructions, Host: env.Host, Version: env.Version,
 			Talk: activities.Talker{
 				Persona: cfg.Talk.Persona, Project: cfg.Claude.WorkDir, IsUnknown: isUnknown,
 				Zone: time.Local, //nolint:gosmopolitan // people mean the time of their host

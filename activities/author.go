@@ -1,0 +1,214 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/prompts"
+)
+
+// RunAuthorInput describes one turn of an author.
+type RunAuthorInput struct {
+	ChainID    string          `json:"chain_id"`
+	FirstRunID string          `json:"first_run_id,omitempty"`
+	SessionID  string          `json:"session_id"`
+	Tier       escalation.Tier `json:"tier"`
+	// Policy limits the author's session.
+	Policy escalation.Policy `json:"policy"`
+	// Directory is the directory of the plan; empty for the default one.
+	Directory string `json:"directory,omitempty"`
+	Authoring
+	// Title is the heading of the plan. The author amends the plan if Amend is set, and carries out Phase otherwise.
+	Title string       `json:"title,omitempty"`
+	Amend bool         `json:"amend,omitempty"`
+	Phase review.Phase `json:"phase,omitzero"`
+	// Request is the operator's request, and Guidance what a person has said at a gate.
+	Request  string `json:"request,omitempty"`
+	Guidance string `json:"guidance,omitempty"`
+	// Correction lists what the author must correct; nil if it has committed nothing yet.
+	Correction *Correction `json:"correction,omitempty"`
+	// ParentSessionID is the conversation from which the author goes on; empty for a new one. Continues reports that a person
+	// chose to continue that session, which was interrupted. InFlight holds its tool calls without a result.
+	ParentSessionID string     `json:"parent_session_id,omitempty"`
+	Continues       bool       `json:"continues,omitempty"`
+	InFlight        []ToolCall `json:"in_flight,omitempty"`
+	// Since is the commit that was reviewed before; empty if there is none.
+	Since string `json:"since,omitempty"`
+	// BudgetUSD limits the spending of the session over all its attempts, in US dollars; 0 for the limit in the policy.
+	BudgetUSD float64 `json:"budget_usd,omitempty"`
+}
+
+// RunAuthorResult is the result of RunAuthor.
+type RunAuthorResult struct {
+	Report escalation.Report `json:"report"`
+	// Work is nil if the author gave no valid report. Problem then says why.
+	Work    *review.Work `json:"work,omitempty"`
+	Problem string       `json:"problem,omitempty"`
+	// InFlight holds the latest tool calls without a result, at most maxInFlight.
+	InFlight []ToolCall `json:"in_flight,omitempty"`
+	// Change describes the author's commits since Authoring.From; nil if the session did not end by itself.
+	Change *Change `json:"change,omitempty"`
+	// EndedAt is the end of the session by Temporal's clock.
+	EndedAt time.Time `json:"ended_at,omitzero"`
+}
+
+// RunAuthor lets an agent work on a plan in a worktree, and returns what it has committed. If its report is missing or
+// invalid, RunAuthor asks for it once more. A turn without a valid report is a result and not an error. The errors are the
+// same as those of RunTier.
+func (t *Tiers) RunAuthor(ctx context.Context, input RunAuthorInput) (RunAuthorResult, error) {
+	now := stopwatch(ctx)
+	a := &authoring{Tiers: t, input: input}
+	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), maxFailures, a.attempt)
+	if err != nil {
+		return RunAuthorResult{}, err
+	}
+	result := RunAuthorResult{
+		Report: report.Report, Work: a.work, Change: report.Change, EndedAt: now(),
+		InFlight: report.InFlight[max(0, len(report.InFlight)-maxInFlight):],
+	}
+	switch {
+	case a.work != nil:
+		result.Report.Verdict = &escalation.Verdict{Status: escalation.VerdictStatus(a.work.Status), Summary: a.work.Summary}
+	case a.problem != nil:
+		result.Problem = fmt.Sprintf("the author gave no valid report, even when asked again: %s", a.problem)
+	default:
+		result.Problem = fmt.Sprintf("the author ended %s: %s", report.Status, report.Error)
+	}
+	return result, nil
+}
+
+// authoring is one execution of RunAuthor.
+type authoring struct {
+	*Tiers
+
+	input RunAuthorInput
+	// work is the valid report; nil if there is none yet. problem says what is wrong with the latest one.
+	work    *review.Work
+	problem error
+}
+
+// attempt runs the agent. If the previous attempt has a conversation, attempt continues that conversation.
+func (a *authoring) attempt(ctx context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
+	known, err := a.Agent.HasConversation(ctx, a.input.Directory, a.input.SessionID)
+	if err != nil {
+		return AgentReport{}, err
+	}
+	repeated := known || activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx)
+	run := a.run(known)
+	run.Now = stopwatch(ctx)
+	run, left := run.after(past.Spent)
+	if !left {
+		return exhausted(past.Spent), nil
+	}
+	var cutOff *prompts.Interruption
+	if repeated {
+		cutOff = &prompts.Interruption{Calls: callsOf(past.InFlight)}
+	}
+	if known && past.Spent.Turns > 0 {
+		run.Prompt, err = a.Prompts.Interrupted(*cutOff)
+	} else {
+		run.Prompt, err = a.prompt(cutOff)
+	}
+	if err != nil {
+		return AgentReport{}, fmt.Errorf("%w of an author: %w", errPrompt, err)
+	}
+	report, problem, err := a.askTwice(ctx, run, beats, asking{decode: a.decode, repair: a.Prompts.AuthorRepair})
+	a.problem = problem
+	report.Interrupted = known
+	return report, err
+}
+
+// run returns the invocation without its prompt. The argument known reports that the session's own conversation exists.
+func (a *authoring) run(known bool) AgentRun {
+	run := AgentRun{
+		ChainID: a.input.ChainID, FirstRunID: a.input.FirstRunID, Tier: a.input.Tier, Policy: a.input.Policy.For(a.input.Tier),
+		SessionID: a.input.SessionID, Directory: a.input.Directory, Resume: a.input.ParentSessionID, Schema: review.AuthorSchema,
+		Repairs: true, Inspect: true, Since: a.input.Since, Authoring: &a.input.Authoring, InWorktree: a.Prompts.Worktree,
+		Limits: a.input.Policy.Cooldowns,
+	}
+	run.Policy.BudgetUSD = budget(a.input.BudgetUSD, run.Policy)
+	if known {
+		run.Resume = a.input.SessionID
+	}
+	return run
+}
+
+// prompt returns the prompt with which the author begins, or goes on in an earlier conversation.
+func (a *authoring) prompt(cutOff *prompts.Interruption) (string, error) {
+	in := a.input
+	if in.Continues {
+		return a.Prompts.Continued(prompts.Launch{Guidance: in.Guidance, CutOff: cutOff}, callsOf(in.InFlight))
+	}
+	of := prompts.Authoring{
+		Plan: in.Plan, Title: in.Title, Amend: in.Amend, Phase: in.Phase, Request: in.Request, Guidance: in.Guidance,
+		Correction: in.Correction.prompt(), CutOff: cutOff, Brief: a.permissions(in.Tier, false),
+	}
+	if in.ParentSessionID == "" {
+		return a.Prompts.Author(of)
+	}
+	of.Request = "" // the conversation contains it
+	return a.Prompts.AuthorCorrects(of)
+}
+
+// decode keeps the author's report. It returns an error if the report is missing or invalid.
+func (a *authoring) decode(report *AgentReport) error {
+	if report.Output == nil {
+		return errors.New("it ended without its structured report")
+	}
+	work, err := review.DecodeWork(report.Output)
+	if err == nil {
+		a.work = &work
+	}
+	return err
+}
+
+// Plans reads plans, and looks at what was committed for them.
+type Plans interface {
+	// ReadPlan returns a plan as the latest commit has it. If it cannot be worked on, the result has a problem. An error
+	// means that another worker, or a later attempt, may succeed.
+	ReadPlan(ctx context.Context, request PlanRequest) (PlanResult, error)
+	// Inspect returns what a run has committed in its worktree, and runs the checks of the repository again. It calls observe
+	// while programs run. An error means that another worker, or a later attempt, may succeed.
+	Inspect(ctx context.Context, run AgentRun, observe func(AgentProgress)) (*Change, error)
+}
+
+// PlanRequest names a plan.
+type PlanRequest struct {
+	// Directory is the directory of the plan; empty for the default one. File is the path of the plan below it.
+	Directory string `json:"directory,omitempty"`
+	File      string `json:"file"`
+}
+
+// PlanResult is a plan as a commit has it.
+type PlanResult struct {
+	Plan review.Plan `json:"plan"`
+	// Change shows the whole plan as a change. Its Base and Commit are the commit that has the plan.
+	Change Change `json:"change"`
+	// Problem says why the plan cannot be worked on; empty if it can.
+	Problem string `json:"problem,omitempty"`
+}
+
+// ReadPlan reads a plan.
+func (t *Tiers) ReadPlan(ctx context.Context, request PlanRequest) (PlanResult, error) {
+	return t.Plans.ReadPlan(ctx, request)
+}
+
+// InspectRun returns what a run has committed in its worktree, and runs the checks of the repository again. The input is that
+// of the author's latest turn.
+func (t *Tiers) InspectRun(ctx context.Context, input RunAuthorInput) (Change, error) {
+	done := beat(ctx)
+	defer done()
+	a := &authoring{Tiers: t, input: input}
+	change, err := t.Plans.Inspect(ctx, a.run(false), func(AgentProgress) {})
+	if err != nil {
+		return Change{}, temporal.NewApplicationError(err.Error(), ErrorTypeAgent)
+	}
+	return *change, nil
+}

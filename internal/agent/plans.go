@@ -1,0 +1,57 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/review"
+)
+
+var _ activities.Plans = (*Runner)(nil)
+
+// ReadPlan implements activities.Plans.
+func (r *Runner) ReadPlan(ctx context.Context, request activities.PlanRequest) (activities.PlanResult, error) {
+	run, err := r.inDirectory(activities.AgentRun{Directory: request.Directory})
+	if err != nil {
+		return activities.PlanResult{}, err
+	}
+	found, err := r.workplaces.keeper.Document(ctx, run.Directory, request.File, maxPlan)
+	if err != nil && ctx.Err() != nil {
+		return activities.PlanResult{}, err
+	}
+	var result activities.PlanResult
+	if err == nil {
+		result.Plan, err = review.ParsePlan(r.mask.Text(found.Text))
+	}
+	if err != nil {
+		result.Problem = r.mask.Text(fmt.Sprintf("%s in %s: %s", request.File, run.Directory, err))
+		return result, nil
+	}
+	result.Change = activities.Change{
+		Base: found.Commit, Commit: found.Commit, Within: found.Path, Patch: r.mask.Text(found.Patch), Hidden: review.Hidden(found.Patch),
+		Checks: review.QualityNone, Fork: found.Commit,
+	}
+	return result, nil
+}
+
+// Inspect implements activities.Plans.
+func (r *Runner) Inspect(
+	ctx context.Context, order activities.AgentRun, observe func(activities.AgentProgress),
+) (*activities.Change, error) {
+	run, err := r.inDirectory(order)
+	if err != nil {
+		return nil, err
+	}
+	place, err := r.workplaces.enter(ctx, run, observe)
+	if err != nil {
+		return nil, err
+	}
+	defer place.leave(ctx, leaveLimit)
+	change := r.inspect(ctx, place, run, observe)
+	if change == nil {
+		return nil, errors.New("the run has no worktree on this host")
+	}
+	return change, nil
+}
