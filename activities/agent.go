@@ -80,11 +80,11 @@ type AgentRun struct {
 // Authoring says how an author works on a plan.
 type Authoring struct {
 	// Plan is the path of the plan below AgentRun.Directory. The report's Change contains the plan.
-	Plan string `json:"plan"`
+	Plan string
 	// From is the commit with which the worktree begins. The change is shown from there.
-	From Checkpoint `json:"from"`
+	From Checkpoint
 	// Whole means that the patch of the change shows the whole plan, and nothing else.
-	Whole bool `json:"whole,omitempty"`
+	Whole bool
 }
 
 // after returns the run with a budget that is reduced by the cost in spent. If no budget is left, after returns false.

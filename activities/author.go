@@ -14,6 +14,16 @@ import (
 	"github.com/claudeops/claudeops/prompts"
 )
 
+// PlanTask says what an author or a reviewer has to do with a plan.
+type PlanTask struct {
+	// File is the path of the plan below the working directory, and Title its heading.
+	File  string `json:"file"`
+	Title string `json:"title,omitempty"`
+	// Amend means that the plan itself is reviewed and amended. Otherwise Phase is carried out.
+	Amend bool         `json:"amend,omitempty"`
+	Phase review.Phase `json:"phase,omitzero"`
+}
+
 // RunAuthorInput describes one turn of an author.
 type RunAuthorInput struct {
 	ChainID    string          `json:"chain_id"`
@@ -23,12 +33,10 @@ type RunAuthorInput struct {
 	// Policy limits the author's session.
 	Policy escalation.Policy `json:"policy"`
 	// Directory is the directory of the plan; empty for the default one.
-	Directory string `json:"directory,omitempty"`
-	Authoring
-	// Title is the heading of the plan. The author amends the plan if Amend is set, and carries out Phase otherwise.
-	Title string       `json:"title,omitempty"`
-	Amend bool         `json:"amend,omitempty"`
-	Phase review.Phase `json:"phase,omitzero"`
+	Directory string   `json:"directory,omitempty"`
+	Task      PlanTask `json:"task"`
+	// From is the commit with which the worktree begins. The result's Change is shown from there.
+	From Checkpoint `json:"from"`
 	// Request is the operator's request, and Guidance what a person has said at a gate.
 	Request  string `json:"request,omitempty"`
 	Guidance string `json:"guidance,omitempty"`
@@ -53,7 +61,7 @@ type RunAuthorResult struct {
 	Problem string       `json:"problem,omitempty"`
 	// InFlight holds the latest tool calls without a result, at most maxInFlight.
 	InFlight []ToolCall `json:"in_flight,omitempty"`
-	// Change describes the author's commits since Authoring.From; nil if the session did not end by itself.
+	// Change describes the author's commits since RunAuthorInput.From; nil if the session did not end by itself.
 	Change *Change `json:"change,omitempty"`
 	// EndedAt is the end of the session by Temporal's clock.
 	EndedAt time.Time `json:"ended_at,omitzero"`
@@ -130,8 +138,8 @@ func (a *authoring) run(known bool) AgentRun {
 	run := AgentRun{
 		ChainID: a.input.ChainID, FirstRunID: a.input.FirstRunID, Tier: a.input.Tier, Policy: a.input.Policy.For(a.input.Tier),
 		SessionID: a.input.SessionID, Directory: a.input.Directory, Resume: a.input.ParentSessionID, Schema: review.AuthorSchema,
-		Repairs: true, Inspect: true, Since: a.input.Since, Authoring: &a.input.Authoring, InWorktree: a.Prompts.Worktree,
-		Limits: a.input.Policy.Cooldowns,
+		Repairs: true, Inspect: true, Since: a.input.Since, InWorktree: a.Prompts.Worktree, Limits: a.input.Policy.Cooldowns,
+		Authoring: &Authoring{Plan: a.input.Task.File, From: a.input.From, Whole: a.input.Task.Amend},
 	}
 	run.Policy.BudgetUSD = budget(a.input.BudgetUSD, run.Policy)
 	if known {
@@ -147,7 +155,7 @@ func (a *authoring) prompt(cutOff *prompts.Interruption) (string, error) {
 		return a.Prompts.Continued(prompts.Launch{Guidance: in.Guidance, CutOff: cutOff}, callsOf(in.InFlight))
 	}
 	of := prompts.Authoring{
-		Plan: in.Plan, Title: in.Title, Amend: in.Amend, Phase: in.Phase, Request: in.Request, Guidance: in.Guidance,
+		Plan: in.Task.File, Title: in.Task.Title, Amend: in.Task.Amend, Phase: in.Task.Phase, Request: in.Request, Guidance: in.Guidance,
 		Correction: in.Correction.prompt(), CutOff: cutOff, Brief: a.permissions(in.Tier, false),
 	}
 	if in.ParentSessionID == "" {

@@ -32,6 +32,12 @@ type Change struct {
 	Problem string `json:"problem,omitempty"`
 }
 
+// ToShow returns what a reviewer gets of the change: without what only hosts need.
+func (c Change) ToShow() Change {
+	c.Pack, c.Plan = nil, nil
+	return c
+}
+
 // Checkpoint is a commit of a run, with what a host needs to have it that did not make it.
 type Checkpoint struct {
 	// Commit is the commit, and Base a commit before it that every host has.

@@ -23,6 +23,8 @@ type RunReviewInput struct {
 	// Directory is the directory of the chain, without the change; empty for the default one.
 	Directory string `json:"directory,omitempty"`
 	Change    Change `json:"change"`
+	// Task says what the change is for; nil if it belongs to no plan.
+	Task *PlanTask `json:"task,omitempty"`
 	// ForPerson lists why a person must look at the change.
 	ForPerson []string `json:"for_person,omitempty"`
 	// Problem describes the finding of the tier before the author. Request is the operator's request, and Issue the only problem of
@@ -127,6 +129,9 @@ func (r *reviewing) prompt() (string, error) {
 		Branch: change.Branch, Base: change.Base, Commit: change.Commit, Files: change.Files, Patch: change.Patch,
 		ForPerson: r.input.ForPerson, CheckOutput: change.CheckOutput, Problem: r.input.Problem, Request: r.input.Request,
 		Services: r.input.Services, Brief: r.permissions(escalation.TierObserve, false),
+	}
+	if task := r.input.Task; task != nil {
+		of.Plan = &prompts.ReviewPlan{File: task.File, Amend: task.Amend, Phase: task.Phase}
 	}
 	for _, preview := range change.Previews {
 		of.Previews = append(of.Previews, prompts.ReviewPreview{Command: preview.Command, Output: preview.Output})

@@ -21,10 +21,20 @@ type Review struct {
 	// Problem, Request and Services describe the task of the author. Each can be empty.
 	Problem, Request string
 	Services         []string
+	// Plan is the plan that the change belongs to; nil if it belongs to none.
+	Plan *ReviewPlan
 	// Before holds the findings of the previous review, and Accepted those that people have accepted.
 	Before, Accepted []string
 	// Brief describes in Markdown what the reviewer may use.
 	Brief string
+}
+
+// ReviewPlan names the plan, or the phase of a plan, that a reviewer judges.
+type ReviewPlan struct {
+	// File is the path of the plan. If Amend is set, the plan itself is reviewed, and otherwise the change for Phase.
+	File  string
+	Amend bool
+	Phase review.Phase
 }
 
 // ReviewPreview is the output of a program that says what a change would do.

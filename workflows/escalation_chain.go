@@ -58,7 +58,7 @@ func EscalationChain(ctx workflow.Context, input ChainInput) (ChainResult, error
 	}
 	err = chain.run(ctx)
 	if !workflow.IsContinueAsNewError(err) {
-		chain.announce(ctx, err)
+		chain.people.announce(ctx, err, chain.parent.detach)
 		chain.gates.refuseLateReplies(ctx)
 		chain.requests.refuseLate(ctx)
 		chain.incidents.drop(ctx)
@@ -81,7 +81,7 @@ func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 	}
 	if err := chain.checkInput(ctx); err != nil {
 		chain.forgetUnchecked()
-		return nil, chain.refuse(ctx, err)
+		return nil, chain.log.refuse(ctx, err)
 	}
 	chain.parent.relay(ctx)
 	if input.Carried != nil {
@@ -205,21 +205,12 @@ func (c *chainRun) forgetUnchecked() {
 	}
 }
 
-// refuse ends the chain because its input is invalid or not permitted. It returns the error for the end of the
-// workflow. Call refuse before the chain has recorded anything or run a session.
-func (c *chainRun) refuse(ctx workflow.Context, problem error) error {
-	chain := &c.log.chain
-	chain.Outcome, chain.Reason, chain.EndedAt = escalation.OutcomeFailed, problem.Error(), workflow.Now(ctx)
-	refusal := temporal.NewNonRetryableApplicationError(problem.Error(), ErrorTypeInput, nil)
-	return cmp.Or(c.log.publish(ctx), refusal)
-}
-
 // refuseByPolicy ends the chain because the configuration does not permit its input. It returns the error for the end
 // of the workflow. If a person started the chain by hand, the person sees this error. If the chain is the chain of an
 // issue, its parent receives the error. For other chains, such as the chains of a schedule, refuseByPolicy also
 // records the refusal and notifies people.
 func (c *chainRun) refuseByPolicy(ctx workflow.Context, problem error) error {
-	refusal := c.refuse(ctx, problem)
+	refusal := c.log.refuse(ctx, problem)
 	chain := c.log.chain
 	if chain.Trigger == escalation.TriggerManual || chain.Trigger == escalation.TriggerIssue {
 		return refusal
@@ -228,7 +219,7 @@ func (c *chainRun) refuseByPolicy(ctx workflow.Context, problem error) error {
 		Kind: escalation.EventChainEnded, Severity: escalation.SeverityCritical,
 		Message: describeOutcome(chain) + ": " + chain.Reason,
 	})
-	c.announce(ctx, nil)
+	c.people.announce(ctx, nil, c.parent.detach)
 	c.log.recordRest(ctx)
 	return refusal
 }
@@ -299,38 +290,6 @@ func (c *chainRun) begin(ctx workflow.Context) (step, error) {
 		return c.stop(ctx, first, escalation.Gated(*c.policy, escalation.AskFirst(c.input.Ask.Reason)))
 	}
 	return first, nil
-}
-
-// announce notifies people if the chain's outcome requires a notification. Then it waits until all notifications are
-// sent or given up. The argument problem is the error with which the chain ends; nil if there is none.
-func (c *chainRun) announce(ctx workflow.Context, problem error) {
-	switch {
-	case problem != nil && c.log.chain.Outcome == "" && !temporal.IsCanceledError(problem):
-		c.people.notify(ctx, escalation.NotifyFailed, "the chain broke off: "+rootMessage(problem))
-	case problem == nil:
-		if kind, notify := c.ending(); notify {
-			c.people.notify(ctx, kind, c.log.chain.Reason)
-		}
-	}
-	c.people.await(ctx, c.parent.detach)
-}
-
-// ending returns the notification for the chain's outcome. If notify is false, people get no notification. For the
-// outcome needs_human, notify is false if people already know that an escalation is blocked or a budget is spent.
-func (c *chainRun) ending() (kind escalation.NotificationKind, notify bool) {
-	switch c.log.chain.Outcome {
-	case escalation.OutcomeNeedsHuman:
-		return needsHuman(c.log.chain), !c.people.notified(escalation.NotifyBlocked) && !c.people.notified(escalation.NotifyBudgetSpent)
-	case escalation.OutcomeFailed:
-		return escalation.NotifyFailed, true
-	case escalation.OutcomeResolved:
-		asked := len(c.log.chain.Gates) > 0 // then people wait for news
-		return escalation.NotifyResolved, asked || c.log.chain.Tier() >= escalation.TierSafeRepair
-	case escalation.OutcomeHealthy, escalation.OutcomeKnown, escalation.OutcomeSuppressed,
-		escalation.OutcomeApproved, escalation.OutcomeOverridden, escalation.OutcomeAborted:
-		return "", false
-	}
-	return "", false
 }
 
 // applyLimits applies the limits of the input to the policy. The input can lower a limit, but not raise it. The input

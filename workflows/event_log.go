@@ -65,6 +65,33 @@ func (l *eventLog) tierOf(sessionID string) escalation.Tier {
 	return 0
 }
 
+// decided adds the event of a decision, and shows its rule and its reason.
+func (l *eventLog) decided(ctx workflow.Context, decision escalation.Decision) {
+	event := escalation.Event{Kind: escalation.EventDecision, Severity: decision.Severity(), Message: describeDecision(decision)}
+	if last := l.chain.Last(); last != nil {
+		event.SessionID = last.SessionID
+	}
+	l.chain.Rule, l.chain.Reason = decision.Rule, decision.Reason
+	l.add(ctx, event)
+}
+
+// ended shows the outcome of a decision that ends the workflow, and adds its event.
+func (l *eventLog) ended(ctx workflow.Context, decision escalation.Decision) {
+	l.chain.Outcome, l.chain.EndedAt = decision.Outcome, workflow.Now(ctx)
+	l.add(ctx, escalation.Event{
+		Kind: escalation.EventChainEnded, Severity: decision.Severity(), Message: describeOutcome(l.chain),
+	})
+}
+
+// refuse ends the workflow because its input is invalid or not permitted. It returns the error for the end of the
+// workflow. Call refuse before the workflow has recorded anything or run a session.
+func (l *eventLog) refuse(ctx workflow.Context, problem error) error {
+	chain := &l.chain
+	chain.Outcome, chain.Reason, chain.EndedAt = escalation.OutcomeFailed, problem.Error(), workflow.Now(ctx)
+	refusal := temporal.NewNonRetryableApplicationError(problem.Error(), ErrorTypeInput, nil)
+	return cmp.Or(l.publish(ctx), refusal)
+}
+
 // take returns the events that are not recorded yet, and clears the list.
 func (l *eventLog) take() []escalation.Event {
 	events := l.unrecorded

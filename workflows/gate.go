@@ -47,6 +47,8 @@ type gateRequest struct {
 	// tier is the tier of the step before the gate, whose session has ended or was refused.
 	tier    escalation.Tier
 	refused bool
+	// phase is the phase of a plan at which the gate is; empty if it belongs to no plan.
+	phase string
 }
 
 // handle registers the query and the update with which people see and answer gates.
@@ -89,7 +91,7 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 	chain := &g.log.chain
 	opening := escalation.GateInput{
 		Number: chain.Earlier.Gates + len(chain.Gates) + 1, Before: chain.Gates,
-		Decision: request.decision, Tier: request.tier, Refused: request.refused,
+		Decision: request.decision, Tier: request.tier, Refused: request.refused, Phase: request.phase,
 		Last: chain.Worked(), Transcript: escalation.TranscriptReachable,
 		SpentUSD: chain.CostUSD, SpentAtMostUSD: chain.SpentAtMostUSD(), Tried: tried(*chain),
 		History: g.incidents.history(request.decision),

@@ -30,6 +30,22 @@ type reviewRequest struct {
 	closed bool
 	// problem is what was found before the author began, and request is the request of a person. Both can be empty.
 	problem, request string
+	// task is the plan that the change belongs to; nil if it belongs to none. lost lists what the author has removed from the
+	// plan.
+	task *activities.PlanTask
+	lost []string
+}
+
+// phase returns the number of the phase of a plan; empty if the change belongs to no plan.
+func (r reviewRequest) phase() string {
+	switch {
+	case r.task == nil:
+		return ""
+	case r.task.Amend:
+		return escalation.PlanItself
+	default:
+		return r.task.Phase.Number
+	}
 }
 
 // reviewResult is the result of a review.
@@ -55,7 +71,7 @@ func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewRes
 	}
 	if result.loop.State.Role() == review.Author {
 		result.loop, result.decision = result.loop.AfterAuthor(review.Authored{
-			Commit: change.Commit, Files: change.Files, Scope: r.scope(change), Hidden: change.Hidden, Problem: change.Problem,
+			Commit: change.Commit, Files: change.Files, Scope: r.scope(change), Hidden: change.Hidden, Problem: change.Problem, Lost: request.lost,
 		})
 	}
 	if result.loop.State == review.StateQuality {
@@ -85,7 +101,7 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 	}
 	result.unclosed = nil
 	opening, err := r.sessions.open(ctx, sessionRequest{
-		tier: escalation.TierObserve, purpose: escalation.PurposeReview,
+		tier: escalation.TierObserve, purpose: escalation.PurposeReview, phase: request.phase(),
 		context: escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonIndependent},
 	})
 	if err != nil {
@@ -101,7 +117,7 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 	unjudged := r.sessions.run(ctx, session, tiers.RunReview, activities.RunReviewInput{
 		ChainID: session.ChainID, FirstRunID: session.FirstRunID, SessionID: session.SessionID,
 		Policy: r.policy.OfReviewer().OfSession(session.Tier), Directory: r.sessions.directory,
-		Change: request.change, ForPerson: result.loop.ForPerson,
+		Change: request.change.ToShow(), Task: request.task, ForPerson: result.loop.ForPerson,
 		Problem: request.problem, Request: request.request, Services: r.log.chain.Services,
 		Before: result.loop.Open, Accepted: result.loop.Accepted, BudgetUSD: session.BudgetUSD,
 	}, &reviewed)
@@ -121,7 +137,7 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 func (r *reviews) add(ctx workflow.Context, request reviewRequest, result reviewResult, verdict *review.Verdict) {
 	change := request.change
 	done := escalation.Review{
-		AuthorID: request.author.SessionID, Branch: change.Branch, Base: change.Base, Commit: change.Commit,
+		AuthorID: request.author.SessionID, Phase: request.phase(), Branch: change.Branch, Base: change.Base, Commit: change.Commit,
 		Files: len(change.Files), Lines: review.Lines(change.Files), Checks: string(change.Checks),
 		Rule: string(result.decision.Rule), Reason: clip(result.decision.Reason), Approved: result.loop.Approves(change.Commit),
 	}

@@ -74,6 +74,40 @@ func sendNotification(ctx workflow.Context, notification escalation.Notification
 		notifications.Notify, activities.NotifyInput{Notification: notification})
 }
 
+// announce notifies people if the outcome of the workflow requires a notification. Then it waits until all notifications are
+// sent or given up (see await). The argument problem is the error with which the workflow ends; nil if there is none.
+func (n *notifier) announce(ctx workflow.Context, problem error, slow func(workflow.Context)) {
+	switch {
+	case problem != nil && n.log.chain.Outcome == "" && !temporal.IsCanceledError(problem):
+		n.notify(ctx, escalation.NotifyFailed, "the chain broke off: "+rootMessage(problem))
+	case problem == nil:
+		if kind, notify := n.ending(); notify {
+			n.notify(ctx, kind, n.log.chain.Reason)
+		}
+	}
+	n.await(ctx, slow)
+}
+
+// ending returns the notification for the outcome. If notify is false, people get no notification. For the outcome
+// needs_human, notify is false if people already know that an escalation is blocked or a budget is spent.
+func (n *notifier) ending() (kind escalation.NotificationKind, notify bool) {
+	switch chain := n.log.chain; chain.Outcome {
+	case escalation.OutcomeNeedsHuman:
+		return needsHuman(chain), !n.notified(escalation.NotifyBlocked) && !n.notified(escalation.NotifyBudgetSpent)
+	case escalation.OutcomeFailed:
+		return escalation.NotifyFailed, true
+	case escalation.OutcomeResolved:
+		asked := len(chain.Gates) > 0 // then people wait for news
+		return escalation.NotifyResolved, asked || chain.Tier() >= escalation.TierSafeRepair
+	case escalation.OutcomeApproved:
+		return escalation.NotifyApproved, true
+	case escalation.OutcomeHealthy, escalation.OutcomeKnown, escalation.OutcomeSuppressed,
+		escalation.OutcomeOverridden, escalation.OutcomeAborted:
+		return "", false
+	}
+	return "", false
+}
+
 // notified reports whether a notification of this kind was started, in this run or in an earlier run.
 func (n *notifier) notified(kind escalation.NotificationKind) bool {
 	return slices.Contains(n.before, kind) ||

@@ -42,6 +42,8 @@ type sessionRequest struct {
 	purpose escalation.Purpose
 	// context says how the session gets its context.
 	context escalation.ContinuityChoice
+	// phase is the number of the phase of a plan; empty if the session works on no plan.
+	phase string
 	// origin is the session whose conversation or handoff the new session starts from; nil if there is none.
 	origin *escalation.Session
 	// continues reports whether the session continues the interrupted conversation of origin.
@@ -130,13 +132,16 @@ func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) esca
 		Continuity:       request.context.Continuity,
 		ContinuityReason: request.context.Reason,
 		Purpose:          request.purpose,
+		Phase:            request.phase,
 		Scope:            s.log.chain.Services,
 		HasRequest:       s.hasRequest,
 		StartedAt:        workflow.Now(ctx),
 		Report:           escalation.Report{Status: escalation.SessionRunning},
 	}
 	if request.continues {
-		session.Purpose = escalation.PurposeContinuation
+		if request.purpose == escalation.PurposeTier {
+			session.Purpose = escalation.PurposeContinuation
+		}
 		session.Continuity, session.ContinuityReason = escalation.ContinuityResume, escalation.ReasonContinued
 		if request.context.Reason == escalation.ReasonCorrection {
 			session.ContinuityReason = escalation.ReasonCorrection
@@ -289,6 +294,9 @@ func (s *sessions) ended(ctx workflow.Context, session escalation.Session) {
 	chain := &s.log.chain
 	*chain.Last() = session
 	chain.CostUSD = chain.Earlier.CostUSD + escalation.TotalCostUSD(chain.Sessions)
+	if chain.Plan != nil {
+		chain.Plan.Add(session)
+	}
 	if session.Verdict != nil && len(session.Verdict.Services) > 0 {
 		chain.Services = session.Verdict.Services
 	}

@@ -85,10 +85,10 @@ func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	case err != nil:
 		return first, c.abortIfCancelled(ctx, err)
 	case known.Found && known.Session.Status == escalation.SessionRunning:
-		return first, c.refuse(ctx, fmt.Errorf("resume_from.session_id %s is still running in chain %s",
+		return first, c.log.refuse(ctx, fmt.Errorf("resume_from.session_id %s is still running in chain %s",
 			from.SessionID, known.Session.ChainID))
 	case known.Found && known.Session.Purpose == escalation.PurposeTalk:
-		return first, c.refuse(ctx, fmt.Errorf("resume_from.session_id %s belongs to %s, "+
+		return first, c.log.refuse(ctx, fmt.Errorf("resume_from.session_id %s belongs to %s, "+
 			"and chains do not continue conversations of people", from.SessionID, known.Session.ChainID))
 	case known.Found:
 		first.parent = &known.Session

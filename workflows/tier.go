@@ -258,13 +258,7 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 	if decision.Action == escalation.DecisionComplete {
 		c.gates.receiveReplies(ctx) // refuses answers to a gate that never opened
 	}
-	chain := &c.log.chain
-	event := escalation.Event{Kind: escalation.EventDecision, Severity: decision.Severity(), Message: describeDecision(decision)}
-	if last := chain.Last(); last != nil {
-		event.SessionID = last.SessionID
-	}
-	chain.Rule, chain.Reason = decision.Rule, decision.Reason
-	c.log.add(ctx, event)
+	c.log.decided(ctx, decision)
 	c.log.progress = c.incidents.progress(ctx, decision)
 	kind, blocked := blockedBy(decision.Rule)
 	switch {
@@ -275,10 +269,7 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 		c.people.notifyOnceADay(ctx, kind, decision.Reason)
 	}
 	if decision.Action == escalation.DecisionComplete {
-		chain.Outcome, chain.EndedAt = decision.Outcome, workflow.Now(ctx)
-		c.log.add(ctx, escalation.Event{
-			Kind: escalation.EventChainEnded, Severity: decision.Severity(), Message: describeOutcome(*chain),
-		})
+		c.log.ended(ctx, decision)
 	}
 }
 

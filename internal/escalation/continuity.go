@@ -24,6 +24,7 @@ const (
 	ReasonConfigured       ContinuityReason = "configured"
 	ReasonInterrupted      ContinuityReason = "interrupted"
 	ReasonIndependent      ContinuityReason = "independent" // a reviewer judges without what was said before
+	ReasonPhase            ContinuityReason = "phase"       // the author of a plan begins each phase without earlier words
 	ReasonCorrection       ContinuityReason = "correction"  // the author corrects what a review or a check has found
 	ReasonContinued        ContinuityReason = "continued"   // an operator chose to continue an interrupted session
 )

@@ -205,6 +205,9 @@ func QuietIfSpent(decision Decision) Decision {
 // DecideReview returns the decision on a session whose change was reviewed and not approved.
 func DecideReview(reason string) Decision { return complete(OutcomeNeedsHuman, RuleReview, reason) }
 
+// Approved returns the decision that ends the work on a plan when all of it is approved.
+func Approved(reason string) Decision { return complete(OutcomeApproved, RuleReview, reason) }
+
 // ResolvedUnseen returns the decision on a refused recheck of incidents that were reported as healed. If the recheck
 // can run later, ResolvedUnseen returns decision unchanged. If the recheck can never run, for example because the
 // chain's budget is spent, the chain ends as resolved.

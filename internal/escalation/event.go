@@ -44,6 +44,7 @@ const (
 	EventSignal         EventKind = "signal"         // an operator intervened
 	EventHandoff        EventKind = "handoff"        // a handoff was built, written or rejected
 	EventWorktreeKept   EventKind = "worktree_kept"  // a session has left work that a person must merge
+	EventPhase          EventKind = "phase"          // the work on a phase of a plan began or ended
 	EventReview         EventKind = "review"         // a review was decided on, or could not take place
 	EventSessionReused  EventKind = "session_reused" // replaces session_started when an interrupted session is continued
 	EventGateOpened     EventKind = "gate_opened"

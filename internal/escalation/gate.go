@@ -10,6 +10,9 @@ type Gate struct {
 	Source GateSource `json:"source"`
 	// Tier is the tier that the action `fix` starts: the tier that ran or was refused before the gate.
 	Tier Tier `json:"tier"`
+	// Phase is the number of the phase of a plan at which the gate is; empty if the gate belongs to no plan. At such a gate
+	// override accepts the phase, and the work on the plan goes on.
+	Phase string `json:"phase,omitempty"`
 	// SessionID identifies the conversation of the session before the gate; empty if no session has run.
 	SessionID string `json:"session_id,omitempty"`
 	// Rule names the policy rule that would have ended the chain without the gate. Reason explains the decision in a

@@ -39,6 +39,8 @@ type GateInput struct {
 	Tried []string
 	// History describes the earlier repairs of a fault that has come back, one line for each.
 	History []string
+	// Phase is the phase of a plan at which the gate is; empty if it belongs to no plan.
+	Phase string
 	// Before lists the chain's earlier gates in order. A caller can omit all except the latest maxAutomaticFixes gates,
 	// because NewGate counts only these.
 	Before []Gate
@@ -60,7 +62,7 @@ const maxAutomaticFixes = 2
 // NewGate returns the gate to open under policy, without opening it.
 func NewGate(policy Policy, o GateInput) Gate {
 	gate := Gate{
-		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier,
+		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier, Phase: o.Phase,
 		Rule: o.Decision.Rule, Reason: o.Decision.Reason, Tried: o.Tried, History: o.History, CostUSD: o.SpentUSD,
 		OpenedAt: o.At, ExpiresAt: o.At.Add(policy.Gate.Timeout.Std()), OnTimeout: GateAbort,
 	}
@@ -208,6 +210,8 @@ func (g *Gate) Next(closing GateClosing) string {
 		return fmt.Sprintf("%s runs again in a new session, once it is admitted%s", g.Tier, told)
 	case closing.Action == GateRecheck:
 		return fmt.Sprintf("%s looks once more, and the chain ends as resolved if all is well", TierObserve)
+	case closing.Action == GateOverride && g.Phase != "":
+		return fmt.Sprintf("phase %s is accepted as it is, and the work on the plan goes on", g.Phase)
 	case closing.Action == GateOverride && g.Rule == RuleReview:
 		return "the latest commit is pushed as it is, and the chain ends as overridden"
 	case closing.Action == GateOverride:
@@ -233,6 +237,8 @@ func (g *Gate) Ending(closing GateClosing) (Decision, bool) {
 	case closing.Cancelled:
 		return Cancelled(), true
 	case closing.ToTier != 0 || closing.Action == GateContinue || closing.Action == GateFix || closing.Action == GateRecheck:
+		return Decision{}, false
+	case closing.Action == GateOverride && g.Phase != "":
 		return Decision{}, false
 	}
 	reason := fmt.Sprintf("%s at %s (%s)", closing, g.ID, g.Reason)

@@ -8,6 +8,7 @@ const (
 	NotifyNeedsHuman  NotificationKind = "needs_human"  // a chain waits at a gate or has ended, and needs an operator
 	NotifyFailed      NotificationKind = "failed"       // a chain ended because a tier could not do its work
 	NotifyResolved    NotificationKind = "resolved"     // a repair tier resolved the problem
+	NotifyApproved    NotificationKind = "approved"     // a plan, or all that was done for it, was approved
 	NotifyBlocked     NotificationKind = "blocked"      // the policy blocked an escalation
 	NotifyBudgetSpent NotificationKind = "budget_spent" // the budget does not suffice for the next session
 	NotifyWorse       NotificationKind = "worse"        // an incident of a waiting chain has become worse
@@ -21,7 +22,7 @@ func (k NotificationKind) Severity() Severity {
 		return SeverityCritical
 	case NotifyNeedsHuman, NotifyBlocked, NotifyBudgetSpent, NotifyWorse, NotifyCycleMissed:
 		return SeverityWarning
-	case NotifyResolved:
+	case NotifyResolved, NotifyApproved:
 		return SeverityInfo
 	}
 	return SeverityWarning
@@ -36,6 +37,8 @@ func (k NotificationKind) Headline() string {
 		return "a chain failed"
 	case NotifyResolved:
 		return "a problem was resolved"
+	case NotifyApproved:
+		return "a plan was approved"
 	case NotifyBlocked:
 		return "an escalation was blocked"
 	case NotifyBudgetSpent:

@@ -43,7 +43,7 @@ type PlanPhase struct {
 	// Turns counts the author's sessions, and Reviews the reviewer's.
 	Turns   int `json:"turns,omitempty"`
 	Reviews int `json:"reviews,omitempty"`
-	// Found counts the different findings that blocked, and Fixed those of them that a later review did not find again.
+	// Found counts the findings that blocked, and Fixed those of them that the next review did not find again.
 	Found int `json:"found,omitempty"`
 	Fixed int `json:"fixed,omitempty"`
 	// CostUSD is the cost of all sessions of the phase, and ReviewCostUSD that of its reviews, both in US dollars.
@@ -65,6 +65,20 @@ const (
 	PhaseApproved PhaseStatus = "approved" // the reviewer has approved its commit
 	PhaseAccepted PhaseStatus = "accepted" // a person has approved its commit
 )
+
+// Add counts the session of a phase that has ended.
+func (p *PlanState) Add(session Session) {
+	phase := p.Current()
+	if phase == nil || session.Phase != phase.Number {
+		return
+	}
+	phase.CostUSD += session.CostUSD
+	if session.Purpose == PurposeReview {
+		phase.Reviews, phase.ReviewCostUSD = phase.Reviews+1, phase.ReviewCostUSD+session.CostUSD
+		return
+	}
+	phase.Turns++
+}
 
 // Current returns the phase that is worked on; nil if there is none.
 func (p *PlanState) Current() *PlanPhase {

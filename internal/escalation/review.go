@@ -55,7 +55,9 @@ type Review struct {
 	// AuthorID and ReviewerID are the conversations of the two sessions. ReviewerID is empty if no reviewer ran.
 	AuthorID   string `json:"author_id"`
 	ReviewerID string `json:"reviewer_id,omitempty"`
-	Branch     string `json:"branch,omitempty"`
+	// Phase is the number of the phase of a plan; empty if the change belongs to none.
+	Phase  string `json:"phase,omitempty"`
+	Branch string `json:"branch,omitempty"`
 	// Base is the commit on which the change is based, and Commit the commit that was reviewed.
 	Base   string `json:"base,omitempty"`
 	Commit string `json:"commit,omitempty"`

@@ -70,6 +70,7 @@ const (
 	RuleForPerson      Rule = "for_person"     // the reviewer approves, and only a person may
 	RuleReviewed       Rule = "reviewed"       // the review leaves no finding that blocks
 	RuleNotPushed      Rule = "not_pushed"     // the approved commit could not be pushed
+	RuleRefused        Rule = "refused"        // no session may start, for example because a budget is spent
 	RulePersonDecided  Rule = "person"         // a person has decided
 	maxSameFingerprint      = 3
 	maxWithoutProgress      = 2
@@ -127,6 +128,11 @@ type Decision struct {
 // NewLoop returns a loop whose author works first.
 func NewLoop(limits Limits) Loop { return Loop{Limits: limits, State: StateExecute} }
 
+// NewReview returns a loop over a commit that is reviewed first.
+func NewReview(limits Limits, commit string) Loop {
+	return Loop{Limits: limits, State: StateReview, Commit: commit}
+}
+
 // to returns the loop in another state.
 func (l Loop) to(state State, rule Rule, format string, args ...any) (Loop, Decision) {
 	next := l
@@ -163,14 +169,15 @@ func (l Loop) AfterAuthor(turn Authored) (Loop, Decision) {
 		return l.ask(l.State, RuleAuthor, "%s", turn.Problem)
 	case turn.Commit == "" || turn.Commit == l.Commit || len(turn.Files) == 0:
 		return l.ask(l.State, RuleNoCommit, "the author's turn has left no new commit that changes something")
-	case len(turn.Lost) > 0:
-		return l.ask(l.State, RulePlan, "the author has changed the plan itself: %s", strings.Join(turn.Lost, "; "))
-	}
-	if reason := turn.Scope.TooLarge(turn.Files); reason != "" {
-		return l.ask(l.State, RuleTooLarge, "%s", reason)
 	}
 	next := l
 	next.Commit, next.ForPerson = turn.Commit, turn.Scope.ForPerson(turn.Files)
+	if len(turn.Lost) > 0 {
+		return next.ask(l.State, RulePlan, "the author has changed the plan itself: %s", strings.Join(turn.Lost, "; "))
+	}
+	if reason := turn.Scope.TooLarge(turn.Files); reason != "" {
+		return next.ask(l.State, RuleTooLarge, "%s", reason)
+	}
 	if turn.Hidden {
 		next.ForPerson = append(next.ForPerson, "it contains characters that cannot be seen")
 	}
@@ -342,6 +349,26 @@ func (l Loop) approve() (Loop, Decision) {
 			short(l.Commit), strings.Join(l.ForPerson, "; "))
 	}
 	return l.to(StateApproved, RuleReviewed, "the reviewer approves %s", short(l.Commit))
+}
+
+// Refused returns the loop at the gate because no session may start in its state. The argument reason says why.
+func (l Loop) Refused(reason string) (Loop, Decision) {
+	return l.ask(l.State, RuleRefused, "%s", reason)
+}
+
+// Progress counts the findings that block and did not block before, and those that blocked before and no longer do.
+func (l Loop) Progress(before Loop) (found, fixed int) {
+	for _, finding := range l.Open {
+		if !before.isOpen(finding.Fingerprint) {
+			found++
+		}
+	}
+	for _, finding := range before.Open {
+		if !l.isOpen(finding.Fingerprint) {
+			fixed++
+		}
+	}
+	return found, fixed
 }
 
 // AfterPush returns the loop after an attempt to push the approved commit. The argument problem says why it failed; empty if

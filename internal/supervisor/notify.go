@@ -35,7 +35,7 @@ func (t notifyTarget) Send(ctx context.Context, notification escalation.Notifica
 }
 
 func levelOf(notification escalation.Notification) notify.Level {
-	if notification.Kind == escalation.NotifyResolved {
+	if notification.Kind == escalation.NotifyResolved || notification.Kind == escalation.NotifyApproved {
 		return notify.LevelSuccess
 	}
 	switch notification.Severity {
