@@ -139,7 +139,7 @@ func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) esca
 		Report:           escalation.Report{Status: escalation.SessionRunning},
 	}
 	if request.continues {
-		if request.purpose == escalation.PurposeTier {
+		if !request.purpose.HasRole() {
 			session.Purpose = escalation.PurposeContinuation
 		}
 		session.Continuity, session.ContinuityReason = escalation.ContinuityResume, escalation.ReasonContinued

@@ -24,6 +24,7 @@ type Config struct {
 	Claude     Claude     `group:"The claude command line"`
 	Tiers      Tiers      `group:"Tiers"`
 	Review     Review     `group:"Reviews"`
+	Author     Author     `group:"Authors"`
 	Talk       Talk       `group:"Conversations"`
 	Guard      Guard      `group:"Permissions"`
 	Services   Services   `group:"Services"`
@@ -323,6 +324,7 @@ func (c Config) Policy() escalation.Policy {
 		MaxParallelIssues: c.Limits.MaxParallelIssues,
 		Gate:              c.Gate.policy(),
 		Review:            c.Review.policy(),
+		Author:            c.Author.policy(),
 		Heartbeat:         escalation.Duration(c.Worker.HeartbeatInterval),
 		Encrypted:         c.Encryption.Keys != nil,
 	}

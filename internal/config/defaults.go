@@ -38,6 +38,12 @@ func defaults() Config {
 		},
 		Tiers:  Tiers{Tier1: tier1(), Tier2: tier2(), Tier3: tier3()},
 		Review: defaultReview(),
+		Author: Author{Tier: escalation.TierSafeRepair, Role: Role{
+			Model: "sonnet", ContextWindow: window,
+			Timeout:   60 * time.Minute, // writes and tests one phase of a plan
+			MaxTurns:  150,
+			BudgetUSD: 5, // several times a normal phase
+		}},
 		Talk: Talk{
 			Model: "sonnet", ContextWindow: window, // a person notices the difference to haiku; a turn costs some cents either way
 			Timeout:   10 * time.Minute, // a person waits; a look at a dozen services takes less

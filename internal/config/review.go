@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -9,16 +10,28 @@ import (
 
 // Review holds the settings for reviews of what agents commit.
 type Review struct {
-	Changes        escalation.ReviewMode `env:"REVIEW_CHANGES" desc:"What happens with commits that a session of tier 2 or 3 leaves in its worktree. none: nobody reviews them. advisory: a second session, which only reads, reviews them, and its verdict informs people. required: agents push nothing and open no pull requests themselves; the author corrects what the review finds, an approved commit is pushed to the remote origin, and a person is asked about any other. See docs/reviews.md."`
-	MaxFiles       int                   `env:"REVIEW_MAX_FILES" desc:"Number of files up to which a change is reviewed. A larger one needs a person."`
-	MaxLines       int                   `env:"REVIEW_MAX_LINES" desc:"Number of added and removed lines up to which a change is reviewed. A larger one needs a person."`
-	MaxFixes       int                   `env:"REVIEW_MAX_FIXES" desc:"With required: number of times that an author corrects findings, and repairs what the checks have found, before a person is asked."`
-	Model          string                `env:"REVIEWER_MODEL" desc:"The reviewer's model, by its name for the CLI."`
-	ContextWindow  int                   `env:"REVIEWER_CONTEXT_WINDOW" desc:"The context window of that model in tokens. It applies until the CLI has reported one."`
-	Timeout        time.Duration         `env:"REVIEWER_TIMEOUT" desc:"Wall-clock limit of one attempt at a review."`
-	MaxTurns       int                   `env:"REVIEWER_MAX_TURNS" desc:"Cap on the reviewer's turns; 0: no cap."`
-	BudgetUSD      float64               `env:"REVIEWER_BUDGET_USD" desc:"Budget of one review, in US dollars; 0: no cap. The budgets of the chain and of the day count it, too."`
-	AbortOnTimeout bool                  `env:"REVIEWER_ABORT_ON_TIMEOUT" desc:"true: give up a review that its time limit has ended. false: keep its conversation, so that it can be continued."`
+	Changes  escalation.ReviewMode `env:"REVIEW_CHANGES" desc:"What happens with commits that a session of tier 2 or 3 leaves in its worktree. none: nobody reviews them. advisory: a second session, which only reads, reviews them, and its verdict informs people. required: agents push nothing and open no pull requests themselves; the author corrects what the review finds, an approved commit is pushed to the remote origin, and a person is asked about any other. See docs/reviews.md."`
+	MaxFiles int                   `env:"REVIEW_MAX_FILES" desc:"Number of files up to which a change is reviewed. A larger one needs a person."`
+	MaxLines int                   `env:"REVIEW_MAX_LINES" desc:"Number of added and removed lines up to which a change is reviewed. A larger one needs a person."`
+	MaxFixes int                   `env:"REVIEW_MAX_FIXES" desc:"With required: number of times that an author corrects findings, and repairs what the checks have found, before a person is asked."`
+	Reviewer Role                  `envPrefix:"REVIEWER_"`
+}
+
+// Author holds the settings of authors: the sessions that change a repository after a plan.
+type Author struct {
+	Tier escalation.Tier `env:"AUTHOR_TIER" desc:"The tier whose permissions authors have: 2 or 3. An author repairs no service, so no cooldown delays it."`
+	Role Role            `envPrefix:"AUTHOR_"`
+}
+
+// Role holds the settings of sessions with a role, reviewers or authors.
+type Role struct {
+	Model          string        `env:"MODEL" desc:"The model of sessions with this role, by its name for the CLI."`
+	ContextWindow  int           `env:"CONTEXT_WINDOW" desc:"The context window of that model in tokens. It applies until the CLI has reported one."`
+	Tools          RuleList      `env:"TOOLS" default:"the tools of the tier" desc:"Tools of the CLI that they can see, comma-separated names. The permission rules of the tier apply in any case: tier 1 for reviewers, CLAUDEOPS_AUTHOR_TIER for authors."`
+	Timeout        time.Duration `env:"TIMEOUT" desc:"Wall-clock limit of one attempt."`
+	MaxTurns       int           `env:"MAX_TURNS" desc:"Cap on the turns of one session; 0: no cap."`
+	BudgetUSD      float64       `env:"BUDGET_USD" desc:"Budget of one session, in US dollars; 0: no cap. The budgets of the chain and of the day count it, too."`
+	AbortOnTimeout bool          `env:"ABORT_ON_TIMEOUT" desc:"true: give up a session that its time limit has ended. false: keep its conversation, so that a gate can offer to continue it."`
 }
 
 func defaultReview() Review {
@@ -26,10 +39,12 @@ func defaultReview() Review {
 		Changes:  escalation.ReviewAdvisory,
 		MaxFixes: 3,                  // the rules ask a person sooner if corrections do not help
 		MaxFiles: 30, MaxLines: 1500, // nobody reads more with care, and the prompt of a review must fit into a window
-		Model: "sonnet", ContextWindow: window,
-		Timeout:   10 * time.Minute, // reads one change and a few files
-		MaxTurns:  40,
-		BudgetUSD: 1, // several times a normal review
+		Reviewer: Role{
+			Model: "sonnet", ContextWindow: window,
+			Timeout:   10 * time.Minute, // reads one change and a few files
+			MaxTurns:  40,
+			BudgetUSD: 1, // several times a normal review
+		},
 	}
 }
 
@@ -37,19 +52,39 @@ func (r Review) validate(p *problems) {
 	p.must("REVIEW_MAX_FILES", r.MaxFiles >= 1 && r.MaxFiles <= 200, "be between 1 and 200")
 	p.must("REVIEW_MAX_LINES", r.MaxLines >= 1 && r.MaxLines <= 5000, "be between 1 and 5000")
 	p.must("REVIEW_MAX_FIXES", r.MaxFixes >= 0 && r.MaxFixes <= 10, "be between 0 and 10")
-	p.must("REVIEWER_MODEL", isWord(r.Model) && !strings.HasPrefix(r.Model, "-"), "be the name of a model, without spaces")
-	p.must("REVIEWER_CONTEXT_WINDOW", r.ContextWindow > 0, "be above 0")
-	p.must("REVIEWER_TIMEOUT", r.Timeout > 0, positive)
-	p.must("REVIEWER_MAX_TURNS", r.MaxTurns >= 0, noCap)
-	p.must("REVIEWER_BUDGET_USD", isBudget(r.BudgetUSD), noCap)
+	r.Reviewer.validate("REVIEWER_", "TIER1_ALLOWED_TOOLS", p)
+}
+
+func (a Author) validate(p *problems) {
+	p.must("AUTHOR_TIER", a.Tier >= escalation.TierSafeRepair, "be 2 or 3, because tier 1 changes nothing")
+	a.Role.validate("AUTHOR_", fmt.Sprintf("TIER%d_ALLOWED_TOOLS", int(a.Tier)), p)
+}
+
+// validate checks the role. The argument rules names the setting for permission rules of its tier.
+func (r Role) validate(prefix, rules string, p *problems) {
+	p.must(prefix+"MODEL", isWord(r.Model) && !strings.HasPrefix(r.Model, "-"), "be the name of a model, without spaces")
+	p.must(prefix+"CONTEXT_WINDOW", r.ContextWindow > 0, "be above 0")
+	p.must(prefix+"TIMEOUT", r.Timeout > 0, positive)
+	p.must(prefix+"MAX_TURNS", r.MaxTurns >= 0, noCap)
+	p.must(prefix+"BUDGET_USD", isBudget(r.BudgetUSD), noCap)
+	if len(r.Tools) > 0 {
+		r.Tools.validate(prefix+"TOOLS", rules, p)
+	}
 }
 
 func (r Review) policy() escalation.ReviewPolicy {
 	return escalation.ReviewPolicy{
-		Mode: r.Changes, MaxFiles: r.MaxFiles, MaxLines: r.MaxLines, MaxFixes: r.MaxFixes,
-		Reviewer: escalation.TierPolicy{
-			Model: r.Model, ContextWindow: r.ContextWindow, Timeout: escalation.Duration(r.Timeout), MaxTurns: r.MaxTurns,
-			BudgetUSD: r.BudgetUSD, AbortOnTimeout: r.AbortOnTimeout,
-		},
+		Mode: r.Changes, MaxFiles: r.MaxFiles, MaxLines: r.MaxLines, MaxFixes: r.MaxFixes, Reviewer: r.Reviewer.policy(),
+	}
+}
+
+func (a Author) policy() escalation.AuthorPolicy {
+	return escalation.AuthorPolicy{Tier: a.Tier, Role: a.Role.policy()}
+}
+
+func (r Role) policy() escalation.TierPolicy {
+	return escalation.TierPolicy{
+		Model: r.Model, ContextWindow: r.ContextWindow, Tools: r.Tools, Timeout: escalation.Duration(r.Timeout), MaxTurns: r.MaxTurns,
+		BudgetUSD: r.BudgetUSD, AbortOnTimeout: r.AbortOnTimeout,
 	}
 }

@@ -28,6 +28,7 @@ func (c Config) validate(p *problems) {
 		named.tier.validate(named.prefix, c.Claude.FirstByteTimeout, p)
 	}
 	c.Review.validate(p)
+	c.Author.validate(p)
 	c.Talk.validate(p)
 	c.Guard.validate(p)
 	c.Prompts.validate(p)
@@ -190,21 +191,22 @@ var refusedTools = []string{
 
 func (t Tier) validateTools(prefix string, p *problems) {
 	tools := prefix + "TOOLS"
-	p.must(tools, len(t.Tools) > 0, "name at least one tool: without one an agent cannot look at anything")
-	for _, tool := range t.Tools {
-		p.must(tools, toolOf(tool) == tool,
-			"list plain names of tools; %s is a permission rule and belongs into %s%sALLOWED_TOOLS", tool, Prefix, prefix)
-		p.must(tools, !slices.Contains(refusedTools, tool),
-			"leave out %s, which reaches beyond the one session that a tier is", tool)
-	}
-
-	p.must(tools, slices.ContainsFunc(t.Tools, granted), "name one of %s: a policy grants no others", strings.Join(policyTools, ", "))
-
+	t.Tools.validate(tools, prefix+"ALLOWED_TOOLS", p)
 	allowed := prefix + "ALLOWED_TOOLS"
 	p.must(allowed, !p.given(allowed) || len(t.AllowedTools) > 0, "name rules, or be unset: then the policy alone decides")
 	unusable := slices.DeleteFunc(slices.Clone(t.AllowedTools), func(rule string) bool { return !t.lacksToolOf(rule) })
 	p.must(allowed, len(unusable) == 0,
 		"be about tools that %s%s lists, and that lacks those of %s", Prefix, tools, strings.Join(unusable, ", "))
+}
+
+// validate checks a list of tools. The setting rules takes permission rules.
+func (r RuleList) validate(name, rules string, p *problems) {
+	p.must(name, len(r) > 0, "name at least one tool: without one an agent cannot look at anything")
+	for _, tool := range r {
+		p.must(name, toolOf(tool) == tool, "list plain names of tools; %s is a permission rule and belongs into %s%s", tool, Prefix, rules)
+		p.must(name, !slices.Contains(refusedTools, tool), "leave out %s, which reaches beyond the one session that a tier is", tool)
+	}
+	p.must(name, slices.ContainsFunc(r, granted), "name one of %s: a policy grants no others", strings.Join(policyTools, ", "))
 }
 
 // policyTools lists the CLI's tools whose use a policy can permit.

@@ -39,8 +39,8 @@ type AdmissionRequest struct {
 	ParentChain string `json:"parent_chain,omitempty"`
 }
 
-// Repairs reports whether policy permits the session to change services. Dry runs, rechecks, handoffs and Tier 1 must
-// not change any service, so their admission depends only on the budgets.
+// Repairs reports whether policy permits the session to change services. Dry runs, rechecks, handoffs, authors and Tier 1
+// must not change any service, so their admission depends only on the budgets.
 func (r AdmissionRequest) Repairs(policy Policy) bool {
 	return r.Tier >= TierSafeRepair && (r.Purpose == PurposeTier || r.Purpose == PurposeContinuation) && !policy.DryRun
 }

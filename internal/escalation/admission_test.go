@@ -32,6 +32,9 @@ func TestAdmit(t *testing.T) {
 	redeployed := used(entry("nginx", escalation.ActionRedeployment, 1))
 	busy := []escalation.BusyService{{Service: "nginx", ChainID: "other"}}
 	about := func(services ...string) request { return request{Tier: 2, Services: services} }
+	author := func(services ...string) request {
+		return request{Tier: 2, Purpose: escalation.PurposeAuthor, Services: services}
+	}
 	granted := func(budget float64) escalation.Admission {
 		return escalation.Admission{Granted: true, BudgetUSD: budget, Rule: escalation.RuleAdmitted}
 	}
@@ -65,6 +68,9 @@ func TestAdmit(t *testing.T) {
 
 		"cooldown":                            {nil, about("nginx"), facts{Services: used()}, refused(escalation.RuleCooldown, soon(2*time.Hour))},
 		"cooldown before exclusion":           {nil, about("nginx"), facts{Services: used(), Busy: busy}, refused(escalation.RuleCooldown, soon(2*time.Hour))},
+		"an author repairs no service":        {nil, author("nginx"), facts{Services: used(), Busy: busy, Escalations: 9}, granted(2.5)},
+		"the chain's budget limits an author": {nil, request{Tier: 2, Purpose: escalation.PurposeAuthor, ChainSpentUSD: 11}, facts{}, granted(1)},
+		"the day's budget limits an author":   {nil, author("nginx"), facts{DaySpentUSD: 40}, refused(escalation.RuleDayBudget, never)},
 		"one service may be repaired":         {nil, about("nginx", "caddy"), facts{Services: used()}, granted(2.5)},
 		"no service is known":                 {nil, about(), facts{Services: used()}, granted(2.5)},
 		"a redeployment is left to tier 3":    {nil, request{Tier: 3, Services: []string{"nginx"}}, facts{Services: used()}, granted(10)},

@@ -54,6 +54,8 @@ type Policy struct {
 	Gate GatePolicy `json:"gate,omitzero"`
 	// Review holds the rules for reviews of what agents commit.
 	Review ReviewPolicy `json:"review,omitzero"`
+	// Author holds the rules for authors of plans and of their phases.
+	Author AuthorPolicy `json:"author,omitzero"`
 	// Encrypted reports that Temporal must not see the words of agents and people. In that case search attributes
 	// contain no names of services, because search attributes cannot be encrypted.
 	Encrypted bool `json:"encrypted,omitempty"`

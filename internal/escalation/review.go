@@ -1,6 +1,7 @@
 package escalation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -18,7 +19,7 @@ const (
 // ReviewPolicy holds the rules for reviews.
 type ReviewPolicy struct {
 	Mode ReviewMode `json:"mode,omitempty"`
-	// Reviewer holds the model and the limits of a reviewer's session. Its tools and permissions are those of TierObserve.
+	// Reviewer holds the model, the tools and the limits of a reviewer's session. Its permissions are those of TierObserve.
 	Reviewer TierPolicy `json:"reviewer,omitzero"`
 	// MaxFiles and MaxLines limit the size of a change that is reviewed.
 	MaxFiles int `json:"max_files,omitempty"`
@@ -31,21 +32,55 @@ type ReviewPolicy struct {
 // Reviews reports whether commits are reviewed.
 func (r ReviewPolicy) Reviews() bool { return r.Mode == ReviewAdvisory || r.Mode == ReviewRequired }
 
-// OfReviewer returns the policy for a reviewer's session: that of TierObserve, with the reviewer's model and limits.
-func (p Policy) OfReviewer() Policy {
-	own, reviewer := p.Tiers[TierObserve-1], p.Review.Reviewer
-	own.Model, own.ContextWindow, own.Timeout = reviewer.Model, reviewer.ContextWindow, reviewer.Timeout
-	own.MaxTurns, own.BudgetUSD, own.AbortOnTimeout = reviewer.MaxTurns, reviewer.BudgetUSD, reviewer.AbortOnTimeout
-	tiers := slices.Clone(p.Tiers)
-	tiers[TierObserve-1] = own
-	p.Tiers = tiers
+// AuthorPolicy holds the rules for authors: the sessions that change a repository after a plan.
+type AuthorPolicy struct {
+	// Tier gives an author its permissions: TierSafeRepair or TierFullRepair. Zero means TierSafeRepair.
+	Tier Tier `json:"tier,omitempty"`
+	// Role holds the model, the tools and the limits of an author's session.
+	Role TierPolicy `json:"role,omitzero"`
+}
+
+// OfReviewer returns the policy for a reviewer's session: that of TierObserve, with the reviewer's model, tools and limits.
+func (p Policy) OfReviewer() Policy { return p.withRole(TierObserve, p.Review.Reviewer) }
+
+// OfAuthor returns the policy for an author's session: that of AuthorTier, with the author's model, tools and limits.
+func (p Policy) OfAuthor() Policy { return p.withRole(p.AuthorTier(), p.Author.Role) }
+
+// AuthorTier returns the tier of an author's session.
+func (p Policy) AuthorTier() Tier { return cmp.Or(p.Author.Tier, TierSafeRepair) }
+
+// ForbidsAuthors explains in a sentence why no author may run; empty if one may.
+func (p Policy) ForbidsAuthors() string {
+	switch {
+	case p.DryRun:
+		return "an author cannot change anything in a dry run"
+	case p.AuthorTier() > p.MaxTier:
+		return fmt.Sprintf("an author has the permissions of %s, and %s is the highest that may run", p.AuthorTier(), p.MaxTier)
+	}
+	return ""
+}
+
+// withRole returns the policy in which the sessions of a tier have a role: its model, its tools if it names any, and its
+// limits. The permission rules stay those of the tier.
+func (p Policy) withRole(tier Tier, role TierPolicy) Policy {
+	own := p.Tiers[tier-1]
+	role.AllowedTools, role.DisallowedTools = own.AllowedTools, own.DisallowedTools
+	if len(role.Tools) == 0 {
+		role.Tools = own.Tools
+	}
+	p.Tiers = slices.Clone(p.Tiers)
+	p.Tiers[tier-1] = role
 	return p
 }
 
 // OfPurpose returns the policy for a session with a purpose.
 func (p Policy) OfPurpose(purpose Purpose) Policy {
-	if purpose == PurposeReview {
+	switch purpose {
+	case PurposeReview:
 		return p.OfReviewer()
+	case PurposeAuthor:
+		return p.OfAuthor()
+	case PurposeTier, PurposeContinuation, PurposeRecheck, PurposeHandoff, PurposeTalk:
 	}
 	return p
 }

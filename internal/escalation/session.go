@@ -31,7 +31,12 @@ const (
 	PurposeHandoff      Purpose = "handoff"      // write the handoff to the next tier
 	PurposeTalk         Purpose = "talk"         // answer a person in a conversation
 	PurposeReview       Purpose = "review"       // review what another session has committed
+	PurposeAuthor       Purpose = "author"       // change a repository after a plan; repairs no service
 )
+
+// HasRole reports whether a session with this purpose has a role of its own, with its own model and limits. It keeps its
+// purpose when it continues an interrupted session.
+func (p Purpose) HasRole() bool { return p == PurposeReview || p == PurposeAuthor }
 
 // Trigger says what started a chain.
 type Trigger string
@@ -119,8 +124,8 @@ func (s *Session) MayHaveActed() bool {
 	return s.Repairs() && silent && (answered || s.CostUnknown())
 }
 
-// Repairs reports whether the session was permitted to change services. Dry runs, rechecks, handoffs and Tier 1 must
-// not change any service.
+// Repairs reports whether the session was permitted to change services. Dry runs, rechecks, handoffs, authors and Tier 1
+// must not change any service.
 func (s *Session) Repairs() bool {
 	return s.Tier >= TierSafeRepair && (s.Purpose == PurposeTier || s.Purpose == PurposeContinuation) && !s.DryRun
 }

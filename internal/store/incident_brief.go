@@ -92,8 +92,10 @@ func pastRepairs(
 func readBrief(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
 ) (brief escalation.IncidentBrief, err error) {
-	if request.Purpose == escalation.PurposeTalk { // its session reads what it needs by itself
+	switch request.Purpose {
+	case escalation.PurposeTalk, escalation.PurposeReview, escalation.PurposeAuthor: // their prompts name no incidents
 		return brief, nil
+	case escalation.PurposeTier, escalation.PurposeContinuation, escalation.PurposeRecheck, escalation.PurposeHandoff:
 	}
 	if request.Tier == escalation.TierObserve {
 		brief.Incidents, err = mostImportant(ctx, q, request.Services)

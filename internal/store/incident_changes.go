@@ -89,8 +89,8 @@ const movedOnQuery = "UPDATE incident_chains SET status = $4, outcome = $5, rule
 // moveOn ends the chain's work on its incidents that are resolved and that the session has not found again. Without it, a
 // fault that comes back would count as repaired by a chain that works on something else.
 func (c *incidentChange) moveOn(ctx context.Context, sightings []escalation.Sighting) error {
-	aboutServices := c.session.Purpose != escalation.PurposeHandoff && c.session.Purpose != escalation.PurposeReview
-	if c.session.Verdict == nil || !aboutServices {
+	other := []escalation.Purpose{escalation.PurposeHandoff, escalation.PurposeReview, escalation.PurposeAuthor}
+	if c.session.Verdict == nil || slices.Contains(other, c.session.Purpose) {
 		return nil
 	}
 	key := chainKey{c.session.ChainID, c.session.NamespaceID, c.session.FirstRunID}
