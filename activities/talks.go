@@ -25,8 +25,10 @@ type TalkReader interface {
 type TalkRecorder interface {
 	TalkReader
 
-	// AddMessage stores a message as the next turn, and returns the turn. A stored message keeps its turn.
-	AddMessage(ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time) (int, error)
+	// AddMessage stores a message as the next turn. A stored message keeps its turn.
+	AddMessage(
+		ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time,
+	) (escalation.TalkStored, error)
 	// EndTurn stores the end of a turn.
 	EndTurn(ctx context.Context, conversationID string, turn int, end escalation.TalkEnd) error
 }
@@ -95,10 +97,10 @@ type StoreMessageInput struct {
 	At    time.Time `json:"at"`
 }
 
-// StoreMessage stores a message, and returns the number of its turn.
-func (t *Talks) StoreMessage(ctx context.Context, input StoreMessageInput) (turn int, err error) {
-	turn, err = t.Store.AddMessage(ctx, input.ConversationID, input.Message, input.After, input.At)
-	return turn, t.translate(err)
+// StoreMessage stores a message as the next turn.
+func (t *Talks) StoreMessage(ctx context.Context, input StoreMessageInput) (escalation.TalkStored, error) {
+	stored, err := t.Store.AddMessage(ctx, input.ConversationID, input.Message, input.After, input.At)
+	return stored, t.translate(err)
 }
 
 // TurnInput names a turn.

@@ -107,11 +107,13 @@ func (c *conversationRun) store(ctx workflow.Context, message escalation.TalkMes
 	if turn := c.turns.find(message.MessageID); turn != 0 {
 		return turn, nil
 	}
+	// If the workflow task is lost after the local activity has stored the message, the message is stored once, because its ID is
+	// known. If its sender gives up before it arrives again, the next message tells the conversation of it (Missed).
 	var talks *activities.Talks
-	var turn int
-	err := workflow.ExecuteActivity(withRecords(ctx, "store a message"), talks.StoreMessage, activities.StoreMessageInput{
+	var stored escalation.TalkStored
+	err := localFirst(withRecords(ctx, "store a message"), talks.StoreMessage, activities.StoreMessageInput{
 		ConversationID: c.log.chain.ID, Message: message, After: c.turns.latest, At: workflow.Now(ctx),
-	}).Get(ctx, &turn)
+	}, &stored)
 	if err != nil {
 		return 0, err
 	}
@@ -119,15 +121,18 @@ func (c *conversationRun) store(ctx workflow.Context, message escalation.TalkMes
 	if err := workflow.Await(ctx, func() bool { return c.opened }); err != nil {
 		return 0, err
 	}
-	pending := escalation.TalkPending{
-		Turn: turn, MessageID: message.MessageID, Head: escalation.TalkHead(message.Text), After: message.After,
+	for _, missed := range stored.Missed {
+		c.turns.add(missed)
 	}
-	if turn > c.turns.latest {
+	pending := escalation.TalkPending{
+		Turn: stored.Turn, MessageID: message.MessageID, Head: escalation.TalkHead(message.Text), After: message.After,
+	}
+	if !stored.Ended {
 		c.turns.add(pending)
-	} else if c.turns.find(message.MessageID) == 0 { // an earlier turn has answered it
+	} else if c.turns.find(message.MessageID) == 0 {
 		c.turns.remember(pending)
 	}
-	return turn, nil
+	return stored.Turn, nil
 }
 
 // completed notes that an update is about to complete.

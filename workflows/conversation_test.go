@@ -35,6 +35,8 @@ type talkBook struct {
 	refuse  *escalation.Admission
 	// addErr is the error of the next call of AddMessage.
 	addErr error
+	// change changes the session that the next call of OpenSession returns; nil for none.
+	change func(*escalation.Session)
 }
 
 var (
@@ -48,28 +50,38 @@ func (b *talkBook) OpenSession(
 	if b.refuse != nil {
 		return escalation.AdmissionResult{Refusal: b.refuse}, nil
 	}
-	return b.keeper.OpenSession(ctx, session, request, policy)
+	opening, err := b.keeper.OpenSession(ctx, session, request, policy)
+	if b.change != nil {
+		b.change(&opening.Session)
+		b.change = nil
+	}
+	return opening, err
 }
 
 func (b *talkBook) OpenTalk(context.Context, string) (escalation.TalkOpening, error) {
 	return b.opening, nil
 }
 
-func (b *talkBook) AddMessage(_ context.Context, id string, message escalation.TalkMessage, after int, at time.Time) (int, error) {
+func (b *talkBook) AddMessage(_ context.Context, id string, message escalation.TalkMessage, after int, at time.Time) (escalation.TalkStored, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.addErr; err != nil {
 		b.addErr = nil
-		return 0, err
+		return escalation.TalkStored{}, err
 	}
+	var missed []escalation.TalkPending
 	for i := range b.turns {
-		if b.turns[i].MessageID == message.MessageID {
-			return b.turns[i].Turn, nil
+		turn := &b.turns[i]
+		if turn.MessageID == message.MessageID {
+			return escalation.TalkStored{Turn: turn.Turn, Ended: turn.State.Final(), Missed: missed}, nil
+		}
+		if turn.Turn > after && !turn.State.Final() {
+			missed = append(missed, escalation.TalkPending{Turn: turn.Turn, MessageID: turn.MessageID})
 		}
 	}
 	turn := max(after, len(b.turns)) + 1
 	b.turns = append(b.turns, escalation.TalkTurn{ConversationID: id, Turn: turn, TalkMessage: message, ReceivedAt: at})
-	return turn, nil
+	return escalation.TalkStored{Turn: turn, Missed: missed}, nil
 }
 
 func (b *talkBook) TalkTurn(_ context.Context, _ string, turn int) (escalation.TalkTurn, error) {
@@ -259,6 +271,64 @@ func TestConversationKnowsAnAnsweredMessage(t *testing.T) {
 	require.Equal(t, Sent{1}, again.result)
 	require.Equal(t, Sent{2}, next.result)
 	require.Len(t, s.ran, 1, "only the new message is answered")
+}
+
+// TestConversationAnswersMissedMessages sends a message after workflow tasks were lost that had stored two others. The records do not
+// answer the first time.
+func TestConversationAnswersMissedMessages(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	s.RegisterDelayedCallback(func() {
+		s.book.addErr = errors.New("locked")
+		for turn := 1; turn <= 2; turn++ {
+			s.book.turns = append(s.book.turns, escalation.TalkTurn{Turn: turn, TalkMessage: message(fmt.Sprint("m-", turn))})
+		}
+	}, time.Minute)
+	again := s.update(2*time.Minute, SendMessage, message("m-2"))
+	next := s.update(3*time.Minute, SendMessage, message("m-3"))
+	s.run()
+	require.Equal(t, Sent{2}, again.result)
+	require.Equal(t, Sent{3}, next.result)
+	require.Len(t, s.ran, 3)
+	for i, input := range s.ran {
+		require.Equal(t, i+1, input.Turn, "in order")
+	}
+}
+
+// TestConversationWithdrawsALeftover opens a session that a lost workflow task has opened already, for the same turn or for another one.
+func TestConversationWithdrawsALeftover(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*escalation.Session)
+		usable bool
+	}{
+		"the same turn":      {func(*escalation.Session) {}, true},
+		"another parent":     {func(left *escalation.Session) { left.ParentID = 9 }, false},
+		"a new conversation": {func(left *escalation.Session) { left.Continuity = escalation.ContinuityResume }, false},
+		"another model":      {func(left *escalation.Session) { left.Model = "opus" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTalkStage(t)
+			s.book.change = func(left *escalation.Session) {
+				left.StartedAt = left.StartedAt.Add(-10 * time.Second)
+				tt.change(left)
+			}
+			s.update(0, SendMessage, message("m-1"))
+			s.run()
+			require.Len(t, s.ran, 1)
+			require.Equal(t, escalation.TalkAnswered, s.book.turns[0].State)
+			first := s.book.opened[0].SessionID
+			if tt.usable {
+				require.Len(t, s.book.opened, 1)
+				require.Equal(t, []string{first}, s.book.closed)
+				return
+			}
+			require.Len(t, s.book.opened, 2)
+			require.NotEqual(t, first, s.ran[0].SessionID)
+			require.Equal(t, []string{first, s.ran[0].SessionID}, s.book.closed)
+		})
+	}
 }
 
 // TestConversationGoesBack sends messages that follow the first answer, none, and an answer that is no longer recorded.

@@ -174,15 +174,21 @@ func (l *eventLog) takeProgress() *escalation.ChainProgress {
 	return progress
 }
 
-// readRecords runs an activity that reads a few rows and changes nothing. It first tries the activity once as a local
-// activity, which needs no round trip and fewer history events. If the local activity fails, readRecords runs an
-// ordinary activity. People see the ordinary activity in the Web UI, and Temporal retries it without limit.
+// readRecords runs an activity that reads a few rows and changes nothing. It first tries the activity as a local activity.
+func readRecords(ctx workflow.Context, activity, input, result any) error {
+	return localFirst(ctx, activity, input, result)
+}
+
+// localFirst tries an activity once as a local activity, which needs no round trip and fewer history events. If the local
+// activity fails, localFirst runs an ordinary activity. People see the ordinary activity in the Web UI, and Temporal retries
+// it without limit.
 //
 // An activity that writes must be ordinary. Temporal stores the input of an ordinary activity in the history before
 // the activity runs. It does not store the input of a local activity. After a crash, or if a signal arrives at the
 // end of the workflow task, Temporal repeats the task. The repeated task could decide differently from what a local
-// activity has already written. The record of a workflow's first session is an exception (see sessions.record).
-func readRecords(ctx workflow.Context, activity, input, result any) error {
+// activity has already written. Two kinds of records are exceptions, because the repeated task recognises them: messages (see
+// conversationRun.store), and some sessions that only observe (see sessions.record).
+func localFirst(ctx workflow.Context, activity, input, result any) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -68,12 +68,13 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 	policy := s.policy.OfPurpose(request.purpose)
 	recording := withOpening(ctx, "open record: "+summarize(session))
 	events := s.log.take()
-	opening, err := s.record(recording, activities.OpenSessionInput{
+	input := activities.OpenSessionInput{
 		Session: session, Request: s.admission(ctx, request), Policy: policy.OfSession(request.tier), Events: events, Closing: s.closing,
-	})
+	}
+	opening, err := s.record(recording, &input)
 	if err != nil && ctx.Err() != nil {
 		s.log.unrecorded = events // some may be recorded; their keys prevent duplicates
-		s.withdraw(ctx, session)
+		s.withdraw(ctx, input.Session)
 		return opening, cmp.Or(s.flush(ctx), ctx.Err())
 	}
 	if err != nil {
@@ -99,25 +100,50 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 	return opening, s.log.publish(ctx)
 }
 
-// record admits and stores a session. For the first session of a workflow, if it observes, record first tries a local
-// activity, which saves a round trip. If the local activity fails, and for every other session, record runs an
-// ordinary activity.
+// record admits and stores a session. For some sessions it first tries a local activity, which saves a round trip. If the
+// local activity fails, and for every other session, record runs an ordinary activity.
 //
-// Other writes must not be local, because a repeated workflow task may decide differently from what is already
-// written (see readRecords). For the first session this cannot happen: the session depends only on the input, and its
-// ID depends only on the run. So a repeated workflow task opens the same session again, which changes nothing.
-func (s *sessions) record(ctx workflow.Context, input activities.OpenSessionInput) (opening escalation.AdmissionResult, err error) {
+// Other writes must not be local, because a repeated workflow task may decide differently from what is already written (see
+// localFirst). The first session of a chain depends only on the input, and its ID depends only on the run. So a repeated
+// workflow task opens the same session again, which changes nothing. In a conversation, another message or a stop may have
+// arrived before the task is repeated. If so, the next session to open has the same ID. If it cannot use the record, record
+// withdraws it, and opens one with the next ID.
+func (s *sessions) record(ctx workflow.Context, input *activities.OpenSessionInput) (opening escalation.AdmissionResult, err error) {
 	var records *activities.Records
-	first := s.opened == 1 && s.log.chain.Last() == nil && input.Session.Tier == escalation.TierObserve
-	if first && input.Session.Purpose == escalation.PurposeTier {
+	if s.opensLocally(*input) {
 		local, cancel := workflow.NewDisconnectedContext(ctx) // a cancelled one could commit after its record was withdrawn
 		defer cancel()
-		if err := workflow.ExecuteLocalActivity(local, records.OpenSession, input).Get(local, &opening); err == nil {
+		err := workflow.ExecuteLocalActivity(local, records.OpenSession, *input).Get(local, &opening)
+		if err == nil && (opening.Refusal != nil || !isLeftOver(opening.Session, input.Session)) {
 			return opening, nil
 		}
+		if err == nil {
+			s.withdraw(ctx, opening.Session)
+			input.Session.SessionID = s.newSessionID(ctx)
+		}
 	}
-	err = workflow.ExecuteActivity(ctx, records.OpenSession, input).Get(ctx, &opening)
+	opening = escalation.AdmissionResult{}
+	err = workflow.ExecuteActivity(ctx, records.OpenSession, *input).Get(ctx, &opening)
 	return opening, err
+}
+
+// opensLocally reports whether a local activity may open a session: it must only observe, and write nothing else.
+func (s *sessions) opensLocally(input activities.OpenSessionInput) bool {
+	switch session := input.Session; {
+	case session.Tier != escalation.TierObserve:
+		return false
+	case session.Purpose == escalation.PurposeTalk:
+		return len(input.Events) == 0 && input.Closing == nil
+	default:
+		return session.Purpose == escalation.PurposeTier && s.opened == 1 && s.log.chain.Last() == nil
+	}
+}
+
+// isLeftOver reports whether a recorded session was opened for another turn, by a workflow task that was lost.
+func isLeftOver(recorded, wanted escalation.Session) bool {
+	sameTask := recorded.StartedAt.UnixMilli() == wanted.StartedAt.UnixMilli()
+	return wanted.Purpose == escalation.PurposeTalk && !sameTask &&
+		(recorded.Continuity != wanted.Continuity || recorded.ParentID != wanted.ParentID || recorded.Model != wanted.Model)
 }
 
 // newSession returns the requested session before its admission.

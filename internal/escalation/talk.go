@@ -174,6 +174,17 @@ type TalkPending struct {
 	After *int `json:"after,omitempty"`
 }
 
+// TalkStored says what became of a message that was stored.
+type TalkStored struct {
+	// Turn is the number of the message's turn.
+	Turn int `json:"turn"`
+	// Ended reports whether the turn has ended: the message was stored before, and an earlier turn has dealt with it.
+	Ended bool `json:"ended,omitempty"`
+	// Missed lists turns between the latest one that the conversation knew and this one that have not ended. There are some if a
+	// workflow task was lost after it had stored a message.
+	Missed []TalkPending `json:"missed,omitempty"`
+}
+
 // MaxTalkHead limits the beginning of a message that a conversation's workflow keeps, in characters.
 const MaxTalkHead = 60
 

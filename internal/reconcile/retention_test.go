@@ -123,9 +123,9 @@ func TestRetentionOfConversations(t *testing.T) {
 		_, err := own.OpenSession(t.Context(), session, escalation.AdmissionRequest{}, escalation.Policy{Tiers: make([]escalation.TierPolicy, 1)})
 		require.NoError(t, err)
 		require.NoError(t, own.CloseSession(t.Context(), session.SessionID, escalation.Report{Status: escalation.SessionCompleted}, at))
-		number, err := own.AddMessage(t.Context(), conversation, escalation.TalkMessage{MessageID: ids[turn], Text: "hello", Actor: "ada"}, 0, at)
+		stored, err := own.AddMessage(t.Context(), conversation, escalation.TalkMessage{MessageID: ids[turn], Text: "hello", Actor: "ada"}, 0, at)
 		require.NoError(t, err)
-		require.NoError(t, own.EndTurn(t.Context(), conversation, number, escalation.TalkEnd{State: escalation.TalkAnswered, EndedAt: at}))
+		require.NoError(t, own.EndTurn(t.Context(), conversation, stored.Turn, escalation.TalkEnd{State: escalation.TalkAnswered, EndedAt: at}))
 	}
 	archive := &fakeArchive{}
 	retention := Retention{

@@ -40,6 +40,8 @@ const (
 	ofConversation = " WHERE conversation_id = $1 AND ($2 = '' OR namespace_id = $2)"
 	// ofTurn selects the row of the turn $3 of the conversation $1 in the namespace $2.
 	ofTurn = " WHERE conversation_id = $1 AND namespace_id = $2 AND turn = $3"
+	// ofMessage selects the row of the message $3 of the conversation $1 in the namespace $2.
+	ofMessage = " WHERE conversation_id = $1 AND namespace_id = $2 AND message_id = $3"
 )
 
 var (
@@ -49,8 +51,9 @@ var (
 		" WHERE other.conversation_id = talk_turns.conversation_id AND other.namespace_id = talk_turns.namespace_id)" +
 		" ORDER BY received_at DESC, conversation_id LIMIT $2"
 	turnQuery          = selectTurns + ofConversation + " AND turn = $3"
-	messageQuery       = "SELECT turn FROM talk_turns WHERE conversation_id = $1 AND namespace_id = $2 AND message_id = $3"
+	messageQuery       = "SELECT turn, ended_at IS NOT NULL FROM talk_turns" + ofMessage
 	latestTurnQuery    = "SELECT COALESCE(MAX(turn), 0) FROM talk_turns WHERE conversation_id = $1 AND namespace_id = $2"
+	missedQuery        = selectTurns + ofConversation + " AND ended_at IS NULL AND turn > $3 AND turn < $4 ORDER BY turn"
 	unansweredQuery    = selectTurns + ofConversation + " AND ended_at IS NULL ORDER BY turn"
 	latestAnswerQuery  = selectTurns + ofConversation + " AND state = $3 ORDER BY turn DESC LIMIT 1"
 	answerQuery        = turnQuery + " AND state = $4"
@@ -58,12 +61,12 @@ var (
 	recalledTurnsQuery = selectTurns + ofConversation + " AND ended_at IS NOT NULL ORDER BY turn DESC LIMIT $3"
 )
 
-// AddMessage stores a message as the next turn of a conversation, and returns the number of the turn. The number is
-// higher than after, the latest turn that the conversation knows. If a message with this ID is already stored,
-// AddMessage changes nothing, and returns the turn of that message.
+// AddMessage stores a message as the next turn of a conversation. The number of the turn is higher than after, the latest
+// turn that the conversation knows. If a message with this ID is already stored, AddMessage changes nothing, and returns the
+// turn of that message.
 func (s *Store) AddMessage(
 	ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time,
-) (turn int, err error) {
+) (stored escalation.TalkStored, err error) {
 	record := escalation.TalkTurn{
 		ConversationID: conversationID, TalkMessage: message, ReceivedAt: at, State: escalation.TalkWaiting,
 	}
@@ -73,29 +76,45 @@ func (s *Store) AddMessage(
 	}
 	if err == nil {
 		err = s.write(ctx, func(tx *sql.Tx) (err error) {
-			turn, err = s.addMessage(ctx, tx, record, after)
+			if stored, err = s.addMessage(ctx, tx, record, after); err == nil {
+				stored.Missed, err = pendingTurns(ctx, tx, missedQuery, conversationID, s.namespace.ID, after, stored.Turn)
+			}
 			return err
 		})
 	}
 	if err != nil {
-		return 0, fmt.Errorf("record a message in %q: %w", conversationID, err)
+		return escalation.TalkStored{}, fmt.Errorf("record a message in %q: %w", conversationID, err)
 	}
-	return turn, nil
+	return stored, nil
 }
 
-func (s *Store) addMessage(ctx context.Context, tx *sql.Tx, record escalation.TalkTurn, after int) (turn int, err error) {
+func (s *Store) addMessage(
+	ctx context.Context, tx *sql.Tx, record escalation.TalkTurn, after int,
+) (stored escalation.TalkStored, err error) {
 	id, namespace := record.ConversationID, s.namespace.ID
-	err = tx.QueryRowContext(ctx, messageQuery, id, namespace, record.MessageID).Scan(&turn)
+	err = tx.QueryRowContext(ctx, messageQuery, id, namespace, record.MessageID).Scan(&stored.Turn, &stored.Ended)
 	if !errors.Is(err, sql.ErrNoRows) {
-		return turn, err
+		return stored, err
 	}
-	if err := tx.QueryRowContext(ctx, latestTurnQuery, id, namespace).Scan(&turn); err != nil {
-		return 0, fmt.Errorf("number it in its conversation: %w", err)
+	var latest int
+	if err := tx.QueryRowContext(ctx, latestTurnQuery, id, namespace).Scan(&latest); err != nil {
+		return stored, fmt.Errorf("number it in its conversation: %w", err)
 	}
-	record.Turn = max(turn, after) + 1
+	record.Turn = max(latest, after) + 1
 	query, args := insertInto("talk_turns", append(talkFields(&record), field{"namespace_id", &namespace}))
 	_, err = tx.ExecContext(ctx, query, args...)
-	return record.Turn, err
+	return escalation.TalkStored{Turn: record.Turn}, err
+}
+
+// pendingTurns returns the turns that a query selects, without their texts.
+func pendingTurns(ctx context.Context, tx *sql.Tx, query string, args ...any) (pending []escalation.TalkPending, err error) {
+	turns, err := collect(ctx, tx, talkFields, query, args...)
+	for _, turn := range turns {
+		pending = append(pending, escalation.TalkPending{
+			Turn: turn.Turn, MessageID: turn.MessageID, Head: escalation.TalkHead(turn.Text), After: turn.After,
+		})
+	}
+	return pending, err
 }
 
 // TalkTurn returns a turn of a conversation, with the proposals that people have confirmed. If the turn is unknown, the
@@ -164,14 +183,9 @@ func (s *Store) OpenTalk(ctx context.Context, conversationID string) (opening es
 		if err := tx.QueryRowContext(ctx, latestTurnQuery, conversationID, s.namespace.ID).Scan(&opening.Turn); err != nil {
 			return err
 		}
-		unanswered, err := collect(ctx, tx, talkFields, unansweredQuery, conversationID, s.namespace.ID)
+		opening.Unanswered, err = pendingTurns(ctx, tx, unansweredQuery, conversationID, s.namespace.ID)
 		if err != nil {
 			return err
-		}
-		for _, turn := range unanswered {
-			opening.Unanswered = append(opening.Unanswered, escalation.TalkPending{
-				Turn: turn.Turn, MessageID: turn.MessageID, Head: escalation.TalkHead(turn.Text), After: turn.After,
-			})
 		}
 		opening.Last, err = s.latestAnswer(ctx, tx, conversationID)
 		return err

@@ -24,9 +24,9 @@ func ofTalk(turn int, sessionID string) escalation.TalkSession {
 
 func addMessage(t *testing.T, s *store.Store, id string) int {
 	t.Helper()
-	turn, err := s.AddMessage(bounded(t), adasTalk, talkMessage(id), 0, noon)
+	stored, err := s.AddMessage(bounded(t), adasTalk, talkMessage(id), 0, noon)
 	require.NoError(t, err)
-	return turn
+	return stored.Turn
 }
 
 // talkSession returns a session of a conversation.
@@ -41,9 +41,9 @@ func testTalkTurn(t *testing.T, database backend) {
 	require.Equal(t, 1, addMessage(t, s, "m-1"))
 	require.Equal(t, 2, addMessage(t, s, "m-2"))
 	require.Equal(t, 1, addMessage(t, s, "m-1"), "the same message is the same turn")
-	turn, err := s.AddMessage(bounded(t), adasTalk, talkMessage("m-3"), 7, noon)
+	stored, err := s.AddMessage(bounded(t), adasTalk, talkMessage("m-3"), 7, noon)
 	require.NoError(t, err)
-	require.Equal(t, 8, turn, "a conversation knows turns that restored records lack")
+	require.Equal(t, escalation.TalkStored{Turn: 8}, stored, "a conversation knows turns that restored records lack")
 	_, err = s.AddMessage(bounded(t), adasTalk, escalation.TalkMessage{MessageID: "m-4"}, 0, noon)
 	require.ErrorIs(t, err, store.ErrInvalid)
 
@@ -66,6 +66,13 @@ func testTalkTurn(t *testing.T, database backend) {
 	require.NoError(t, s.EndTurn(bounded(t), adasTalk, 1, escalation.TalkEnd{
 		State: escalation.TalkAnswered, Note: "n", CostUSD: 0.5, EndedAt: noon.Add(time.Minute),
 	}))
+	stored, err = s.AddMessage(bounded(t), adasTalk, talkMessage("m-1"), 0, noon)
+	require.NoError(t, err)
+	require.Equal(t, escalation.TalkStored{Turn: 1, Ended: true}, stored)
+	stored, err = s.AddMessage(bounded(t), adasTalk, talkMessage("m-5"), 1, noon)
+	require.NoError(t, err)
+	missed := []escalation.TalkPending{{Turn: 2, MessageID: "m-2", Head: "how is jellyfin?\ufffd m-2"}, {Turn: 8, MessageID: "m-3", Head: "how is jellyfin?\ufffd m-3"}}
+	require.Equal(t, escalation.TalkStored{Turn: 9, Missed: missed}, stored, "the conversation does not know the turns between")
 
 	found, err := s.TalkTurn(bounded(t), adasTalk, 1)
 	require.NoError(t, err)
@@ -77,7 +84,7 @@ func testTalkTurn(t *testing.T, database backend) {
 	}, found)
 	turns, err := s.TalkTurns(bounded(t), adasTalk, 2)
 	require.NoError(t, err)
-	require.Equal(t, []int{2, 8}, []int{turns[0].Turn, turns[1].Turn})
+	require.Equal(t, []int{8, 9}, []int{turns[0].Turn, turns[1].Turn})
 
 	_, err = s.TalkTurn(bounded(t), adasTalk, 3)
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -287,9 +294,9 @@ func testConcurrentMessages(t *testing.T, database backend) {
 	turns := make([]int, 40)
 	for i := range turns {
 		wait.Go(func() {
-			turn, err := stores[i%2].AddMessage(bounded(t), adasTalk, talkMessage(fmt.Sprintf("m-%d", i/2)), 0, noon)
+			stored, err := stores[i%2].AddMessage(bounded(t), adasTalk, talkMessage(fmt.Sprintf("m-%d", i/2)), 0, noon)
 			if err == nil {
-				turns[i] = turn
+				turns[i] = stored.Turn
 			}
 		})
 	}

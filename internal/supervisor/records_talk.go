@@ -26,9 +26,11 @@ func (r records) OpenTalk(ctx context.Context, conversationID string) (escalatio
 // AddMessage implements activities.TalkRecorder. It masks secrets in the message, so that no model sees them.
 func (r records) AddMessage(
 	ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time,
-) (int, error) {
+) (escalation.TalkStored, error) {
 	message.Text, message.Actor = r.mask.Text(message.Text), r.mask.Text(message.Actor)
-	return called(ctx, r, storeTalk, func() (int, error) { return r.Store.AddMessage(ctx, conversationID, message, after, at) })
+	return called(ctx, r, storeTalk, func() (escalation.TalkStored, error) {
+		return r.Store.AddMessage(ctx, conversationID, message, after, at)
+	})
 }
 
 // TalkTurn implements both interfaces.
