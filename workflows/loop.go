@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"path"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -71,7 +72,7 @@ func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewRes
 	}
 	if result.loop.State.Role() == review.Author {
 		result.loop, result.decision = result.loop.AfterAuthor(review.Authored{
-			Commit: change.Commit, Files: change.Files, Scope: r.scope(change), Hidden: change.Hidden, Problem: change.Problem, Lost: request.lost,
+			Commit: change.Commit, Files: change.Files, Scope: r.scope(request), Hidden: change.Hidden, Problem: change.Problem, Lost: request.lost,
 		})
 	}
 	if result.loop.State == review.StateQuality {
@@ -88,9 +89,13 @@ func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewRes
 	return result, nil
 }
 
-// scope returns what a change may contain without a person.
-func (r *reviews) scope(change activities.Change) review.Scope {
-	return review.Scope{Within: change.Within, MaxFiles: r.policy.Review.MaxFiles, MaxLines: r.policy.Review.MaxLines}
+// scope returns what a change may contain without a person. Who amends a plan may change that file only.
+func (r *reviews) scope(request reviewRequest) review.Scope {
+	within := request.change.Within
+	if request.task != nil && request.task.Amend {
+		within = path.Join(within, request.task.File)
+	}
+	return review.Scope{Within: within, MaxFiles: r.policy.Review.MaxFiles, MaxLines: r.policy.Review.MaxLines}
 }
 
 // runReviewer runs the session of a reviewer, and completes result. If the session is not admitted, the change is not

@@ -81,6 +81,3 @@ const (
 func ChainWorkflows() []string {
 	return []string{ChainWorkflow, PlanReviewWorkflow, PhaseExecutionWorkflow}
 }
-
-// CarriedPlan is the state that a workflow passes to its next run.
-type CarriedPlan struct{}

@@ -85,6 +85,8 @@ func (s *Supervisor) logVersion(ctx context.Context, c client.Client) {
 // registerWorkflows registers the workflows of this program under the names that clients use.
 func registerWorkflows(registry worker.WorkflowRegistry) {
 	registry.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
+	registry.RegisterWorkflowWithOptions(workflows.PlanReview, workflow.RegisterOptions{Name: workflows.PlanReviewWorkflow})
+	registry.RegisterWorkflowWithOptions(workflows.PhaseExecution, workflow.RegisterOptions{Name: workflows.PhaseExecutionWorkflow})
 	registry.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
 	registry.RegisterWorkflowWithOptions(workflows.Conversation, workflow.RegisterOptions{
 		Name: workflows.ConversationWorkflow,

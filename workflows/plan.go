@@ -1,0 +1,373 @@
+package workflows
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
+	"github.com/claudeops/claudeops/internal/review"
+)
+
+// planRun is the state of a running PlanReview or PhaseExecution. It connects the same parts as a chain, and package review
+// decides on the next step.
+type planRun struct {
+	task     escalation.PlanTask
+	input    PlanInput
+	policy   *escalation.Policy
+	log      *eventLog
+	sessions *sessions
+	reviews  *reviews
+	gates    *gates
+	people   *notifier
+	requests *escalationRequests
+	at       planStep
+}
+
+// planStep says where the work on a plan is. A run passes it to the next one.
+type planStep struct {
+	// Plan is the plan as the latest approved commit has it.
+	Plan review.Plan `json:"plan"`
+	// Phases lists the phases to work on, and Next is the index of the current one. After the last one all that was approved
+	// is pushed.
+	Phases []review.Phase `json:"phases"`
+	Next   int            `json:"next"`
+	// Loop is the loop of the current phase.
+	Loop review.Loop `json:"loop"`
+	// From is the commit on which the current phase is based. Change is its latest change; nil before there is one.
+	From   activities.Checkpoint `json:"from"`
+	Change *activities.Change    `json:"change,omitempty"`
+	// Author is the latest session of the author in this phase; nil if there is none.
+	Author *escalation.Session `json:"author,omitempty"`
+	// Anew reports that the next session begins a new conversation, because a person wants it or the old one is lost.
+	// Continues is the session that a person has chosen to continue; nil if there is none. Guidance is what the person said.
+	Anew      bool                `json:"anew,omitempty"`
+	Continues *escalation.Session `json:"continues,omitempty"`
+	Guidance  string              `json:"guidance,omitempty"`
+	// Why is the decision that led to the gate, and AtGate reports that the gate is open or was just closed.
+	Why    escalation.Decision `json:"why,omitzero"`
+	AtGate bool                `json:"at_gate,omitempty"`
+}
+
+// PlanReview has a plan reviewed, and amended until it is approved. Its state is an escalation.Chain.
+func PlanReview(ctx workflow.Context, input PlanInput) (ChainResult, error) {
+	return runPlan(ctx, escalation.PlanReviewed, input)
+}
+
+// PhaseExecution has the phases of a plan carried out by an author, one after the other. The commit of each is checked and
+// reviewed before the next begins. Its state is an escalation.Chain.
+func PhaseExecution(ctx workflow.Context, input PlanInput) (ChainResult, error) {
+	return runPlan(ctx, escalation.PlanRun, input)
+}
+
+// runPlan works on a plan until it is approved, or a person ends the work.
+func runPlan(ctx workflow.Context, task escalation.PlanTask, input PlanInput) (ChainResult, error) {
+	p := newPlanRun(ctx, task, input)
+	err := p.setUp(ctx)
+	if err == nil {
+		err = p.run(ctx)
+	}
+	if !workflow.IsContinueAsNewError(err) {
+		p.people.announce(ctx, err, func(workflow.Context) {})
+		p.gates.refuseLateReplies(ctx)
+		p.requests.refuseLate(ctx)
+	}
+	if temporal.IsCanceledError(err) {
+		err = cancelled(p.log.chain)
+	}
+	return p.log.chain, err
+}
+
+// newPlanRun creates the parts of the work on a plan and connects them.
+func newPlanRun(ctx workflow.Context, task escalation.PlanTask, input PlanInput) *planRun {
+	policy := new(escalation.Policy)
+	chain := escalation.Chain{
+		ID: workflow.GetInfo(ctx).WorkflowExecution.ID, Trigger: escalation.TriggerPlan, StartedAt: workflow.Now(ctx),
+		Actor: input.Actor, Verified: input.Verified,
+	}
+	carried := input.Carried
+	if !isContinued(ctx) {
+		carried = nil // checkInput refuses it
+	}
+	if carried != nil {
+		chain, *policy = carried.State, carried.Policy
+	}
+	log := &eventLog{view: newView(chain, policy)}
+	p := &planRun{
+		task: task, input: input, policy: policy, log: log,
+		sessions: &sessions{log: log, policy: policy, hasRequest: input.Prompt != ""},
+		people:   &notifier{log: log, policy: policy},
+		requests: &escalationRequests{log: log, policy: policy},
+	}
+	p.reviews = &reviews{log: log, policy: policy, sessions: p.sessions}
+	p.gates = &gates{log: log, policy: policy, sessions: p.sessions, people: p.people, requests: p.requests}
+	if carried != nil {
+		log.firstRunID, p.sessions.directory, p.sessions.inFlight = carried.FirstRunID, carried.Directory, carried.InFlight
+		p.gates.reminded, p.people.before, p.at = carried.Reminded, carried.Told, carried.Step
+	}
+	return p
+}
+
+// setUp registers the handlers, checks the input and, for a new workflow, reads the policy and the plan.
+func (p *planRun) setUp(ctx workflow.Context) error {
+	err := workflow.SetQueryHandler(ctx, ChainQuery, p.log.query)
+	if err == nil {
+		err = p.gates.handle(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.checkInput(ctx); err != nil {
+		return p.log.refuse(ctx, err)
+	}
+	if p.input.Carried != nil {
+		p.log.show(ctx)
+		return nil
+	}
+	found, err := p.load(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return p.end(ctx, escalation.Cancelled())
+	case permanent(err):
+		return p.log.refuse(ctx, errors.New(rootMessage(err)))
+	case err != nil:
+		return err
+	}
+	return p.begin(ctx, found)
+}
+
+// checkInput returns the first error that can be found in the input before the policy is loaded. If this worker cannot decode
+// what the previous run has passed on, checkInput panics, as that of a chain does.
+func (p *planRun) checkInput(ctx workflow.Context) error {
+	switch {
+	case p.input.problem != nil && isContinued(ctx):
+		panic(fmt.Sprintf("what the run before has handed over cannot be read: %v", p.input.problem))
+	case p.input.Carried != nil && !isContinued(ctx):
+		return errCarried
+	case escalation.IsConversation(p.log.chain.ID):
+		return fmt.Errorf("the workflow ID must not begin with %s, which is for conversations", escalation.ConversationPrefix)
+	case p.task == escalation.PlanReviewed && len(p.input.Phases) > 0:
+		return errors.New("phases is not for a review, which is about the whole plan")
+	}
+	return p.input.Validate()
+}
+
+// load takes the snapshot of the policy, and reads the plan. A permanent error says why the input is not permitted.
+func (p *planRun) load(ctx workflow.Context) (activities.PlanResult, error) {
+	policy, err := loadPolicy(ctx)
+	if err != nil {
+		return activities.PlanResult{}, err
+	}
+	*p.policy = applyLimits(policy, ChainInput{BudgetUSD: p.input.BudgetUSD})
+	refuse := func(problem error) error {
+		return temporal.NewNonRetryableApplicationError(problem.Error(), ErrorTypeInput, nil)
+	}
+	if reason := p.policy.ForbidsAuthors(); reason != "" {
+		return activities.PlanResult{}, refuse(errors.New(reason))
+	}
+	if p.sessions.directory, err = findRepository(policy.Repositories, p.input.Repository); err != nil {
+		return activities.PlanResult{}, refuse(err)
+	}
+	p.log.chain.MaxTier = p.policy.AuthorTier()
+	var tiers *activities.Tiers
+	var found activities.PlanResult
+	err = workflow.ExecuteActivity(withPush(ctx, "read the plan"), tiers.ReadPlan,
+		activities.PlanRequest{Directory: p.sessions.directory, File: p.input.File}).Get(ctx, &found)
+	if err == nil && found.Problem != "" {
+		err = refuse(errors.New(found.Problem))
+	}
+	return found, err
+}
+
+// begin begins the work on a plan with its first phase.
+func (p *planRun) begin(ctx workflow.Context, found activities.PlanResult) error {
+	state := &escalation.PlanState{Task: p.task, File: p.input.File, Title: found.Plan.Title, Base: found.Change.Commit}
+	p.at = planStep{Plan: found.Plan, From: activities.Checkpoint{Commit: found.Change.Commit, Base: found.Change.Commit}}
+	if p.task == escalation.PlanReviewed {
+		p.at.Phases, p.at.Change = []review.Phase{{Number: escalation.PlanItself, Title: found.Plan.Title}}, &found.Change
+		state.Phases = []escalation.PlanPhase{{Number: escalation.PlanItself, Title: found.Plan.Title, Status: escalation.PhaseWaiting}}
+	} else {
+		chosen, err := found.Plan.Choose(p.input.Phases)
+		if err != nil {
+			return p.log.refuse(ctx, err)
+		}
+		p.at.Phases = chosen
+		for _, phase := range found.Plan.Phases {
+			status := escalation.PhaseSkipped
+			if slices.ContainsFunc(chosen, func(one review.Phase) bool { return one.Number == phase.Number }) {
+				status = escalation.PhaseWaiting
+			}
+			state.Phases = append(state.Phases, escalation.PlanPhase{Number: phase.Number, Title: phase.Title, Status: status})
+		}
+	}
+	p.log.chain.Plan = state
+	p.log.add(ctx, escalation.Event{Kind: escalation.EventChainStarted, Message: describePlanStart(*state)})
+	return p.beginPhase(ctx)
+}
+
+// beginPhase begins the loop of the next phase.
+func (p *planRun) beginPhase(ctx workflow.Context) error {
+	limits := review.Limits{Fixes: p.policy.Review.MaxFixes, Retries: p.policy.Review.MaxFixes}
+	if p.at.Loop = review.NewLoop(limits); p.task == escalation.PlanReviewed {
+		p.at.Loop = review.NewReview(limits, p.at.From.Commit)
+	} else {
+		p.at.Change = nil
+	}
+	p.at.Author, p.at.Anew, p.at.Continues, p.at.Guidance = nil, false, nil, ""
+	p.sessions.inFlight = nil
+	state := p.log.chain.Plan
+	state.Phase = p.at.Phases[p.at.Next].Number
+	phase := state.Current()
+	phase.Status = escalation.PhaseRunning
+	p.log.add(ctx, escalation.Event{Kind: escalation.EventPhase, Message: describePhase(*phase) + " begins"})
+	return p.show(ctx)
+}
+
+// show publishes the state of the loop.
+func (p *planRun) show(ctx workflow.Context) error {
+	p.log.chain.Plan.State = string(p.at.Loop.State)
+	return p.log.publish(ctx)
+}
+
+// run works until the workflow has an outcome, or continues as new.
+func (p *planRun) run(ctx workflow.Context) error {
+	for p.log.chain.Outcome == "" {
+		if err := p.step(ctx); err != nil {
+			return err
+		}
+	}
+	if p.log.chain.Outcome == escalation.OutcomeAborted {
+		return ctx.Err() // nil unless the workflow was cancelled
+	}
+	return nil
+}
+
+// step does what the state of the loop asks for.
+func (p *planRun) step(ctx workflow.Context) error {
+	switch {
+	case p.at.AtGate:
+		return p.waitAtGate(ctx)
+	case ctx.Err() != nil:
+		return p.end(ctx, escalation.Cancelled())
+	case p.isLong(ctx):
+		return p.continueAsNew(ctx)
+	case p.at.Next == len(p.at.Phases) && p.at.Loop.State == review.StateApproved:
+		return p.finish(ctx)
+	}
+	switch p.at.Loop.State {
+	case review.StateExecute, review.StateQualityRetry, review.StateAutoFix:
+		return p.author(ctx)
+	case review.StateQuality:
+		return p.check(ctx)
+	case review.StateReview:
+		return p.reviewPhase(ctx)
+	case review.StateApproved:
+		return p.approvePhase(ctx, escalation.PhaseApproved)
+	case review.StateGate:
+		return p.openGate(ctx)
+	case review.StateAborted:
+	}
+	return fmt.Errorf("the loop of phase %s is %s, which is no state to go on from", p.log.chain.Plan.Phase, p.at.Loop.State)
+}
+
+// approvePhase ends the current phase: its commit becomes the one on which the next phase is based.
+func (p *planRun) approvePhase(ctx workflow.Context, status escalation.PhaseStatus) error {
+	state, change := p.log.chain.Plan, p.at.Change
+	phase := state.Current()
+	phase.Status = status
+	if change != nil && change.Branch != "" && change.Commit == p.at.Loop.Commit {
+		p.at.From = change.Checkpoint()
+		phase.Commit, state.Commit, state.Branch = change.Commit, change.Commit, change.Branch
+		if change.Plan != nil {
+			p.at.Plan = *change.Plan
+		}
+	}
+	p.log.add(ctx, escalation.Event{Kind: escalation.EventPhase, Message: describePhase(*phase) + " is " + string(status)})
+	if p.at.Next++; p.at.Next < len(p.at.Phases) {
+		return p.beginPhase(ctx)
+	}
+	p.at.Loop.State = review.StateApproved
+	state.Phase = ""
+	return p.show(ctx)
+}
+
+// finish pushes what was approved, and ends the work. If it cannot be pushed, a person decides.
+func (p *planRun) finish(ctx workflow.Context) error {
+	state := p.log.chain.Plan
+	if state.Commit == "" {
+		return p.end(ctx, escalation.Approved("the plan is approved as it is"))
+	}
+	loop := p.at.Loop
+	loop.Commit = state.Commit
+	after, decision := p.reviews.push(ctx, loop, activities.Change{Branch: state.Branch, Commit: state.Commit})
+	if after.State == review.StateGate {
+		after.Resume = review.StateApproved // to push again
+		p.at.Loop, p.at.Why = after, escalation.DecideReview(decision.Reason)
+		return p.show(ctx)
+	}
+	if reviews := p.log.chain.Reviews; len(reviews) > 0 {
+		state.Pushed = reviews[len(reviews)-1].Pushed
+	}
+	return p.end(ctx, escalation.Approved(fmt.Sprintf("%s, and %s is pushed to %s",
+		describePhases(*state), plaintext.Cut(state.Commit, 12), cmp.Or(state.Pushed, "the remote"))))
+}
+
+// end ends the work with a decision. A cancelled workflow does not wait for the database.
+func (p *planRun) end(ctx workflow.Context, decision escalation.Decision) error {
+	p.gates.receiveReplies(ctx) // refuses answers to a gate that never opened
+	if err := p.sessions.flush(ctx); err != nil {
+		return err
+	}
+	p.log.decided(ctx, decision)
+	p.log.ended(ctx, decision)
+	if state := p.log.chain.Plan; state != nil {
+		state.State = ""
+	}
+	if ctx.Err() != nil {
+		return cmp.Or(p.log.recordEnd(ctx), ctx.Err())
+	}
+	return p.log.record(ctx, "record the end", true)
+}
+
+// describePlanStart describes the beginning of the work on a plan.
+func describePlanStart(state escalation.PlanState) string {
+	what := "review"
+	if state.Task == escalation.PlanRun {
+		what = "run"
+	}
+	return fmt.Sprintf("%s of the plan %s at %s begins", what, state.File, plaintext.Cut(state.Base, 12))
+}
+
+// describePhase names a phase.
+func describePhase(phase escalation.PlanPhase) string {
+	text := "phase " + phase.Number
+	if phase.Number == escalation.PlanItself {
+		text = "the plan"
+	}
+	if phase.Title != "" {
+		text += fmt.Sprintf(" (%s)", phase.Title)
+	}
+	return text
+}
+
+// describePhases says what became of the phases.
+func describePhases(state escalation.PlanState) string {
+	counts := map[escalation.PhaseStatus]int{}
+	for _, phase := range state.Phases {
+		counts[phase.Status]++
+	}
+	text := plaintext.Count(counts[escalation.PhaseApproved], "phase") + " approved"
+	if state.Task == escalation.PlanReviewed {
+		text = "the plan is amended and approved"
+	}
+	if accepted := counts[escalation.PhaseAccepted]; accepted > 0 {
+		text += fmt.Sprintf(", %d accepted by people", accepted)
+	}
+	return text
+}

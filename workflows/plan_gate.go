@@ -1,0 +1,90 @@
+package workflows
+
+import (
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
+)
+
+// refused handles the refusal of a session: the work waits, or a person decides.
+func (p *planRun) refused(ctx workflow.Context, refusal escalation.Admission) error {
+	decision := escalation.DecideRefused(refusal)
+	if decision.Action == escalation.DecisionWait {
+		return p.sleep(ctx, decision)
+	}
+	p.at.Loop, _ = p.at.Loop.Refused(refusal.Reason)
+	p.at.Why = decision
+	return p.show(ctx)
+}
+
+// sleep waits until a refused session may ask again.
+func (p *planRun) sleep(ctx workflow.Context, decision escalation.Decision) error {
+	chain := &p.log.chain
+	chain.Wait = &escalation.Wait{Rule: decision.Rule, Reason: decision.Reason, Since: workflow.Now(ctx), Until: decision.Until}
+	p.log.add(ctx, escalation.Event{
+		Kind: escalation.EventWaitStarted, Severity: decision.Severity(), Message: "waiting: " + decision.Reason,
+	})
+	if err := p.log.record(ctx, "record the wait", false); err != nil {
+		return err
+	}
+	timer := workflow.NewTimerWithOptions(ctx, decision.Until.Sub(workflow.Now(ctx)), workflow.TimerOptions{
+		Summary: clip(plaintext.Compact(fmt.Sprintf("%s: %s", decision.Rule, decision.Reason))),
+	})
+	_ = timer.Get(ctx, nil) // an error means that the workflow is cancelled, which the next step handles
+	chain.Wait = nil
+	p.log.add(ctx, escalation.Event{Kind: escalation.EventWaitEnded, Message: "the wait is over"})
+	return nil
+}
+
+// openGate opens a gate, because the loop needs a person. Without gates the work ends.
+func (p *planRun) openGate(ctx workflow.Context) error {
+	if err := p.sessions.flush(ctx); err != nil {
+		return err
+	}
+	decision := escalation.Gated(*p.policy, p.at.Why)
+	if decision.Action == escalation.DecisionComplete {
+		return p.end(ctx, decision)
+	}
+	p.log.decided(ctx, decision)
+	opened, err := p.gates.open(ctx, gateRequest{
+		decision: decision, tier: p.policy.AuthorTier(), phase: p.log.chain.Plan.Phase,
+	})
+	if err != nil {
+		return err
+	}
+	if !opened {
+		return p.end(ctx, escalation.Cancelled())
+	}
+	p.at.AtGate = true
+	return nil
+}
+
+// waitAtGate waits at the open gate, and does what the answer says.
+func (p *planRun) waitAtGate(ctx workflow.Context) error {
+	closed, err := p.gates.wait(ctx, escalation.TierFullRepair) // a plan has no higher tier that a person could ask for
+	if err != nil {
+		return err
+	}
+	if !closed {
+		return p.continueAsNew(ctx)
+	}
+	gate := p.gates.latest()
+	answer := *gate.Answer
+	p.at.AtGate = false
+	if decision, ends := gate.Ending(answer); ends {
+		return p.end(ctx, decision)
+	}
+	p.at.Loop, _ = p.at.Loop.AfterGate(answer.Action)
+	p.at.Guidance, p.at.Anew, p.at.Continues = answer.Guidance, answer.Action == escalation.GateFix, nil
+	switch answer.Action {
+	case escalation.GateOverride:
+		return p.approvePhase(ctx, escalation.PhaseAccepted)
+	case escalation.GateContinue:
+		p.at.Continues = brief(*p.log.chain.Last())
+	case escalation.GateFix, escalation.GateAbort, escalation.GateRecheck:
+	}
+	return p.show(ctx)
+}

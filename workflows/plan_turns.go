@@ -1,0 +1,201 @@
+package workflows
+
+import (
+	"cmp"
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/review"
+)
+
+// author runs a turn of the author, and has the result checked and reviewed.
+func (p *planRun) author(ctx workflow.Context) error {
+	opening, err := p.sessions.open(ctx, p.authorRequest())
+	if err != nil {
+		return p.abortIfCancelled(ctx, err)
+	}
+	if opening.Refusal != nil {
+		return p.refused(ctx, *opening.Refusal)
+	}
+	var tiers *activities.Tiers
+	var result activities.RunAuthorResult
+	unjudged := p.sessions.run(ctx, opening.Session, tiers.RunAuthor, p.authorInput(opening.Session), &result)
+	session := sessionEnded(ctx, opening.Session, result.Report, result.EndedAt, unjudged)
+	p.sessions.inFlight = result.InFlight
+	p.sessions.ended(ctx, session)
+	lost := session.Status == escalation.SessionTranscriptLost || session.Status == escalation.SessionResumeFailed
+	switch {
+	case session.Status == escalation.SessionStopped:
+		p.sessions.closeWithNext(session)
+		return p.end(ctx, escalation.Cancelled())
+	case lost && !session.BeganWork() && session.ParentID != 0:
+		p.sessions.closeWithNext(session)
+		p.at.Anew, p.at.Continues = true, nil
+		return p.show(ctx)
+	}
+	p.at.Author, p.at.Anew, p.at.Continues, p.at.Guidance = brief(session), false, nil, ""
+	change := activities.Change{}
+	if result.Change != nil {
+		change = *result.Change
+	}
+	change.Problem = cmp.Or(authorProblem(session, result), change.Problem)
+	return p.reviewTurn(ctx, p.reviewRequest(session, change, false))
+}
+
+// authorProblem says why an author's session has not done its work; empty if it has.
+func authorProblem(session escalation.Session, result activities.RunAuthorResult) string {
+	switch work := result.Work; {
+	case session.Status != escalation.SessionCompleted:
+		return fmt.Sprintf("the author's session ended %s: %s", session.Status, session.Error)
+	case work == nil:
+		return result.Problem
+	case work.Status != review.WorkComplete:
+		return fmt.Sprintf("the author says %s: %s", work.Status, clip(work.Summary))
+	}
+	return ""
+}
+
+// authorRequest describes the author's next session. A correction goes on in the conversation of the turn before, unless a
+// person wants a new one or that conversation is lost.
+func (p *planRun) authorRequest() sessionRequest {
+	request := sessionRequest{
+		tier: p.policy.AuthorTier(), purpose: escalation.PurposeAuthor, phase: p.log.chain.Plan.Phase,
+		context: escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonPhase},
+	}
+	origin, reason := p.at.Continues, escalation.ReasonContinued
+	if origin == nil && !p.at.Anew && p.at.Loop.State != review.StateExecute {
+		origin, reason = p.at.Author, escalation.ReasonCorrection
+	}
+	if origin != nil {
+		request.origin, request.continues = origin, true
+		request.context = escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: reason}
+	}
+	return request
+}
+
+// authorInput returns the input for a session of the author.
+func (p *planRun) authorInput(session escalation.Session) activities.RunAuthorInput {
+	input := activities.RunAuthorInput{
+		ChainID: session.ChainID, FirstRunID: session.FirstRunID, SessionID: session.SessionID, Tier: session.Tier,
+		Policy: p.policy.OfAuthor().OfSession(session.Tier), Directory: p.sessions.directory, Task: p.planTask(), From: p.at.From,
+		Request: p.input.Prompt, Guidance: p.at.Guidance, Correction: p.correction(), Since: p.at.Loop.Reviewed,
+		BudgetUSD: session.BudgetUSD,
+	}
+	if request := p.authorRequest(); request.origin != nil {
+		input.ParentSessionID = request.origin.SessionID
+		input.Continues = p.at.Continues != nil
+	}
+	if input.Continues {
+		input.InFlight = p.sessions.inFlight
+	}
+	return input
+}
+
+// planTask describes the current phase for an author or a reviewer.
+func (p *planRun) planTask() activities.PlanTask {
+	task := activities.PlanTask{File: p.input.File, Title: p.at.Plan.Title, Amend: p.task == escalation.PlanReviewed}
+	if !task.Amend {
+		task.Phase = p.at.Phases[p.at.Next]
+	}
+	return task
+}
+
+// correction returns what the author must correct; nil if it begins.
+func (p *planRun) correction() *activities.Correction {
+	change := p.at.Change
+	switch {
+	case change == nil:
+		return nil
+	case p.at.Loop.State == review.StateQualityRetry:
+		return &activities.Correction{Commit: p.at.Loop.Commit, CheckOutput: change.CheckOutput}
+	case p.at.Loop.State == review.StateAutoFix && len(p.at.Loop.Open) > 0:
+		return &activities.Correction{Commit: p.at.Loop.Commit, Findings: p.at.Loop.Open}
+	}
+	return nil
+}
+
+// check runs the checks again that could not run, and has the change reviewed.
+func (p *planRun) check(ctx workflow.Context) error {
+	var tiers *activities.Tiers
+	var change activities.Change
+	checking := withTier(ctx, p.policy.OfAuthor(), p.policy.AuthorTier(), "run the checks again")
+	if err := workflow.ExecuteActivity(checking, tiers.InspectRun, p.authorInput(*p.at.Author)).Get(checking, &change); err != nil {
+		if ctx.Err() != nil {
+			return p.end(ctx, escalation.Cancelled())
+		}
+		change, change.Checks, change.CheckOutput = *p.at.Change, review.QualityUnknown, rootMessage(err)
+	}
+	return p.reviewTurn(ctx, p.reviewRequest(*p.at.Author, change, true))
+}
+
+// reviewPhase has the latest change reviewed.
+func (p *planRun) reviewPhase(ctx workflow.Context) error {
+	var author escalation.Session
+	if p.at.Author != nil {
+		author = *p.at.Author
+	}
+	return p.reviewTurn(ctx, p.reviewRequest(author, *p.at.Change, true))
+}
+
+// reviewRequest describes the change of the current phase. The argument closed reports that the record of the author's
+// session is closed, or that there is none.
+func (p *planRun) reviewRequest(author escalation.Session, change activities.Change, closed bool) reviewRequest {
+	task := p.planTask()
+	request := reviewRequest{
+		loop: p.at.Loop, author: author, change: change, closed: closed, request: p.input.Prompt, task: &task,
+	}
+	if change.Problem == "" && change.Commit != p.at.From.Commit {
+		request.lost = p.lost(change)
+	}
+	return request
+}
+
+// lost lists what a change has removed from the plan.
+func (p *planRun) lost(change activities.Change) []string {
+	switch {
+	case change.PlanProblem != "":
+		return []string{"the plan cannot be read any more: " + change.PlanProblem}
+	case change.Plan == nil:
+		return nil
+	case p.task == escalation.PlanReviewed:
+		return p.at.Plan.LostPhases(*change.Plan)
+	default:
+		return p.at.Plan.Lost(*change.Plan)
+	}
+}
+
+// reviewTurn has a change checked and reviewed as far as its loop allows, and keeps the result.
+func (p *planRun) reviewTurn(ctx workflow.Context, request reviewRequest) error {
+	result, err := p.reviews.review(ctx, request)
+	if err != nil {
+		return p.abortIfCancelled(ctx, err)
+	}
+	if request.change.Commit != "" {
+		p.at.Change = &request.change
+	}
+	found, fixed := result.loop.Progress(request.loop)
+	phase := p.log.chain.Plan.Current()
+	phase.Found, phase.Fixed = phase.Found+found, phase.Fixed+fixed
+	p.at.Loop = result.loop
+	if result.unclosed != nil {
+		p.sessions.closeWithNext(*result.unclosed)
+	}
+	if result.stopped {
+		return p.end(ctx, escalation.Cancelled())
+	}
+	if result.loop.State == review.StateGate {
+		p.at.Why = escalation.DecideReview(result.decision.Reason)
+	}
+	return p.show(ctx)
+}
+
+// abortIfCancelled ends a cancelled workflow. If it is not cancelled, abortIfCancelled returns err.
+func (p *planRun) abortIfCancelled(ctx workflow.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return p.end(ctx, escalation.Cancelled())
+}
