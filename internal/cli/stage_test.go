@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/chaintest"
 	"github.com/claudeops/claudeops/internal/cli/clitest"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/embedded"
@@ -69,6 +70,17 @@ func playChain(ctx workflow.Context, scenes []scene) (escalation.Chain, error) {
 		}
 	}
 	return p.chain(), workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+}
+
+// playPlan is a workflow that clients see as one that works on a plan. It waits at a gate, and then ends approved. Its input is that
+// of the real workflows.
+func playPlan(ctx workflow.Context, input workflows.PlanInput) (escalation.Chain, error) {
+	waits, approved := chaintest.Planned(), chaintest.Amended()
+	for _, chain := range []*escalation.Chain{&waits, &approved} {
+		chain.ID, chain.Actor, chain.Verified = workflow.GetInfo(ctx).WorkflowExecution.ID, input.Actor, input.Verified
+		chain.Plan.File, chain.Plan.Title = input.File, input.Prompt
+	}
+	return playChain(ctx, []scene{{Chain: waits}, {Chain: approved}})
 }
 
 func (p *play) chain() escalation.Chain { return p.scenes[min(p.now, len(p.scenes)-1)].Chain }
@@ -167,6 +179,9 @@ func startStage(t *testing.T) *stage {
 	require.NoError(t, supervisor.SetUpNamespace(t.Context(), c, embedded.DefaultNamespace))
 	w := worker.New(c, stageQueue, worker.Options{WorkerStopTimeout: time.Second, MaxHeartbeatThrottleInterval: 100 * time.Millisecond})
 	w.RegisterWorkflowWithOptions(playChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
+	for _, name := range []string{workflows.PlanReviewWorkflow, workflows.PhaseExecutionWorkflow} {
+		w.RegisterWorkflowWithOptions(playPlan, workflow.RegisterOptions{Name: name})
+	}
 	w.RegisterActivityWithOptions(runPretendTier, activity.RegisterOptions{Name: pretendTier})
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)

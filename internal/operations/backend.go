@@ -42,6 +42,7 @@ type Options struct {
 type Operations struct {
 	Overview  Overview
 	Chains    Chains
+	Plans     Plans
 	Sessions  Sessions
 	Gates     Gates
 	Incidents Incidents
@@ -63,7 +64,7 @@ func New(options Options) *Operations {
 		Options: options, mask: redact.New(options.Environ), connecting: make(turn, 1), opening: make(turn, 1),
 	}
 	return &Operations{
-		Overview: Overview{b}, Chains: Chains{b}, Sessions: Sessions{b}, Gates: Gates{b}, Incidents: Incidents{b},
+		Overview: Overview{b}, Chains: Chains{b}, Plans: Plans{b}, Sessions: Sessions{b}, Gates: Gates{b}, Incidents: Incidents{b},
 		Memories: Memories{b}, Services: Services{b}, Schedules: Schedules{b}, Costs: Costs{b}, Policy: Policy{b}, Feed: Feed{b},
 		Conversations: Conversations{b}, backend: b,
 	}

@@ -92,6 +92,10 @@ func (c Chains) Escalate(ctx context.Context, id string, signal workflows.Escala
 	if err != nil {
 		return err
 	}
+	if described, problem := connection.DescribeWorkflowExecution(ctx, id, ""); problem == nil &&
+		isPlan(described.GetWorkflowExecutionInfo().GetType().GetName()) {
+		return chainError(id, errPlanTier)
+	}
 	err = connection.SignalWorkflow(ctx, id, "", workflows.EscalateSignalName, signal)
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
 		err = withKind(KindNotFound, errors.New("no such chain is running"))

@@ -83,7 +83,7 @@ func (g Gates) List(ctx context.Context) (GateList, error) {
 // openGates returns Temporal's list filter for chains that wait at a gate.
 func openGates() string {
 	return strings.Join([]string{
-		"WorkflowType = " + Quote(workflows.ChainWorkflow),
+		chainTypes(),
 		workflows.GateAttribute.GetName() + " = " + Quote(OpenGate),
 		"ExecutionStatus = 'Running'",
 	}, " AND ")

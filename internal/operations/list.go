@@ -75,7 +75,7 @@ func outcomeNames() []string {
 
 // query returns the filter in Temporal's list syntax.
 func (f ChainFilter) query() string {
-	terms := []string{"WorkflowType = " + Quote(workflows.ChainWorkflow)}
+	terms := []string{chainTypes()}
 	add := func(key, operator, value string) {
 		if value != "" {
 			terms = append(terms, key+" "+operator+" "+Quote(value))
@@ -206,11 +206,27 @@ func Quote(value string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 }
 
+// chainTypes returns Temporal's list filter for chains, among them those that work on a plan.
+func chainTypes() string { return typesIn(workflows.ChainWorkflows()) }
+
+// typesIn returns Temporal's list filter for workflow types.
+func typesIn(types []string) string {
+	quoted := make([]string, len(types))
+	for i, name := range types {
+		quoted[i] = Quote(name)
+	}
+	return "WorkflowType IN (" + strings.Join(quoted, ", ") + ")"
+}
+
+// RecentQuery returns Temporal's list filter for the chains that run, or have ended at the time since or later.
+func RecentQuery(since time.Time) string {
+	return fmt.Sprintf("%s AND (ExecutionStatus = 'Running' OR CloseTime >= %s)", chainTypes(), Quote(timeOf(since)))
+}
+
 // RunningQuery returns a list filter for the running chains and cycles that also match filter. If filter is empty, it
 // matches all of them.
 func RunningQuery(filter string) string {
-	query := fmt.Sprintf("WorkflowType IN (%s, %s) AND ExecutionStatus = 'Running'",
-		Quote(workflows.ChainWorkflow), Quote(workflows.CycleWorkflow))
+	query := typesIn(append(workflows.ChainWorkflows(), workflows.CycleWorkflow)) + " AND ExecutionStatus = 'Running'"
 	if filter != "" {
 		query += " AND (" + filter + ")"
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +43,7 @@ func Describe(ctx context.Context, c client.Client, id string) (*workflowpb.Work
 		return nil, err
 	}
 	chain := described.GetWorkflowExecutionInfo()
-	if name := chain.GetType().GetName(); name != workflows.ChainWorkflow {
+	if name := chain.GetType().GetName(); !slices.Contains(workflows.ChainWorkflows(), name) {
 		return nil, fmt.Errorf("it is no chain, but a workflow of type %s", line(name, 100))
 	}
 	return chain, nil

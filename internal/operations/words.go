@@ -23,11 +23,24 @@ func SessionCost(session *escalation.Session) string {
 	}
 }
 
+// SessionTask names the purpose of a session, and the phase of a plan on which it works; empty for the usual work of its tier.
+func SessionTask(session *escalation.Session) string {
+	return taskOf(session.Purpose, session.Phase)
+}
+
+func taskOf(purpose escalation.Purpose, phase string) string {
+	text := strings.ReplaceAll(string(purpose), "_", " ")
+	if phase == "" || phase == escalation.PlanItself {
+		return text
+	}
+	return strings.TrimPrefix(text+", phase "+phase, ", ")
+}
+
 // SessionContext describes where the context of a session comes from, and the verdict of the session.
 func SessionContext(session *escalation.Session) string {
 	text := string(session.Continuity)
-	if session.Purpose != escalation.PurposeTier {
-		text = string(session.Purpose) + ", " + text
+	if task := SessionTask(session); task != "" {
+		text = task + ", " + text
 	}
 	of := "of"
 	if session.ContinuityReason == escalation.ReasonInterrupted {

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
@@ -38,7 +39,8 @@ type countedWorkflow struct {
 // chain, the metric counts the chain twice. That is rare, and the records contain the chain only once.
 func (w *countedWorkflow) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	result, err := w.Next.ExecuteWorkflow(ctx, in)
-	if workflow.IsReplaying(ctx) || workflow.GetInfo(ctx).WorkflowType.Name != workflows.ChainWorkflow {
+	isChain := slices.Contains(workflows.ChainWorkflows(), workflow.GetInfo(ctx).WorkflowType.Name)
+	if workflow.IsReplaying(ctx) || !isChain {
 		return result, err
 	}
 	if outcome := outcomeOf(result, err); outcome != "" {

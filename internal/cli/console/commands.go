@@ -15,6 +15,9 @@ func AnswerCommand(chainID string) string { return "starter gate " + operand(cha
 // LookCommand returns the command that shows a chain.
 func LookCommand(chainID string) string { return "starter chain " + operand(chainID) }
 
+// PlanCommand returns the command that shows the plan of a chain.
+func PlanCommand(chainID string) string { return "starter plan status " + operand(chainID) }
+
 // EndCommand returns the command that ends a chain.
 func EndCommand(chainID string) string { return "starter cancel " + operand(chainID) }
 

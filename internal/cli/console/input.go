@@ -16,14 +16,39 @@ import (
 
 // InputFlags holds the flags of `run` and `schedule create` that describe the input of a chain.
 type InputFlags struct {
-	tier       escalation.Tier
-	maxTier    escalation.Tier
+	RequestFlags
+
+	tier     escalation.Tier
+	maxTier  escalation.Tier
+	services ServicesFlag
+	dryRun   bool
+	models   map[string]string
+}
+
+// RequestFlags holds the flags that say what agents are asked to do, and where they work.
+type RequestFlags struct {
 	prompt     string
 	promptFile string
-	services   ServicesFlag
-	dryRun     bool
-	models     map[string]string
-	repository string
+	// Repository is the working directory; empty for the workers' own.
+	Repository string
+}
+
+// Register adds the flags of o to flags.
+func (o *RequestFlags) Register(flags *pflag.FlagSet) {
+	flags.StringVarP(&o.prompt, "prompt", "p", "", "what to look at or to do, in your words")
+	flags.StringVar(&o.promptFile, "prompt-file", "", "file to read the prompt from; - is standard input")
+	flags.StringVar(&o.Repository, "repository", "", "directory to work in: one that CLAUDEOPS_REPOSITORIES of the workers lists")
+}
+
+// Request returns the text of the prompt. If the name of the prompt file is -, Request reads the prompt from stdin.
+func (o *RequestFlags) Request(stdin io.Reader) (string, error) {
+	switch {
+	case o.prompt != "" && o.promptFile != "":
+		return "", errors.New("--prompt and --prompt-file exclude each other")
+	case o.promptFile != "":
+		return readPrompt(o.promptFile, stdin)
+	}
+	return o.prompt, nil
 }
 
 // Register adds the flags of o to flags.
@@ -31,12 +56,10 @@ func (o *InputFlags) Register(flags *pflag.FlagSet) {
 	tiers := escalation.Tiers()
 	flags.Var(TierFlag{Tier: &o.tier, Allowed: tiers}, "tier", "tier to start with (default 1)")
 	flags.Var(TierFlag{Tier: &o.maxTier, Allowed: tiers}, "max-tier", "highest tier that may run (default: the worker's)")
-	flags.StringVarP(&o.prompt, "prompt", "p", "", "what to look at or to do, in your words")
-	flags.StringVar(&o.promptFile, "prompt-file", "", "file to read the prompt from; - is standard input")
+	o.RequestFlags.Register(flags)
 	flags.VarP(&o.services, "service", "s", "service to limit the chain to; can be repeated")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "look and report only: nothing escalates, nothing is changed")
 	flags.StringToStringVar(&o.models, "model", nil, "another model for a tier, such as tier2=opus; can be repeated")
-	flags.StringVar(&o.repository, "repository", "", "directory to work in: one that CLAUDEOPS_REPOSITORIES of the workers lists")
 }
 
 // Input returns the validated workflow input that the flags describe. If the name of the prompt file is -, Input reads
@@ -45,19 +68,13 @@ func (o *InputFlags) Input(stdin io.Reader) (workflows.ChainInput, error) {
 	input := workflows.ChainInput{
 		StartTier:  o.tier,
 		MaxTier:    o.maxTier,
-		Prompt:     o.prompt,
 		Services:   o.services,
 		DryRun:     o.dryRun,
-		Repository: o.repository,
-	}
-	if o.prompt != "" && o.promptFile != "" {
-		return input, errors.New("--prompt and --prompt-file exclude each other")
+		Repository: o.Repository,
 	}
 	var err error
-	if o.promptFile != "" {
-		if input.Prompt, err = readPrompt(o.promptFile, stdin); err != nil {
-			return input, err
-		}
+	if input.Prompt, err = o.Request(stdin); err != nil {
+		return input, err
 	}
 	if input.Models, err = modelsOf(o.models); err != nil {
 		return input, err

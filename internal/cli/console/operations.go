@@ -18,6 +18,7 @@ type Operations struct {
 	Server string
 
 	Chains    Chains
+	Plans     Plans
 	Gates     Gates
 	Incidents Incidents
 	Schedules Schedules
@@ -29,8 +30,8 @@ type Operations struct {
 // Beside returns operations that take place beside the worker.
 func Beside(o *operations.Operations) *Operations {
 	return &Operations{
-		Operations: o, Chains: o.Chains, Gates: o.Gates, Incidents: o.Incidents, Schedules: o.Schedules, Memories: o.Memories,
-		Conversations: o.Conversations,
+		Operations: o, Chains: o.Chains, Plans: o.Plans, Gates: o.Gates, Incidents: o.Incidents, Schedules: o.Schedules,
+		Memories: o.Memories, Conversations: o.Conversations,
 	}
 }
 
@@ -53,6 +54,11 @@ type ChainDirector interface {
 	Start(ctx context.Context, id string, input workflows.ChainInput) (operations.Started, error)
 	Escalate(ctx context.Context, id string, signal workflows.EscalateSignal) error
 	Cancel(ctx context.Context, id string) error
+}
+
+// Plans is described at operations.Plans.
+type Plans interface {
+	Start(ctx context.Context, start operations.PlanStart) (operations.Started, error)
 }
 
 // Gates is described at operations.Gates.

@@ -16,6 +16,6 @@ func Commands(c *console.Console) []*cobra.Command {
 	a := &app{c}
 	return []*cobra.Command{
 		a.runCommand(), a.chainCommand(), a.chainsCommand(), a.watchCommand(), a.escalateCommand(), a.cancelCommand(), a.costsCommand(),
-		a.gateCommand(), a.incidentsCommand(), a.memoryCommand(), a.scheduleCommand(), a.talkCommand(),
+		a.gateCommand(), a.planCommand(), a.incidentsCommand(), a.memoryCommand(), a.scheduleCommand(), a.talkCommand(),
 	}
 }

@@ -45,7 +45,8 @@ func errorOf(chain escalation.Chain) error {
 		return program.WithCode(code, fmt.Errorf("chain %s ended %s: %s", chain.ID, chain.Outcome, reason))
 	}
 	switch chain.Outcome {
-	case escalation.OutcomeHealthy, escalation.OutcomeResolved, escalation.OutcomeApproved, escalation.OutcomeKnown, escalation.OutcomeOverridden:
+	case escalation.OutcomeHealthy, escalation.OutcomeResolved, escalation.OutcomeApproved, escalation.OutcomeKnown,
+		escalation.OutcomeOverridden:
 		return nil
 	case escalation.OutcomeNeedsHuman, escalation.OutcomeSuppressed, escalation.OutcomeAborted:
 		return failure(console.ExitNeedsPerson)

@@ -24,11 +24,18 @@ func WriteTree(w io.Writer, clock console.Clock, chain escalation.Chain) {
 // total.
 func writeSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, listed listedCalls) {
 	chain := now.Chain
-	_, _ = fmt.Fprintf(w, "Escalation chain %s", chain.ID)
+	kind := "Escalation chain"
+	if chain.Plan != nil {
+		kind = "Plan " + string(chain.Plan.Task)
+	}
+	_, _ = fmt.Fprintf(w, "%s %s", kind, chain.ID)
 	if len(chain.Services) > 0 {
 		_, _ = fmt.Fprintf(w, " (%s)", console.Printable(strings.Join(chain.Services, ", "), 80))
 	}
 	_, _ = fmt.Fprintln(w)
+	if chain.Plan != nil {
+		_, _ = fmt.Fprintf(w, "%s\n", console.Printable(operations.PlanTitle(chain.Plan), 200))
+	}
 	if chain.DryRun {
 		_, _ = fmt.Fprintln(w, "Dry run: it looks, and changes nothing.")
 	}
@@ -61,6 +68,10 @@ func writeSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, li
 		took = "more than " + took
 	}
 	_, _ = fmt.Fprintf(w, "Total: %s  %s\n", plaintext.Dollars(now.CostUSD()), took)
+	if chain.Plan != nil {
+		writePhases(w, console.AnyWidth, chain.Plan)
+		writeCommits(w, chain.Plan)
+	}
 	if chain.Outcome != "" {
 		_, _ = fmt.Fprintf(w, "Outcome: %s — %s\n", chain.Outcome, console.Printable(chain.Reason, 300))
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/supervisor"
-	"github.com/claudeops/claudeops/workflows"
 )
 
 func (a *app) recoverCommand() *cobra.Command {
@@ -92,9 +91,7 @@ func (a *app) recoverSince(ctx context.Context, since time.Duration) (err error)
 func (a *app) chainsSince(
 	ctx context.Context, c operations.Connection, since time.Time, view *recoveredView,
 ) (chains []escalation.Chain, err error) {
-	query := fmt.Sprintf("WorkflowType = %s AND (ExecutionStatus = 'Running' OR CloseTime >= %s)",
-		operations.Quote(workflows.ChainWorkflow), operations.Quote(since.UTC().Format(time.RFC3339)))
-	rows, err := operations.List(ctx, c, query, math.MaxInt)
+	rows, err := operations.List(ctx, c, operations.RecentQuery(since), math.MaxInt)
 	if err != nil {
 		return nil, err
 	}

@@ -41,6 +41,7 @@ func (a *API) Register(router *access.Router) {
 	beStrict()
 	routes := routes{huma.NewAPI(describe(a.version), adapter{router})}
 	a.registerChains(routes)
+	a.registerPlans(routes)
 	a.registerSessions(routes)
 	a.registerGates(routes)
 	a.registerIncidents(routes)

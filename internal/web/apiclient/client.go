@@ -76,6 +76,9 @@ func isLoopback(host string) bool {
 // Chains does through the API what operations.Chains does.
 func (c *Client) Chains() Chains { return Chains{c} }
 
+// Plans does through the API what operations.Plans does.
+func (c *Client) Plans() Plans { return Plans{c} }
+
 // Gates does through the API what operations.Gates does.
 func (c *Client) Gates() Gates { return Gates{c} }
 
