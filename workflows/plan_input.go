@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -44,6 +45,9 @@ func (in *PlanInput) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// phaseNumber matches the number of a phase.
+var phaseNumber = regexp.MustCompile(`^[0-9]{1,5}(\.[0-9]{1,5}){0,5}$`)
+
 // maxPlanPath limits the path of a plan, in bytes.
 const maxPlanPath = 500
 
@@ -56,12 +60,19 @@ func (in PlanInput) Validate() error {
 		return errors.New("file is empty: name the plan, such as docs/plan.md")
 	case len(in.File) > maxPlanPath || !plaintext.IsLine(in.File):
 		return fmt.Errorf("file must be one line of at most %d bytes", maxPlanPath)
-	case path.IsAbs(in.File) || path.Clean(in.File) != in.File || in.File == ".." || strings.HasPrefix(in.File, "../"):
+	case path.IsAbs(in.File) || path.Clean(in.File) != in.File || in.File == "." || in.File == ".." || strings.HasPrefix(in.File, "../"):
 		return fmt.Errorf("file %q must be a plain path below the working directory, such as docs/plan.md", in.File)
+	case len(in.Repository) > maxRepositoryBytes || !plaintext.IsLine(in.Repository):
+		return fmt.Errorf("repository %q is not the path of a directory", clip(in.Repository))
 	case in.BudgetUSD < 0:
 		return fmt.Errorf("budget_usd %v must not be negative", in.BudgetUSD)
 	case len(in.Prompt) > maxPromptBytes:
 		return fmt.Errorf("prompt has %d bytes, and at most %d are allowed", len(in.Prompt), maxPromptBytes)
+	}
+	for _, number := range in.Phases {
+		if !phaseNumber.MatchString(number) {
+			return fmt.Errorf("phases: %q is not the number of a phase, such as 2 or 2.1", clip(number))
+		}
 	}
 	if in.Actor != "" {
 		return escalation.CheckActor(in.Actor)

@@ -10,17 +10,16 @@ import (
 // from a hostile author.
 func Planned() escalation.Chain {
 	gate := BareGate()
-	gate.Source, gate.Tier, gate.CostUSD, gate.Tried = escalation.GateNeedsHuman, escalation.TierObserve, 1.34, nil
+	gate.Source, gate.Phase, gate.CostUSD, gate.Tried = escalation.GateNeedsHuman, "2", 1.34, nil
 	gate.Reason, gate.NoContinuation = "the same finding came for the third time: wrong-port (compose.yaml:4)", ""
-	const author = escalation.Purpose("author")
-	second := planned(3, author, "1", 0.24, escalation.VerdictResolved)
+	second := planned(3, escalation.PurposeAuthor, "1", 0.24, escalation.VerdictResolved)
 	second.ParentID, second.Continuity = 1, escalation.ContinuityResume
 	return escalation.Chain{
 		ID: "plan-run-ports", Trigger: escalation.TriggerPlan, Actor: "ada", MaxTier: escalation.TierSafeRepair,
 		StartedAt: plannedAt, CostUSD: 1.34,
 		Sessions: []escalation.Session{
-			planned(1, author, "1", 0.39, escalation.VerdictResolved), planned(2, escalation.PurposeReview, "1", 0.11, ""), second,
-			planned(4, escalation.PurposeReview, "1", 0.1, ""), planned(5, author, "2", 0.5, escalation.VerdictResolved),
+			planned(1, escalation.PurposeAuthor, "1", 0.39, escalation.VerdictResolved), planned(2, escalation.PurposeReview, "1", 0.11, ""), second,
+			planned(4, escalation.PurposeReview, "1", 0.1, ""), planned(5, escalation.PurposeAuthor, "2", 0.5, escalation.VerdictResolved),
 		},
 		Gates: []escalation.Gate{gate},
 		Plan: &escalation.PlanState{

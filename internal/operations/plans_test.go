@@ -77,7 +77,7 @@ func TestSessionTask(t *testing.T) {
 		"review":          {Purpose: escalation.PurposeReview},
 		"review, phase 2": {Purpose: escalation.PurposeReview, Phase: "2"},
 		"phase 2":         {Phase: "2"},
-		"author":          {Purpose: "author", Phase: escalation.PlanItself},
+		"author":          {Purpose: escalation.PurposeAuthor, Phase: escalation.PlanItself},
 	} {
 		require.Equal(t, want, SessionTask(&session))
 	}

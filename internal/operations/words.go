@@ -66,6 +66,9 @@ func SessionContext(session *escalation.Session) string {
 
 // AnswerMeaning says what an answer at a gate does.
 func AnswerMeaning(action escalation.GateAction, gate escalation.Gate) string {
+	if gate.Phase != "" {
+		return phaseAnswer(action, gate)
+	}
 	switch action {
 	case escalation.GateContinue:
 		return fmt.Sprintf("continue session: %s goes on in its conversation", gate.Tier)
@@ -78,6 +81,34 @@ func AnswerMeaning(action escalation.GateAction, gate escalation.Gate) string {
 	case escalation.GateRecheck: // people cannot choose this action
 	}
 	return line(string(action), 60)
+}
+
+// phaseAnswer says what an answer at the gate of a phase does.
+func phaseAnswer(action escalation.GateAction, gate escalation.Gate) string {
+	what := GatePlace(gate)
+	switch action {
+	case escalation.GateContinue:
+		return "continue session: the author goes on in its conversation"
+	case escalation.GateFix:
+		return "fix: the author works on " + what + " in a new session"
+	case escalation.GateOverride:
+		return "override: accept " + what + " as it is, and go on"
+	case escalation.GateAbort:
+		return "abort: end the work; its branch stays"
+	case escalation.GateRecheck: // people cannot choose this action
+	}
+	return line(string(action), 60)
+}
+
+// GatePlace names the tier of a gate, or the phase of a plan at which it is.
+func GatePlace(gate escalation.Gate) string {
+	switch gate.Phase {
+	case "":
+		return gate.Tier.String()
+	case escalation.PlanItself:
+		return "the plan"
+	}
+	return "phase " + line(gate.Phase, 60)
 }
 
 // CallSubject returns the most informative field of a call's input. If the input has no known field, CallSubject returns

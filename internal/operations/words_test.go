@@ -55,3 +55,19 @@ func TestCallSubject(t *testing.T) {
 		require.Equal(t, want, CallSubject(input))
 	}
 }
+
+// TestAnswersAtThePhaseOfAPlan checks that no answer at the gate of a plan speaks of tiers and incidents.
+func TestAnswersAtThePhaseOfAPlan(t *testing.T) {
+	t.Parallel()
+	gate := escalation.Gate{Tier: escalation.TierSafeRepair, Phase: "2"}
+	var answers []string
+	for _, action := range []escalation.GateAction{escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort} {
+		answers = append(answers, AnswerMeaning(action, gate))
+	}
+	require.Equal(t, []string{
+		"continue session: the author goes on in its conversation", "fix: the author works on phase 2 in a new session",
+		"override: accept phase 2 as it is, and go on", "abort: end the work; its branch stays",
+	}, answers)
+	require.Equal(t, "the plan", GatePlace(escalation.Gate{Phase: escalation.PlanItself}))
+	require.Equal(t, "tier 2", GatePlace(escalation.Gate{Tier: escalation.TierSafeRepair}))
+}

@@ -65,15 +65,23 @@ func (a *app) writeGateBlocks(w io.Writer, rows []operations.GateRow, width int)
 			_, _ = fmt.Fprintln(w)
 		}
 		_, _ = fmt.Fprintln(w, console.Printable(row.ChainID, 200))
-		line := fmt.Sprintf("  tier %s, %s old, %s", tierOf(row), a.ageOf(row), plaintext.Dollars(row.CostUSD))
+		place := tierOf(row)
+		if row.Gate == nil || row.Gate.Phase == "" {
+			place = "tier " + place
+		}
+		line := fmt.Sprintf("  %s, %s old, %s", place, a.ageOf(row), plaintext.Dollars(row.CostUSD))
 		_, _ = fmt.Fprintln(w, console.Cut(line, width))
 		console.WriteLabelled(w, "  ", why(row), width)
 	}
 }
 
+// tierOf returns the tier of a gate, or the phase of a plan at which it is.
 func tierOf(row operations.GateRow) string {
 	if row.Gate == nil {
 		return "?"
+	}
+	if row.Gate.Phase != "" {
+		return console.Printable(operations.GatePlace(*row.Gate), 20)
 	}
 	return fmt.Sprint(int(row.Gate.Tier))
 }

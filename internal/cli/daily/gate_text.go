@@ -15,7 +15,7 @@ func gateText(clock console.Clock, chainID string, gate escalation.Gate, width i
 	lines := []string{
 		console.Cut(fmt.Sprintf("%s of chain %s", gate.ID, console.Printable(chainID, 200)), width),
 		console.Cut(fmt.Sprintf("%s, open for %s, %s so far",
-			gate.Tier, plaintext.Span(clock().Sub(gate.OpenedAt)), plaintext.Dollars(gate.CostUSD)), width),
+			operations.GatePlace(gate), plaintext.Span(clock().Sub(gate.OpenedAt)), plaintext.Dollars(gate.CostUSD)), width),
 		"",
 	}
 	add := func(label, text string) { lines = append(lines, console.Labelled(label, text, width)...) }
@@ -53,8 +53,12 @@ func continuationOf(gate escalation.Gate) string {
 		}
 		return "cannot be continued: " + console.Printable(gate.NoContinuation, 300)
 	}
+	role := gate.Continuation.Role.String()
+	if gate.Phase != "" {
+		role = "the author"
+	}
 	return fmt.Sprintf("%s of %s, which ended %s, can be continued",
-		console.Printable(gate.Continuation.SessionID, 60), gate.Continuation.Role, gate.Continuation.State)
+		console.Printable(gate.Continuation.SessionID, 60), role, gate.Continuation.State)
 }
 
 // newsOf describes what another chain has found about an incident.

@@ -2,6 +2,7 @@ package daily
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/claudeops/claudeops/internal/chaintest"
@@ -38,4 +39,21 @@ func TestTreeOfAPlan(t *testing.T) {
 	var b bytes.Buffer
 	writeSnapshot(&b, chaintest.Clock, operations.Snapshot{Chain: chaintest.Planned(), Live: true}, deniedCalls)
 	chaintest.RequireGolden(t, "tree-plan.txt", b.Bytes())
+}
+
+func TestGateOfAPlan(t *testing.T) {
+	t.Parallel()
+	chain := chaintest.Planned()
+	gate := *chain.OpenGate()
+	gate.Continuation = &escalation.Continuation{
+		SessionID: chaintest.Conversation(5), Role: escalation.TierSafeRepair, State: escalation.SessionTimedOut,
+	}
+	text := strings.Join(gateText(chaintest.Clock, chain.ID, gate, 100), "\n") + "\n"
+	chaintest.RequireGolden(t, "gate-plan.txt", []byte(text))
+	var b bytes.Buffer
+	a := &app{&console.Console{Clock: chaintest.Clock}}
+	rows := []operations.GateRow{{ChainID: chain.ID, CostUSD: gate.CostUSD, Gate: &gate}}
+	a.writeGateTable(&b, rows, 100)
+	a.writeGateBlocks(&b, rows, 60)
+	chaintest.RequireGolden(t, "gates-plan.txt", b.Bytes())
 }

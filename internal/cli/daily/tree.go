@@ -143,7 +143,7 @@ func earlierOf(chain escalation.Chain) string {
 // writeGate writes a line that says why a gate was opened. If the gate is closed, the next line says who closed it and
 // when. If the gate is open, the next line has the command that answers it.
 func writeGate(w io.Writer, clock console.Clock, chainID string, gate escalation.Gate) {
-	_, _ = fmt.Fprintf(w, "    Gate %s  %s  %s\n", gate.ID, gate.Tier, reasonOf(gate))
+	_, _ = fmt.Fprintf(w, "    Gate %s  %s  %s\n", gate.ID, operations.GatePlace(gate), reasonOf(gate))
 	if gate.Answer != nil {
 		_, _ = fmt.Fprintf(w, "        %s\n", closingOf(clock, *gate.Answer))
 		return

@@ -36,6 +36,7 @@ func TestRolesOfRoutes(t *testing.T) {
 	router := newRouter(operations.New(operations.Options{}), stream.NewHub(nil, nil))
 	roles := map[string]access.Role{
 		"POST /api/v1/chains":                          access.Operate,
+		"POST /api/v1/plans":                           access.Operate,
 		"POST /api/v1/chains/{chain_id}/escalate":      access.Operate,
 		"POST /api/v1/chains/{chain_id}/cancel":        access.Operate,
 		"POST /api/v1/chains/{chain_id}/gate":          access.Answer,
