@@ -18,6 +18,9 @@ type Agent interface {
 	// If run.Repairs is set, Run waits at most MaxDirectoryWait for the directory. If the directory is not free by
 	// then, the error wraps ErrDirectoryBusy.
 	Run(ctx context.Context, run AgentRun, observe func(AgentProgress)) (AgentReport, error)
+	// EndProcesses ends the processes that an earlier attempt at a session has left on this host. Run does it, too, unless
+	// run.Ended is set.
+	EndProcesses(sessionID string) error
 	// HasConversation reports whether an agent in directory can resume a conversation whose transcript is on this host
 	// or in an archive. An error means that the answer is currently unknown.
 	HasConversation(ctx context.Context, directory, sessionID string) (bool, error)
@@ -53,6 +56,8 @@ type AgentRun struct {
 	Policy escalation.TierPolicy
 	// SessionID is the id of the conversation that the invocation writes.
 	SessionID string
+	// Ended reports that EndProcesses has ended what an earlier attempt has left.
+	Ended bool
 	// Directory is the agent's working directory; empty for the default one.
 	Directory string
 	// Resume is the conversation from which the invocation starts; empty for a new conversation. If Resume equals

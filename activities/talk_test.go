@@ -127,6 +127,8 @@ func TestRunTalk(t *testing.T) {
 			require.Equal(t, "yes", book.reply.Reply)
 			require.InDelta(t, 0.25, book.report.CostUSD, 1e-9)
 			run := agent.runs[0]
+			require.Equal(t, []string{ownID}, agent.ended, "two agents never work on one conversation")
+			require.True(t, run.Ended)
 			require.Equal(t, parent, run.Resume)
 			require.Equal(t, escalation.TierObserve, run.Tier)
 			require.False(t, run.Repairs)
@@ -222,6 +224,7 @@ func TestRunTalkAsksAgain(t *testing.T) {
 	require.True(t, result.Replied)
 	require.Contains(t, agent.runs[1].Prompt, "reply is empty")
 	require.Equal(t, ownID, agent.runs[1].Resume)
+	require.False(t, agent.runs[1].Ended)
 	require.Empty(t, agent.runs[1].Policy.Tools)
 	require.InDelta(t, 0.5, book.report.CostUSD, 1e-9)
 
@@ -240,6 +243,11 @@ func TestRunTalkFails(t *testing.T) {
 	result, err := runTalk(t, &talkBook{}, &fakeAgent{replies: []agentReply{refused}}, activities.RunTalkInput{}, nil)
 	require.NoError(t, err)
 	require.Equal(t, escalation.TalkCauseLogin, result.Cause)
+
+	stubborn := &fakeAgent{endErr: errors.New("a process cannot be killed"), replies: []agentReply{finished(yes, 0.25)}}
+	_, err = runTalk(t, &talkBook{}, stubborn, activities.RunTalkInput{}, nil)
+	require.ErrorContains(t, err, "cannot be killed")
+	require.Empty(t, stubborn.runs)
 
 	away := agentReply{err: fmt.Errorf("%w: overloaded", activities.ErrProvider)}
 	_, err = runTalk(t, &talkBook{}, &fakeAgent{replies: []agentReply{away}}, activities.RunTalkInput{}, &activities.TierProgress{Failures: 2})

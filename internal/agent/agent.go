@@ -108,8 +108,10 @@ func (r *Runner) Run(
 	defer unhook()
 	// End the processes of an earlier attempt. These processes may have outlived their worker, and two agents must
 	// never work on one conversation.
-	if _, err := claude.EndSession(order.SessionID); err != nil {
-		return notStarted(err)
+	if !order.Ended {
+		if err := r.EndProcesses(order.SessionID); err != nil {
+			return notStarted(err)
+		}
 	}
 	if err := r.reclaim(ctx, order.SessionID); err != nil {
 		return notStarted(err)
@@ -183,6 +185,12 @@ func (r *Runner) runAt(
 		return report, withCause(err, report.Cause)
 	}
 	return report, nil
+}
+
+// EndProcesses implements activities.Agent.
+func (r *Runner) EndProcesses(sessionID string) error {
+	_, err := claude.EndSession(sessionID)
+	return err
 }
 
 // HasConversation implements activities.Agent. If a conversation is in the archive, but not on this host,

@@ -42,6 +42,8 @@ type conversations struct {
 	// failed is called after a failed operation on the archive (see Options.ArchiveFailed).
 	failed func(save bool)
 	logger *slog.Logger
+	// lineages is shared by all copies of this struct.
+	lineages *lineages
 }
 
 func newConversations(options Options) (conversations, error) {
@@ -54,7 +56,7 @@ func newConversations(options Options) (conversations, error) {
 		return conversations{}, fmt.Errorf("make the directory of the conversations: %w", err)
 	}
 	user := ClaudeOptions(options.Config.Claude, options.Environ).User
-	return conversations{dir, user, options.Archive, failed, options.Logger}, nil
+	return conversations{dir, user, options.Archive, failed, options.Logger, new(lineages)}, nil
 }
 
 // path returns the path of this host's copy of a conversation.

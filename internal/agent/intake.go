@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -49,8 +50,8 @@ type intake struct {
 	// root is the CLI's directory.
 	root  *os.Root
 	begin inherited
-	// parent is what the parent's copy says; nil if it was not read yet.
-	parent *claude.Lineage
+	// last is what the copy says that was taken last; nil if none was.
+	last *claude.Lineage
 	// size and changed are those of the file when it was last taken in.
 	size    int64
 	changed time.Time
@@ -116,17 +117,26 @@ func (in *intake) takeFile(ctx context.Context, source io.Reader) (err error) {
 			err = errors.Join(err, os.Remove(draft.Name()))
 		}
 	}()
-	err = in.copyLines(agentfiles.Reader(ctx, source), draft)
-	if err := errors.Join(err, draft.Close()); err != nil {
+	lineage, err := in.copyLines(agentfiles.Reader(ctx, source), draft)
+	info, statErr := draft.Stat()
+	if err := errors.Join(err, statErr, draft.Close()); err != nil {
 		return err
 	}
-	return os.Rename(draft.Name(), in.path(in.sessionID))
+	if err := os.Rename(draft.Name(), in.path(in.sessionID)); err != nil {
+		return err
+	}
+	in.last = lineage
+	in.lineages.keep(in.sessionID, info, lineage)
+	return nil
 }
 
-// copyLines copies the lines that belong to the conversation. The CLI skips lines that are not JSON, and so does
-// copyLines. The last line may be incomplete, because the CLI is still writing it.
-func (in *intake) copyLines(source io.Reader, target io.Writer) error {
-	check := in.newCheck()
+// copyLines copies the lines that belong to the conversation, and returns what they say. The CLI skips lines that are not
+// JSON, and so does copyLines. The last line may be incomplete, because the CLI is still writing it.
+func (in *intake) copyLines(source io.Reader, target io.Writer) (*claude.Lineage, error) {
+	check, err := in.newCheck()
+	if err != nil {
+		return nil, err
+	}
 	buffered := bufio.NewWriterSize(target, 1<<16)
 	for lines := bufio.NewReaderSize(source, 1<<16); ; {
 		line, err := readLine(lines)
@@ -134,26 +144,24 @@ func (in *intake) copyLines(source io.Reader, target io.Writer) error {
 			break
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if check.passes(line) {
 			if _, err := buffered.Write(line); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	how, err := check.departure()
-	if err != nil {
-		return err
-	}
+	check.lineage.Forget()
+	how := check.departure()
 	if how == "" {
-		return buffered.Flush()
+		return check.lineage, buffered.Flush()
 	}
 	_, missing := os.Stat(in.path(in.sessionID))
 	if errors.Is(missing, fs.ErrNotExist) && check.parent != nil && check.lineage.Within(check.parent) {
-		return errUnfinished
+		return nil, errUnfinished
 	}
-	return &alteredError{in.sessionID, how}
+	return nil, &alteredError{in.sessionID, how}
 }
 
 // readLine returns the next complete line. It returns io.EOF for an incomplete one.
@@ -176,13 +184,23 @@ type check struct {
 	*intake
 
 	lineage *claude.Lineage
+	// parent is what the parent's copy says; nil if the conversation is no fork.
+	parent *claude.Lineage
 	// read counts the bytes so far, and digest is that of the inherited ones.
 	read   int64
 	digest hash.Hash
 }
 
-func (in *intake) newCheck() *check {
-	return &check{intake: in, lineage: claude.NewLineage(), digest: sha256.New()}
+func (in *intake) newCheck() (*check, error) {
+	c := &check{intake: in, digest: sha256.New()}
+	if in.begin.Parent != "" {
+		var err error
+		if c.parent, err = in.lineage(in.begin.Parent); err != nil {
+			return nil, fmt.Errorf("read the conversation of the parent: %w", err)
+		}
+	}
+	c.lineage = claude.NewLineage(cmp.Or(in.last, c.parent))
+	return c, nil
 }
 
 // passes reports whether a line belongs to the conversation. All lines that the session inherited do: they were checked
@@ -199,40 +217,12 @@ func (c *check) passes(line []byte) bool {
 }
 
 // departure says how the transcript departs from what the session inherited; "" if it continues it.
-func (c *check) departure() (string, error) {
+func (c *check) departure() string {
 	if c.begin.Bytes > 0 && (c.read < c.begin.Bytes || hex.EncodeToString(c.digest.Sum(nil)) != c.begin.SHA256) {
-		return fmt.Sprintf("its first %d bytes are others", c.begin.Bytes), nil
+		return fmt.Sprintf("its first %d bytes are others", c.begin.Bytes)
 	}
-	if c.begin.Parent == "" {
-		return "", nil
+	if c.parent == nil {
+		return ""
 	}
-	parent, err := c.readParent()
-	if err != nil {
-		return "", err
-	}
-	return c.lineage.Departure(parent), nil
-}
-
-// readParent reads this host's copy of the parent.
-func (c *check) readParent() (_ *claude.Lineage, err error) {
-	if c.parent != nil {
-		return c.parent, nil
-	}
-	file, err := os.Open(c.path(c.begin.Parent))
-	if err != nil {
-		return nil, fmt.Errorf("read the conversation of the parent: %w", err)
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	parent := claude.NewLineage()
-	for lines := bufio.NewReader(file); ; {
-		line, err := readLine(lines)
-		if errors.Is(err, io.EOF) {
-			c.parent = parent
-			return parent, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		parent.Add(bytes.TrimSpace(line), c.begin.Parent)
-	}
+	return c.lineage.Departure(c.parent)
 }

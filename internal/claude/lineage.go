@@ -22,54 +22,51 @@ type Lineage struct {
 	results map[string]bool
 	// forked holds UUIDs that occur with two contents.
 	forked map[string]bool
+	// known is a lineage that probably has most of the lines, spelled the same; nil if there is none.
+	known *Lineage
 }
 
 // lineageLine is a line with a UUID.
 type lineageLine struct {
 	parent string
 	digest [sha256.Size]byte
+	// spelling is a digest of everything from which the line was made, as it is spelled. Equal spellings make equal lines.
+	spelling [sha256.Size]byte
 	// message reports whether the line is a message of the main thread.
 	message bool
 	// calls holds the calls of the message, and said whether it has anything else that a model reads.
 	calls []string
 	said  bool
+	// answered holds the calls of which the message has the results.
+	answered []string
 	// summary reports whether a summary replaces the conversation before this line.
 	summary bool
 }
 
-// NewLineage returns an empty Lineage.
-func NewLineage() *Lineage {
-	return &Lineage{lines: map[string]lineageLine{}, results: map[string]bool{}, forked: map[string]bool{}}
+// NewLineage returns an empty Lineage. Decoding a line is costly. So Add takes a line from the lineage known if that has the same line
+// in the same spelling. The caller must not change known any more; it is nil if there is none.
+func NewLineage(known *Lineage) *Lineage {
+	return &Lineage{lines: map[string]lineageLine{}, results: map[string]bool{}, forked: map[string]bool{}, known: known}
 }
+
+// Forget drops what NewLineage has got, which Add no longer needs when all lines are there.
+func (l *Lineage) Forget() { l.known = nil }
 
 // Add adds a line of the transcript. It returns false if the line does not belong there: it must be a JSON object, and
 // the conversation that it names, if any, must be sessionID.
 func (l *Lineage) Add(line []byte, sessionID string) bool {
-	var read struct {
-		Type      eventType       `json:"type"`
-		Subtype   systemSubtype   `json:"subtype"`
-		UUID      string          `json:"uuid"`
-		Parent    string          `json:"parentUuid"`
-		SessionID *string         `json:"sessionId"`
-		Sidechain bool            `json:"isSidechain"`
-		Message   json.RawMessage `json:"message"`
-		// Attachment and Rendered are what the CLI itself has told the model.
-		Attachment json.RawMessage `json:"attachment"`
-		Rendered   json.RawMessage `json:"rendered"`
-	}
+	var read inheritable
 	if json.Unmarshal(line, &read) != nil || read.SessionID != nil && *read.SessionID != sessionID {
 		return false
 	}
 	if read.UUID == "" {
 		return true
 	}
-	found := lineageLine{
-		parent: read.Parent, summary: read.Subtype == systemCompacted,
-		message: !read.Sidechain && (read.Type == eventUser || read.Type == eventAssistant),
+	found := l.decode(read)
+	for _, call := range found.answered {
+		l.results[call] = true
 	}
-	found.digest = digestOf(read.Type, read.Parent, read.Message, read.Attachment, read.Rendered)
 	if found.message {
-		l.readMessage(read.Message, &found)
 		l.last = read.UUID
 	}
 	if known, again := l.lines[read.UUID]; again && known.digest != found.digest {
@@ -80,8 +77,53 @@ func (l *Lineage) Add(line []byte, sessionID string) bool {
 	return true
 }
 
+// inheritable holds what a fork takes over of a line, and what the line names.
+type inheritable struct {
+	Type      eventType       `json:"type"`
+	Subtype   systemSubtype   `json:"subtype"`
+	UUID      string          `json:"uuid"`
+	Parent    string          `json:"parentUuid"`
+	SessionID *string         `json:"sessionId"`
+	Sidechain bool            `json:"isSidechain"`
+	Message   json.RawMessage `json:"message"`
+	// Attachment and Rendered are what the CLI itself has told the model.
+	Attachment json.RawMessage `json:"attachment"`
+	Rendered   json.RawMessage `json:"rendered"`
+}
+
+// spelling returns a digest of all fields from which a lineageLine is made. Each has its length before it, so that two lines
+// never have the same digest by moving text from one field to another.
+func (i inheritable) spelling() (sum [sha256.Size]byte) {
+	digest := sha256.New()
+	_, _ = fmt.Fprintf(digest, "%q %q %q %t %d %d %d\n",
+		i.Type, i.Subtype, i.Parent, i.Sidechain, len(i.Message), len(i.Attachment), len(i.Rendered))
+	for _, text := range []json.RawMessage{i.Message, i.Attachment, i.Rendered} {
+		_, _ = digest.Write(text)
+	}
+	return [sha256.Size]byte(digest.Sum(nil))
+}
+
+// decode makes the line, or takes it from the known lineage.
+func (l *Lineage) decode(read inheritable) lineageLine {
+	spelling := read.spelling()
+	if l.known != nil {
+		if line, found := l.known.lines[read.UUID]; found && line.spelling == spelling {
+			return line
+		}
+	}
+	line := lineageLine{
+		parent: read.Parent, spelling: spelling, summary: read.Subtype == systemCompacted,
+		message: !read.Sidechain && (read.Type == eventUser || read.Type == eventAssistant),
+	}
+	line.digest = digestOf(read.Type, read.Parent, read.Message, read.Attachment, read.Rendered)
+	if line.message {
+		readMessage(read.Message, &line)
+	}
+	return line
+}
+
 // readMessage reads the calls and results in a message.
-func (l *Lineage) readMessage(message json.RawMessage, line *lineageLine) {
+func readMessage(message json.RawMessage, line *lineageLine) {
 	var read struct {
 		Content json.RawMessage `json:"content"`
 	}
@@ -98,7 +140,7 @@ func (l *Lineage) readMessage(message json.RawMessage, line *lineageLine) {
 		case blockToolUse:
 			line.calls = append(line.calls, block.ID)
 		case blockToolResult:
-			l.results[block.ToolUseID] = true
+			line.answered = append(line.answered, block.ToolUseID)
 			line.said = true
 		case blockText:
 			line.said = line.said || len(bytes.TrimSpace([]byte(block.Text))) > 0

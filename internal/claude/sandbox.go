@@ -86,9 +86,10 @@ func (c *CLI) programs(hidden, environ []string) []string {
 	if self, err := os.Executable(); err == nil { // hooks run it
 		places = append(places, resolved(self)...)
 	}
+	concealed := resolved(hidden...)
 	for _, dir := range append(filepath.SplitList(lookupVariable(environ, "PATH")), filepath.Dir(path), filepath.Dir(c.path)) {
 		for _, place := range resolved(dir) {
-			if !slices.Contains(resolved(hidden...), place) && !slices.Contains(places, place) {
+			if !slices.Contains(concealed, place) && !slices.Contains(places, place) {
 				places = append(places, place)
 			}
 		}
