@@ -35,6 +35,10 @@ type RunReviewInput struct {
 	// Before holds the findings of the previous review that are open, and Accepted those that people have accepted.
 	Before   []review.Finding `json:"before,omitempty"`
 	Accepted []review.Finding `json:"accepted,omitempty"`
+	// Continues is the conversation of an interrupted review that this one continues; empty for a new conversation. Guidance is
+	// what a person has said to the reviewer at a gate; it can be empty.
+	Continues string `json:"continues,omitempty"`
+	Guidance  string `json:"guidance,omitempty"`
 	// BudgetUSD limits the spending of the session over all its attempts, in US dollars; 0 for the limit in the policy.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 }
@@ -49,9 +53,9 @@ type RunReviewResult struct {
 	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 
-// RunReview lets an agent review a change: in a new conversation, with the permissions of TierObserve. If the verdict is
-// missing or invalid, RunReview asks for it once more. A review without a valid verdict is a result and not an error. The
-// errors are the same as those of RunTier.
+// RunReview lets an agent review a change, with the permissions of TierObserve: in a new conversation, or in that of an
+// interrupted review. If the verdict is missing or invalid, RunReview asks for it once more. A review without a valid verdict
+// is a result and not an error. The errors are the same as those of RunTier.
 func (t *Tiers) RunReview(ctx context.Context, input RunReviewInput) (RunReviewResult, error) {
 	now := stopwatch(ctx)
 	r := &reviewing{Tiers: t, input: input}
@@ -102,6 +106,7 @@ func (r *reviewing) attempt(ctx context.Context, past TierProgress, beats *heart
 		Schema: review.Schema, Now: stopwatch(ctx),
 	}
 	run.Policy.BudgetUSD = budget(r.input.BudgetUSD, run.Policy)
+	run.Resume = r.input.Continues
 	if known {
 		run.Resume = r.input.SessionID
 	}
@@ -125,10 +130,13 @@ func (r *reviewing) attempt(ctx context.Context, past TierProgress, beats *heart
 // prompt returns the prompt of the reviewer.
 func (r *reviewing) prompt() (string, error) {
 	change := r.input.Change
+	if r.input.Continues != "" {
+		return r.Prompts.ReviewContinued(change.Commit, r.input.Guidance)
+	}
 	of := prompts.Review{
 		Branch: change.Branch, Base: change.Base, Commit: change.Commit, Files: change.Files, Patch: change.Patch,
 		ForPerson: r.input.ForPerson, CheckOutput: change.CheckOutput, Problem: r.input.Problem, Request: r.input.Request,
-		Services: r.input.Services, Brief: r.permissions(escalation.TierObserve, false),
+		Services: r.input.Services, Guidance: r.input.Guidance, Brief: r.permissions(escalation.TierObserve, false),
 	}
 	if task := r.input.Task; task != nil {
 		of.Plan = &prompts.ReviewPlan{File: task.File, Amend: task.Amend, Phase: task.Phase}

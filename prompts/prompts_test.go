@@ -188,7 +188,14 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 		"correction-checks": func() (string, error) {
 			return set.Continued(prompts.Launch{Correction: &prompts.Correction{Commit: "c1", CheckOutput: "exit code 1"}}, nil)
 		},
-		"review-repair": func() (string, error) { return set.ReviewRepair("summary is empty") },
+		"review-guided": func() (string, error) {
+			guided := firstReview
+			guided.Guidance = "the port is 8080"
+			return set.Review(guided)
+		},
+		"review-continued":        func() (string, error) { return set.ReviewContinued("c1", "") },
+		"review-continued-guided": func() (string, error) { return set.ReviewContinued("c1", "the port is 8080") },
+		"review-repair":           func() (string, error) { return set.ReviewRepair("summary is empty") },
 	}
 	for name, render := range render {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package prompts
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/review"
@@ -23,6 +24,8 @@ type Review struct {
 	Services         []string
 	// Plan is the plan that the change belongs to; nil if it belongs to none.
 	Plan *ReviewPlan
+	// Guidance is what a person has said to the reviewer; it can be empty.
+	Guidance string
 	// Before holds the findings of the previous review, and Accepted those that people have accepted.
 	Before, Accepted []string
 	// Brief describes in Markdown what the reviewer may use.
@@ -47,6 +50,12 @@ func (r Review) Size() string {
 
 // Review returns the prompt of a reviewer. It contains nothing that the author said.
 func (s *Set) Review(r Review) (string, error) { return join(r, s.builtIn.Lookup("review.md")) }
+
+// ReviewContinued returns the prompt that continues an interrupted review of a commit. The conversation contains the rest.
+// The guidance of a person can be empty.
+func (s *Set) ReviewContinued(commit, guidance string) (string, error) {
+	return join(struct{ Commit, Guidance string }{commit, strings.TrimSpace(guidance)}, s.builtIn.Lookup("review-continued.md"))
+}
 
 // ReviewRepair returns the prompt that asks a reviewer for its verdict again. It contains the reason why the verdict is
 // invalid.

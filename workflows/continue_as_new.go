@@ -71,16 +71,17 @@ type CarriedStep struct {
 	PassesCooldown bool                  `json:"passes_cooldown,omitempty"`
 	PassesLimit    bool                  `json:"passes_limit,omitempty"`
 	Reviewed       *reviewed             `json:"reviewed,omitempty"`
+	Corrects       bool                  `json:"corrects,omitempty"`
 }
 
-// carry returns those fields of a step at a gate that the next run needs. It omits the fields request and continues,
-// because the answer at the gate sets them again.
+// carry returns those fields of a step at a gate that the next run needs. It omits the fields request, continues and
+// chosen, because the answer at the gate sets them again.
 func (s step) carry() CarriedStep {
 	return CarriedStep{
 		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, ResumeFailed: s.resumeFailed,
 		TranscriptLost: s.transcriptLost, CutOff: s.cutOff, Left: s.left, Handoff: s.handoff,
 		Asked: s.asked, MinTier: s.minTier, Healed: s.healed, Refused: s.refused,
-		PassesCooldown: s.passesCooldown, PassesLimit: s.passesLimit, Reviewed: s.reviewed,
+		PassesCooldown: s.passesCooldown, PassesLimit: s.passesLimit, Reviewed: s.reviewed, Corrects: s.corrects,
 	}
 }
 
@@ -91,7 +92,7 @@ func (s CarriedStep) step() step {
 		tier:   s.Tier, purpose: s.Purpose, parent: s.Parent, resumeFailed: s.ResumeFailed,
 		transcriptLost: s.TranscriptLost, cutOff: s.CutOff, left: s.Left, handoff: s.Handoff,
 		asked: s.Asked, minTier: s.MinTier, healed: s.Healed, refused: s.Refused,
-		passesCooldown: s.PassesCooldown, passesLimit: s.PassesLimit, reviewed: s.Reviewed,
+		passesCooldown: s.PassesCooldown, passesLimit: s.PassesLimit, reviewed: s.Reviewed, corrects: s.Corrects,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/review"
 )
 
 const (
@@ -49,6 +50,8 @@ type gateRequest struct {
 	refused bool
 	// phase is the phase of a plan at which the gate is; empty if it belongs to no plan.
 	phase string
+	// stopped describes the session before the gate of a loop of author and reviewer; nil for other gates.
+	stopped *review.Stopped
 }
 
 // handle registers the query and the update with which people see and answer gates.
@@ -99,9 +102,7 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 	if len(chain.Sessions) == 0 {
 		opening.History = g.history
 	}
-	if possible, _ := escalation.ContinuationOf(*g.policy, opening); possible != nil {
-		opening.Transcript = g.sessions.transcript(ctx, possible.SessionID)
-	}
+	g.offer(ctx, &opening, request.stopped)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -111,6 +112,22 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 	chain.Gates = append(chain.Gates, escalation.NewGate(*g.policy, opening))
 	g.reminded = 0
 	return g.latest()
+}
+
+// offer completes the input of a gate with what decides whether a session can be continued. It asks a worker for the
+// transcript only if nothing else speaks against it.
+func (g *gates) offer(ctx workflow.Context, opening *escalation.GateInput, stopped *review.Stopped) {
+	if stopped != nil {
+		opening.Last, opening.Loop = g.log.chain.Last(), stopped.Gate(opening.Transcript)
+	}
+	possible, _ := escalation.ContinuationOf(*g.policy, *opening)
+	if possible == nil {
+		return
+	}
+	opening.Transcript = g.sessions.transcript(ctx, possible.SessionID)
+	if stopped != nil {
+		opening.Loop = stopped.Gate(opening.Transcript)
+	}
 }
 
 // latest returns the gate that was opened last.

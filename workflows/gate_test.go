@@ -145,7 +145,7 @@ func TestGateShowsWhatAPersonHasToKnow(t *testing.T) {
 		escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort,
 	}, gate.Options)
 	require.Equal(t, &escalation.Continuation{
-		SessionID: interrupted.SessionID, Role: escalation.TierSafeRepair, State: escalation.SessionTimedOut,
+		SessionID: interrupted.SessionID, Tier: escalation.TierSafeRepair, Status: escalation.SessionTimedOut,
 	}, gate.Continuation)
 	require.Equal(t, 72*time.Hour, gate.ExpiresAt.Sub(gate.OpenedAt))
 	require.Equal(t, escalation.GateAbort, gate.OnTimeout)
@@ -161,7 +161,7 @@ func TestGateShowsWhatAPersonHasToKnow(t *testing.T) {
 	opened := messagesOf(result.Events, escalation.EventGateOpened)
 	require.Len(t, opened, 1)
 	for _, part := range []string{
-		"gate-1 waits for a person at tier 2, after $0.28: tier 2 ended without a verdict (timed_out): what went wrong\n", "\nsession " + interrupted.SessionID + " of tier 2 (timed_out) can be continued",
+		"gate-1 waits for a person at tier 2, after $0.28: tier 2 ended without a verdict (timed_out): what went wrong\n", "\nsession " + interrupted.SessionID + " of tier 2, which ended timed_out, can be continued",
 		"options: continue_session, fix, override, abort", "tried: tier 1 (haiku)",
 	} {
 		require.Contains(t, opened[0], part)

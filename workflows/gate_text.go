@@ -14,8 +14,8 @@ import (
 // describeGate describes an open gate: in the first line shortly, below it all that a person saw who answered.
 func describeGate(gate escalation.Gate) string {
 	goOn := "no session can be continued: " + gate.NoContinuation
-	if from := gate.Continuation; from != nil {
-		goOn = fmt.Sprintf("session %s of %s (%s) can be continued", from.SessionID, from.Role, from.State)
+	if gate.Continuation != nil {
+		goOn = "session " + gate.Continuation.Describe()
 	}
 	text := fmt.Sprintf("%s waits for a person at %s, after $%.2f: %s\n%s; options: %s; without an answer until %s: %s", gate.ID, gate.Tier,
 		gate.CostUSD, plaintext.Cut(gate.Reason, 150), goOn, listOptions(gate), gate.ExpiresAt.UTC().Format(time.RFC3339), gate.OnTimeout)

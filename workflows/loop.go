@@ -35,6 +35,10 @@ type reviewRequest struct {
 	// plan.
 	task *activities.PlanTask
 	lost []string
+	// continues is an interrupted session of a reviewer that the reviewer continues, because a person chose so at a gate; nil
+	// for a new conversation. guidance is what that person has said to the reviewer; it can be empty.
+	continues *escalation.Session
+	guidance  string
 }
 
 // phase returns the number of the phase of a plan; empty if the change belongs to no plan.
@@ -108,6 +112,7 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 	opening, err := r.sessions.open(ctx, sessionRequest{
 		tier: escalation.TierObserve, purpose: escalation.PurposeReview, phase: request.phase(),
 		context: escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonIndependent},
+		origin:  request.continues, continues: request.continues != nil,
 	})
 	if err != nil {
 		return nil, err
@@ -119,13 +124,17 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 	session := opening.Session
 	var tiers *activities.Tiers
 	var reviewed activities.RunReviewResult
-	unjudged := r.sessions.run(ctx, session, tiers.RunReview, activities.RunReviewInput{
+	input := activities.RunReviewInput{
 		ChainID: session.ChainID, FirstRunID: session.FirstRunID, SessionID: session.SessionID,
 		Policy: r.policy.OfReviewer().OfSession(session.Tier), Directory: r.sessions.directory,
 		Change: request.change.ToShow(), Task: request.task, ForPerson: result.loop.ForPerson,
 		Problem: request.problem, Request: request.request, Services: r.log.chain.Services,
-		Before: result.loop.Open, Accepted: result.loop.Accepted, BudgetUSD: session.BudgetUSD,
-	}, &reviewed)
+		Before: result.loop.Open, Accepted: result.loop.Accepted, BudgetUSD: session.BudgetUSD, Guidance: request.guidance,
+	}
+	if request.continues != nil {
+		input.Continues = request.continues.SessionID
+	}
+	unjudged := r.sessions.run(ctx, session, tiers.RunReview, input, &reviewed)
 	if unjudged != nil {
 		reviewed.Problem = unjudged.Error
 	}

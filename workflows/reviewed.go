@@ -15,6 +15,8 @@ import (
 type reviewed struct {
 	Loop   review.Loop       `json:"loop"`
 	Change activities.Change `json:"change"`
+	// Ran is the state of the loop in which the latest session ran.
+	Ran review.State `json:"ran,omitempty"`
 }
 
 // inspects reports whether the session of a step is asked for what it commits.
@@ -57,7 +59,13 @@ func (c *chainRun) reviewChange(
 func (c *chainRun) reviewAgain(ctx workflow.Context, s step) (step, error) {
 	author := *c.log.chain.Worked()
 	decision := escalation.Gated(*c.policy, escalation.Decide(*c.policy, author, escalation.DecisionInput{NoSplit: true}))
-	return c.runReview(ctx, s, reviewRequest{loop: s.reviewed.Loop, author: author, change: s.reviewed.Change, closed: true}, decision)
+	request := reviewRequest{
+		loop: s.reviewed.Loop, author: author, change: s.reviewed.Change, closed: true, continues: s.continues,
+	}
+	if s.request != nil {
+		request.guidance = s.request.Guidance
+	}
+	return c.runReview(ctx, s, request, decision)
 }
 
 // runReview runs a review and returns the step that follows. An advisory review only informs people. After a required one,
@@ -71,6 +79,13 @@ func (c *chainRun) runReview(
 	if err != nil {
 		return step{}, c.abortIfCancelled(ctx, err)
 	}
+	ran := request.loop.State
+	switch {
+	case result.reviewer != nil:
+		ran = review.StateReview
+	case ran.Role() != review.Author: // the reviewer was refused
+		ran = s.reviewed.Ran
+	}
 	s.reviewed = nil
 	switch {
 	case result.stopped:
@@ -80,7 +95,7 @@ func (c *chainRun) runReview(
 		if result.loop.State == review.StateApproved {
 			result.loop, result.decision = c.reviews.push(ctx, result.loop, request.change)
 		}
-		s.reviewed = &reviewed{Loop: result.loop, Change: request.change}
+		s.reviewed = &reviewed{Loop: result.loop, Change: request.change, Ran: ran}
 		if role := result.loop.State.Role(); role == review.Author {
 			if result.unclosed != nil {
 				c.sessions.closeWithNext(*result.unclosed)
@@ -100,13 +115,31 @@ func (c *chainRun) runReview(
 // correct returns the step in which the author continues its conversation to correct its change.
 func (s step) correct(author escalation.Session) step {
 	s.action, s.continues, s.request, s.purpose = stepSession, &author, nil, escalation.PurposeTier
-	s.corrects = true
+	s.corrects, s.chosen = true, false
 	return s
 }
 
-// correction returns what the session of a step must correct; nil for its usual work.
+// stopped describes the session before the gate of a step that reviews or corrects a change; nil for other steps. The
+// argument last is the latest session.
+func (s step) stopped(policy escalation.Policy, last *escalation.Session) *review.Stopped {
+	if s.reviewed == nil {
+		return nil
+	}
+	ran, resume := s.reviewed.Ran, s.reviewed.Loop.Resume
+	if s.reviewed.Loop.State.Role() == review.Author { // a correction has ended, or was refused
+		resume = s.reviewed.Loop.State
+		if !s.refused {
+			ran = resume
+		}
+	}
+	stopped := review.StoppedAt(policy, ran, resume, last)
+	return &stopped
+}
+
+// correction returns what the session of a step must correct; nil for its usual work. The conversation of an interrupted
+// correction has the findings. It may lack what checks have printed since.
 func (s step) correction() *activities.Correction {
-	if s.reviewed == nil || !s.corrects {
+	if s.reviewed == nil || !s.corrects || s.chosen && s.reviewed.Loop.State != review.StateQualityRetry {
 		return nil
 	}
 	of := &activities.Correction{Commit: s.reviewed.Loop.Commit, Findings: s.reviewed.Loop.Open}
@@ -116,16 +149,24 @@ func (s step) correction() *activities.Correction {
 	return of
 }
 
-// afterReviewGate returns the step that follows the gate of a change that was not approved. An override pushes the commit. A
-// fix runs the author again in a new session, or the review if that did not take place.
+// afterReviewGate returns the step that follows the gate of a change that was not approved. An override pushes the commit; if
+// that fails, a person is asked again. A fix runs the author again in a new session, or the review if that did not take
+// place. The author also repairs what keeps the checks from running.
 func (c *chainRun) afterReviewGate(ctx workflow.Context, s step, gate *escalation.Gate) (step, error) {
 	of := *s.reviewed
 	of.Loop, _ = of.Loop.AfterGate(gate.Answer.Action)
 	if ending, ends := gate.Ending(*gate.Answer); ends {
 		if gate.Answer.Actor != "" && of.Loop.Approves(of.Change.Commit) {
-			c.reviews.push(ctx, of.Loop, of.Change)
+			var pushed review.Decision
+			if of.Loop, pushed = c.reviews.push(ctx, of.Loop, of.Change); of.Loop.State == review.StateGate {
+				s.reviewed = &of
+				return c.stop(ctx, s, escalation.Gated(*c.policy, escalation.DecideReview(pushed.Reason)))
+			}
 		}
 		return step{}, c.record(ctx, ending)
+	}
+	if of.Loop.State == review.StateQuality {
+		of.Loop.State = review.StateQualityRetry
 	}
 	next := c.stepFrom(s, gate)
 	next.reviewed = &of

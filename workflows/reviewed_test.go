@@ -246,6 +246,7 @@ func TestRequiredReviewAsksAPerson(t *testing.T) {
 		outcome escalation.Outcome
 		pushed  []string
 		tiers   int
+		offers  bool
 	}{
 		"a reviewer that always finds something": {
 			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){finds(objection("a"))},
@@ -267,7 +268,7 @@ func TestRequiredReviewAsksAPerson(t *testing.T) {
 				first := w.change(2)
 				w.change = func(int) *activities.Change { return first }
 			},
-			answer: escalation.GateAbort, reason: "no new commit", outcome: escalation.OutcomeAborted, tiers: 3,
+			answer: escalation.GateAbort, reason: "no new commit", outcome: escalation.OutcomeAborted, tiers: 3, offers: true,
 		},
 		"the review is repeated": {
 			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){unreachable, finds()},
@@ -297,7 +298,7 @@ func TestRequiredReviewAsksAPerson(t *testing.T) {
 					return change
 				}
 			},
-			answer: escalation.GateAbort, reason: "exit code 1", outcome: escalation.OutcomeAborted, tiers: 5,
+			answer: escalation.GateAbort, reason: "exit code 1", outcome: escalation.OutcomeAborted, tiers: 5, offers: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -319,7 +320,7 @@ func TestRequiredReviewAsksAPerson(t *testing.T) {
 				[]any{gate.Rule, gate.Source, gate.Tier}, gate.Reason)
 			require.Contains(t, gate.Reason, c.reason)
 			require.Contains(t, gate.Next(escalation.GateClosing{Action: escalation.GateOverride}), "is pushed as it is")
-			require.Nil(t, gate.Continuation, "a review never offers to continue the author's conversation")
+			require.Equal(t, c.offers, gate.Continuation != nil, "an author continues its conversation only in the same state: %s", gate.NoContinuation)
 			require.Equal(t, c.outcome, result.Outcome, result.Reason)
 			require.Len(t, w.ran, c.tiers)
 			var pushed []string

@@ -48,6 +48,8 @@ type sessionRequest struct {
 	origin *escalation.Session
 	// continues reports whether the session continues the interrupted conversation of origin.
 	continues bool
+	// corrects reports that the session corrects what the workflow has committed.
+	corrects bool
 	// force skips the cooldowns. approved skips the limit of escalations. Each requires a person's decision.
 	force, approved bool
 	// waitingSince is the time at which the workflow began to wait for this admission; zero if it has not waited.
@@ -214,6 +216,7 @@ func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escal
 		At:            workflow.Now(ctx),
 		Services:      s.log.chain.Services,
 		ChainSpentUSD: s.log.chain.SpentAtMostUSD(),
+		Correction:    request.corrects,
 		Force:         request.force,
 		Approved:      request.approved,
 		Incidents:     s.log.chain.OwnIncidents(),

@@ -52,9 +52,10 @@ type step struct {
 	minTier escalation.Tier
 	// request is the person's request that led to this step; nil if there was none.
 	request *EscalateSignal
-	// continues is the interrupted session that this step continues, because a person chose so at a gate; nil if
-	// there is none.
+	// continues is the session that this step continues; nil if there is none. chosen reports that a person chose so at a
+	// gate, because the session was interrupted. Otherwise an author continues its own session to correct its change.
 	continues *escalation.Session
+	chosen    bool
 	// reviewed is what the chain has committed, and how far its review is; nil if no review has taken place. corrects reports
 	// that the session of this step must correct it.
 	reviewed *reviewed

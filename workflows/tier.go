@@ -109,13 +109,13 @@ func (c *chainRun) stop(ctx workflow.Context, s step, decision escalation.Decisi
 func (c *chainRun) request(s step) sessionRequest {
 	return sessionRequest{
 		tier: s.tier, purpose: s.purpose, context: c.continuity(s), origin: s.origin(), continues: s.continues != nil,
-		force: s.forced(), approved: s.passesLimit, waitingSince: c.waitingSince,
+		force: s.forced(), approved: s.passesLimit, corrects: s.corrects, waitingSince: c.waitingSince,
 	}
 }
 
 // continuity chooses how the session of a step gets its context.
 func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
-	if s.corrects && s.continues != nil {
+	if s.corrects && s.continues != nil && !s.chosen {
 		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonCorrection}
 	}
 	if s.purpose == escalation.PurposeHandoff { // only the tier that has the conversation can write its handoff
@@ -276,7 +276,9 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 // openGate opens a gate for a step whose session has ended or was refused. The decision of the step gives the reason
 // for the gate.
 func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
-	opened, err := c.gates.open(ctx, gateRequest{decision: s.decision, tier: s.tier, refused: s.refused})
+	opened, err := c.gates.open(ctx, gateRequest{
+		decision: s.decision, tier: s.tier, refused: s.refused, stopped: s.stopped(*c.policy, c.log.chain.Last()),
+	})
 	if err != nil {
 		return step{}, err
 	}
@@ -355,7 +357,7 @@ func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
 	if closing.ToTier != 0 {
 		return s.requested(c.requests.take())
 	}
-	s.continues, s.request = nil, nil
+	s.continues, s.request, s.chosen = nil, nil, false
 	if gate.Fresh {
 		s.parent = nil
 	}
@@ -367,8 +369,8 @@ func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
 		s.passesLimit = s.passesLimit || gate.Rule == escalation.RuleEscalationLimit
 	}
 	if closing.Action == escalation.GateContinue {
-		continued := *last
-		s.continues = &continued
+		continued := *c.log.chain.Session(gate.Continuation.SessionID)
+		s.continues, s.chosen = &continued, true
 	}
 	return s
 }

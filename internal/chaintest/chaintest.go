@@ -88,7 +88,7 @@ func OpenedGate() escalation.Gate {
 		CostUSD: 0.53, OpenedAt: Noon.Add(-125 * time.Minute), ExpiresAt: Noon.Add(70 * time.Hour), OnTimeout: escalation.GateAbort,
 		Options: []escalation.GateAction{escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort},
 		Continuation: &escalation.Continuation{
-			SessionID: Conversation(2), Role: escalation.TierSafeRepair, State: escalation.SessionTimedOut,
+			SessionID: Conversation(2), Tier: escalation.TierSafeRepair, Status: escalation.SessionTimedOut,
 		},
 	}
 }

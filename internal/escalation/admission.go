@@ -23,6 +23,9 @@ type AdmissionRequest struct {
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
 	// Force overrides the cooldowns. Only an operator sets Force.
 	Force bool `json:"force,omitempty"`
+	// Correction reports that the session corrects what its chain has committed. It is not delayed by cooldowns, which the
+	// chain's own repair has started. Each restart of a service is still charged.
+	Correction bool `json:"correction,omitempty"`
 	// Approved overrides the escalation limit. An operator's answer at a gate sets Approved.
 	Approved bool `json:"approved,omitempty"`
 	// Incidents holds the IDs of the incidents that the chain works on, as far as its workflow knows them.
@@ -202,7 +205,7 @@ func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts
 // repair of at least one service, admitCooldown admits the session. Its agent can read the cooldowns of the other
 // services.
 func admitCooldown(policy Policy, request AdmissionRequest, facts AdmissionFacts) *Admission {
-	if len(request.Services) == 0 {
+	if len(request.Services) == 0 || request.Correction {
 		return nil
 	}
 	var first time.Time

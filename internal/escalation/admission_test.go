@@ -71,6 +71,8 @@ func TestAdmit(t *testing.T) {
 		"an author repairs no service":        {nil, author("nginx"), facts{Services: used(), Busy: busy, Escalations: 9}, granted(2.5)},
 		"the chain's budget limits an author": {nil, request{Tier: 2, Purpose: escalation.PurposeAuthor, ChainSpentUSD: 11}, facts{}, granted(1)},
 		"the day's budget limits an author":   {nil, author("nginx"), facts{DaySpentUSD: 40}, refused(escalation.RuleDayBudget, never)},
+		"a correction passes the cooldown":    {nil, request{Tier: 2, Services: []string{"nginx"}, Correction: true}, facts{Services: used()}, granted(2.5)},
+		"and no other chain":                  {nil, request{Tier: 2, Services: []string{"nginx"}, Correction: true}, facts{Services: used(), Busy: busy}, refused(escalation.RuleServiceBusy, soon(time.Minute))},
 		"one service may be repaired":         {nil, about("nginx", "caddy"), facts{Services: used()}, granted(2.5)},
 		"no service is known":                 {nil, about(), facts{Services: used()}, granted(2.5)},
 		"a redeployment is left to tier 3":    {nil, request{Tier: 3, Services: []string{"nginx"}}, facts{Services: used()}, granted(10)},

@@ -128,6 +128,16 @@ func (c *Chain) Last() *Session {
 	return &c.Sessions[len(c.Sessions)-1]
 }
 
+// Session returns the session with a conversation; nil if the state does not have it.
+func (c *Chain) Session(sessionID string) *Session {
+	for i := range c.Sessions {
+		if c.Sessions[i].SessionID == sessionID {
+			return &c.Sessions[i]
+		}
+	}
+	return nil
+}
+
 // MaxReviews limits the reviews in the state of a chain.
 const MaxReviews = 5
 

@@ -1,11 +1,9 @@
 package escalation
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -21,20 +19,9 @@ const maxVerdictBytes = 64 << 10
 // DecodeVerdict reads an agent's verdict: one JSON object that conforms to VerdictSchema. Errors wrap ErrInvalidVerdict
 // and use words that the agent can act on. If the JSON can be decoded, the error lists every problem.
 func DecodeVerdict(raw []byte) (Verdict, error) {
-	if len(raw) > maxVerdictBytes {
-		return Verdict{}, fmt.Errorf("%w: %d bytes, and at most %d are allowed", ErrInvalidVerdict, len(raw), maxVerdictBytes)
-	}
-	var verdict Verdict
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&verdict); err != nil {
-		return Verdict{}, fmt.Errorf("%w: %w", ErrInvalidVerdict, err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return Verdict{}, fmt.Errorf("%w: something follows after the JSON object", ErrInvalidVerdict)
-	}
-	if problems := verdict.problems(); len(problems) > 0 {
-		return Verdict{}, fmt.Errorf("%w: %s", ErrInvalidVerdict, strings.Join(problems, "; "))
+	verdict, err := DecodeOutput(raw, maxVerdictBytes, ErrInvalidVerdict, (*Verdict).problems)
+	if err != nil {
+		return Verdict{}, err
 	}
 	verdict.spellKinds()
 	// Check the length again, because encoding can make the document longer. Go encodes each of <, > and & as six

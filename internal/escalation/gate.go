@@ -28,6 +28,10 @@ type Gate struct {
 	// OnTimeout.
 	ExpiresAt time.Time  `json:"expires_at"`
 	OnTimeout GateAction `json:"on_timeout"`
+	// Role and Resume say how a loop of author and reviewer continues after continue_session and fix: whose session runs, and
+	// the state of the loop, such as auto_fix. Role is empty if no session runs in that state. Outside of loops both are empty.
+	Role   string `json:"role,omitempty"`
+	Resume string `json:"resume,omitempty"`
 	// Options lists the permitted actions in the order of their display.
 	Options []GateAction `json:"options"`
 	// Continuation is the session that the action continue_session would continue; nil if this action is not offered.
@@ -74,10 +78,14 @@ const (
 // Continuation is an interrupted session that an operator can continue.
 type Continuation struct {
 	SessionID string `json:"session_id"`
-	// Role is the tier of the interrupted session and of the session that continues it.
-	Role Tier `json:"role"`
-	// State is the status with which the interrupted session ended.
-	State SessionStatus `json:"state"`
+	// Tier is the tier of the interrupted session and of the session that continues it.
+	Tier Tier `json:"tier"`
+	// Role is the role of both sessions, author or reviewer, and Resume the state in which their loop continues. Both are empty
+	// outside of loops. The field role of chains that began with 0.1.0 is a tier.
+	Role   string `json:"session_role,omitempty"`
+	Resume string `json:"resume,omitempty"`
+	// Status is the status with which the interrupted session ended.
+	Status SessionStatus `json:"status"`
 }
 
 // GateAction is an operator's choice at a gate.

@@ -14,7 +14,7 @@ func openGate(actions ...escalation.GateAction) escalation.Gate {
 	gate := escalation.Gate{ID: "gate-1", Options: actions, NoContinuation: "the transcript is gone"}
 	for _, action := range actions {
 		if action == escalation.GateContinue {
-			gate.Continuation, gate.NoContinuation = &escalation.Continuation{SessionID: "s", Role: 2}, ""
+			gate.Continuation, gate.NoContinuation = &escalation.Continuation{SessionID: "s", Tier: 2}, ""
 		}
 	}
 	return gate

@@ -32,6 +32,8 @@ type GateInput struct {
 	Last *Session
 	// Transcript is the known state of Last's transcript.
 	Transcript TranscriptState
+	// Loop describes the gate of a loop of author and reviewer; nil for other gates.
+	Loop *LoopGate
 	// SpentUSD is the chain's spending. SpentAtMostUSD is the amount that counts against the chain's budget. Both are
 	// in US dollars.
 	SpentUSD, SpentAtMostUSD float64
@@ -44,6 +46,15 @@ type GateInput struct {
 	// Before lists the chain's earlier gates in order. A caller can omit all except the latest maxAutomaticFixes gates,
 	// because NewGate counts only these.
 	Before []Gate
+}
+
+// LoopGate describes the gate of a loop of author and reviewer. Package review decides on the continuation.
+type LoopGate struct {
+	// Role and Resume are those of Gate.
+	Role, Resume string
+	// Continuation is the session that can be continued. It is nil if there is none; NoContinuation then gives the reason.
+	Continuation   *Continuation
+	NoContinuation string
 }
 
 // TranscriptState says whether an agent can load a session's transcript.
@@ -68,6 +79,9 @@ func NewGate(policy Policy, o GateInput) Gate {
 	}
 	if o.Last != nil {
 		gate.SessionID, gate.Fresh = o.Last.SessionID, !o.Refused && o.Last.originGone()
+	}
+	if o.Loop != nil {
+		gate.Role, gate.Resume = o.Loop.Role, o.Loop.Resume
 	}
 	gate.Continuation, gate.NoContinuation = ContinuationOf(policy, o)
 	if gate.Continuation != nil {
@@ -111,7 +125,8 @@ func (o GateInput) source() GateSource {
 
 // ContinuationOf returns the session that the gate offers to continue. If the gate offers none, ContinuationOf returns
 // nil and the reason in a sentence. The chain's last session qualifies if it was interrupted, has the tier of the next
-// step, and can be resumed. The chain's budget must also suffice for another session.
+// step, and can be resumed. The chain's budget must also suffice for another session. At the gate of a loop, o.Loop says
+// which session qualifies.
 func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
 	last := o.Last
 	switch {
@@ -119,13 +134,13 @@ func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
 		return nil, "no session has run"
 	case !o.budgetLeft(policy):
 		return nil, "the chain's budget is spent or reserved"
+	case o.Loop != nil:
+		return o.Loop.Continuation, o.Loop.NoContinuation
 	case last.Tier != o.Tier || last.Purpose == PurposeHandoff:
 		return nil, fmt.Sprintf("the next step is for %s, and the last session had other work", o.Tier)
-	case o.Decision.Rule == RuleReview:
-		return nil, "the last session was that of a reviewer, and the next step is that of the author"
 	case !last.interrupted():
 		return nil, fmt.Sprintf("%s has concluded: it asks for another tier", last.Tier)
-	case last.Purpose == PurposeContinuation && !last.concludedForPerson():
+	case last.Continued() && !last.AsksPerson():
 		return nil, "going on with it was tried, and failed: only a new session may do better"
 	case last.Status == SessionTimedOut && policy.Tiers[last.Tier-1].AbortOnTimeout:
 		return nil, fmt.Sprintf("%s gives up its conversation when its time is up (CLAUDEOPS_TIER%d_ABORT_ON_TIMEOUT)",
@@ -141,7 +156,7 @@ func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
 	case o.Transcript != TranscriptReachable:
 		return nil, "nobody could tell whether its transcript is still there"
 	}
-	return &Continuation{SessionID: last.SessionID, Role: last.Tier, State: last.Status}, ""
+	return &Continuation{SessionID: last.SessionID, Tier: last.Tier, Status: last.Status}, ""
 }
 
 // budgetLeft reports whether the chain's budget suffices for another session.
@@ -151,7 +166,7 @@ func (o GateInput) budgetLeft(policy Policy) bool {
 
 // interrupted reports whether the session ended before the work of its tier was done.
 func (s *Session) interrupted() bool {
-	return s.Verdict == nil || s.concludedForPerson() || s.Verdict.Status == VerdictFailed
+	return s.Verdict == nil || s.AsksPerson() || s.Verdict.Status == VerdictFailed
 }
 
 // originGone reports whether the session could not load the conversation that the chain's input names, and this
@@ -161,9 +176,9 @@ func (s *Session) originGone() bool {
 	return lost && !s.BeganWork() && !s.Interrupted && s.Continuity == ContinuityResume && s.ParentID == 0
 }
 
-// concludedForPerson reports whether the session's verdict asks for a person. At the highest tier, a verdict that asks
-// for escalation also asks for a person.
-func (s *Session) concludedForPerson() bool {
+// AsksPerson reports whether the session's verdict asks for a person. At the highest tier, a verdict that asks for
+// escalation also asks for a person.
+func (s *Session) AsksPerson() bool {
 	if s.Status != SessionCompleted || s.Verdict == nil {
 		return false
 	}
@@ -202,12 +217,12 @@ func (g *Gate) Next(closing GateClosing) string {
 	case closing.ToTier != 0:
 		return fmt.Sprintf("%s runs, once it is admitted%s", closing.ToTier, told)
 	case closing.Action == GateContinue && g.Continuation != nil:
-		return fmt.Sprintf("%s goes on with session %s, once it is admitted%s", g.Continuation.Role, g.Continuation.SessionID, told)
+		return fmt.Sprintf("%s goes on with session %s, once it is admitted%s", g.NextRunner(), g.Continuation.SessionID, told)
 	case closing.Action == GateFix && g.Fresh:
 		return fmt.Sprintf("%s runs again in a new session, without the conversation that could not be loaded, once it is admitted%s",
 			g.Tier, told)
 	case closing.Action == GateFix:
-		return fmt.Sprintf("%s runs again in a new session, once it is admitted%s", g.Tier, told)
+		return fmt.Sprintf("%s runs again in a new session, once it is admitted%s", g.NextRunner(), told)
 	case closing.Action == GateRecheck:
 		return fmt.Sprintf("%s looks once more, and the chain ends as resolved if all is well", TierObserve)
 	case closing.Action == GateOverride && g.Phase != "":
@@ -219,6 +234,23 @@ func (g *Gate) Next(closing GateClosing) string {
 	default:
 		return "the chain ends as aborted"
 	}
+}
+
+// NextRunner names whose session the actions continue_session and fix start: a tier, the author or the reviewer.
+func (g *Gate) NextRunner() string {
+	if g.Role != "" {
+		return "the " + g.Role
+	}
+	return g.Tier.String()
+}
+
+// Describe describes the session in a sentence without its subject "session".
+func (c *Continuation) Describe() string {
+	who, state := c.Tier.String(), ""
+	if c.Role != "" {
+		who, state = "the "+c.Role, " in state "+c.Resume
+	}
+	return fmt.Sprintf("%s of %s, which ended %s, can be continued%s", c.SessionID, who, c.Status, state)
 }
 
 // Ends reports whether the chain ends because of how g was closed. For an open gate it returns false.

@@ -115,7 +115,7 @@ func TestGateEligibility(t *testing.T) {
 				options = slices.Delete(options, 1, 2)
 			}
 			if tt.without == "" {
-				require.Equal(t, &escalation.Continuation{SessionID: "the-session", Role: tt.tier, State: tt.session.Status}, gate.Continuation)
+				require.Equal(t, &escalation.Continuation{SessionID: "the-session", Tier: tt.tier, Status: tt.session.Status}, gate.Continuation)
 				require.Empty(t, gate.NoContinuation)
 			} else {
 				require.Nil(t, gate.Continuation)
@@ -145,6 +145,9 @@ func resumed(session *escalation.Session) *escalation.Session {
 
 func purposeOf(session *escalation.Session, purpose escalation.Purpose) *escalation.Session {
 	session.Purpose = purpose
+	if purpose == escalation.PurposeContinuation {
+		session.ContinuityReason = escalation.ReasonContinued
+	}
 	return session
 }
 
@@ -218,7 +221,7 @@ func TestGateProperties(t *testing.T) {
 		require.Subset(t, gate.Options, []escalation.GateAction{escalation.GateOverride, escalation.GateAbort})
 		require.Contains(t, gate.Options, gate.OnTimeout, "what an expired gate does is possible")
 		if continuation := gate.Continuation; continuation != nil {
-			require.Equal(t, gate.Tier, continuation.Role, "nobody goes on in another role")
+			require.Equal(t, gate.Tier, continuation.Tier, "nobody goes on in another tier")
 			require.Equal(t, escalation.TranscriptReachable, opening.Transcript)
 			require.Equal(t, opening.Last.SessionID, continuation.SessionID)
 		}
@@ -246,6 +249,7 @@ func drawSession(t *rapid.T) *escalation.Session {
 	session.Purpose = rapid.SampledFrom([]escalation.Purpose{
 		escalation.PurposeTier, escalation.PurposeContinuation, escalation.PurposeRecheck, escalation.PurposeHandoff,
 	}).Draw(t, "purpose")
+	session.ContinuityReason = rapid.SampledFrom([]escalation.ContinuityReason{"", escalation.ReasonContinued}).Draw(t, "reason")
 	return session
 }
 

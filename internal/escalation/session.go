@@ -106,10 +106,11 @@ type Session struct {
 func (s *Session) CostUnknown() bool { return s.CostEstimated && s.Attempts == 0 }
 
 // SetReport stores the final report in the session. If the session resumed its own conversation after an interruption,
-// SetReport also sets the continuity.
+// SetReport also sets the continuity. A session that an operator chose to continue keeps that reason, because it is not
+// continued again if it fails.
 func (s *Session) SetReport(report Report) {
 	s.Report = report
-	if report.Interrupted {
+	if report.Interrupted && !s.Continued() {
 		choice := ChooseContinuity(ContinuityInput{Interrupted: true})
 		s.Continuity, s.ContinuityReason = choice.Continuity, choice.Reason
 	}
@@ -123,6 +124,9 @@ func (s *Session) MayHaveActed() bool {
 	silent := s.Verdict == nil || s.Verdict.Status == VerdictFailed && len(s.Verdict.Actions) == 0
 	return s.Repairs() && silent && (answered || s.CostUnknown())
 }
+
+// Continued reports whether an operator chose to continue an interrupted session with this one.
+func (s *Session) Continued() bool { return s.ContinuityReason == ReasonContinued }
 
 // Repairs reports whether the session was permitted to change services. Dry runs, rechecks, handoffs, authors and Tier 1
 // must not change any service.

@@ -79,3 +79,17 @@ func TestChain(t *testing.T) {
 	require.Equal(t, escalation.TierFullRepair, chain.Tier())
 	require.InDelta(t, 2.25, escalation.TotalCostUSD(chain.Sessions), 1e-12)
 }
+
+// TestAnInterruptedContinuationStaysOne checks that the death of a process does not hide that a person chose to continue.
+func TestAnInterruptedContinuationStaysOne(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[escalation.ContinuityReason]escalation.ContinuityReason{
+		escalation.ReasonContinued: escalation.ReasonContinued, escalation.ReasonCorrection: escalation.ReasonInterrupted,
+		escalation.ReasonIndependent: escalation.ReasonInterrupted,
+	} {
+		session := escalation.Session{Continuity: escalation.ContinuityResume, ContinuityReason: reason}
+		session.SetReport(escalation.Report{Interrupted: true})
+		require.Equal(t, []any{want, escalation.ContinuityResume}, []any{session.ContinuityReason, session.Continuity})
+		require.Equal(t, reason == escalation.ReasonContinued, session.Continued())
+	}
+}

@@ -1,12 +1,9 @@
 package escalation
 
 import (
-	"bytes"
 	_ "embed" // for TalkSchema
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -83,22 +80,7 @@ const (
 // DecodeTalkReply reads the structured output of a session in a conversation. Errors wrap ErrInvalidReply and use words
 // that the model can act on.
 func DecodeTalkReply(raw []byte) (TalkReply, error) {
-	var reply TalkReply
-	if len(raw) > maxReplyBytes {
-		return reply, fmt.Errorf("%w: %d bytes, and at most %d are allowed", ErrInvalidReply, len(raw), maxReplyBytes)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&reply); err != nil {
-		return TalkReply{}, fmt.Errorf("%w: %w", ErrInvalidReply, err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return TalkReply{}, fmt.Errorf("%w: something follows after the JSON object", ErrInvalidReply)
-	}
-	if problems := reply.problems(); len(problems) > 0 {
-		return TalkReply{}, fmt.Errorf("%w: %s", ErrInvalidReply, strings.Join(problems, "; "))
-	}
-	return reply, nil
+	return DecodeOutput(raw, maxReplyBytes, ErrInvalidReply, (*TalkReply).problems)
 }
 
 func (r TalkReply) problems() []string {

@@ -71,10 +71,13 @@ func AnswerMeaning(action escalation.GateAction, gate escalation.Gate) string {
 	}
 	switch action {
 	case escalation.GateContinue:
-		return fmt.Sprintf("continue session: %s goes on in its conversation", gate.Tier)
+		return fmt.Sprintf("continue session: %s goes on in its conversation", gate.NextRunner())
 	case escalation.GateFix:
-		return fmt.Sprintf("fix: %s starts over in a new session", gate.Tier)
+		return fmt.Sprintf("fix: %s starts over in a new session", gate.NextRunner())
 	case escalation.GateOverride:
+		if gate.Rule == escalation.RuleReview {
+			return "override: approve the latest commit as it is; the incident stays open, and looks leave it"
+		}
 		return "override: accept the state; the incident stays open, and looks leave it"
 	case escalation.GateAbort:
 		return "abort: end the chain; the incident stays open, and a look may repair it"

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
@@ -35,9 +36,7 @@ const (
 // DecodeWork reads the structured output of an author. Errors wrap ErrInvalidVerdict and use words that the model can act
 // on.
 func DecodeWork(raw []byte) (Work, error) {
-	var work Work
-	err := decode(raw, &work, func() []string { return work.problems() })
-	return work, err
+	return escalation.DecodeOutput(raw, maxVerdictBytes, ErrInvalidVerdict, (*Work).problems)
 }
 
 // problems lists the defects of w.

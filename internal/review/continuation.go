@@ -6,36 +6,56 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Continuation is a session of a loop that a person can have continued.
-type Continuation struct {
-	SessionID string `json:"session_id"`
-	// Resume is the state in which it continues, and Role the role of the session.
-	Resume State `json:"resume"`
-	Role   Role  `json:"role"`
-}
-
 // Stopped describes the session before a gate of a loop.
 type Stopped struct {
 	// State is the state of the session. Resume is the state that follows the gate.
 	State, Resume State
-	// SessionID is the conversation as the CLI reported it; empty if it reported none.
+	// SessionID is the conversation; empty if the CLI reported none.
 	SessionID string
+	Tier      escalation.Tier
 	Status    escalation.SessionStatus
 	// NeedsHuman reports whether the session ended with the question for a person.
 	NeedsHuman bool
 	// Unusable reports whether the session ended with a verdict that is missing or invalid.
 	Unusable bool
-	// Continued reports whether the session itself continued an earlier one.
+	// Continued reports whether a person chose to continue an earlier session with this one.
 	Continued bool
 	// AbortOnTimeout gives up the conversation when the session's time is up.
 	AbortOnTimeout bool
 	Transcript     escalation.TranscriptState
 }
 
+// StoppedAt describes the session before a gate of a loop; session is nil if none has run. The argument state is the state
+// of that session, and resume the state that follows the gate.
+func StoppedAt(policy escalation.Policy, state, resume State, session *escalation.Session) Stopped {
+	if session == nil {
+		return Stopped{Resume: resume}
+	}
+	stopped := Stopped{
+		State: state, Resume: resume, Tier: session.Tier, Status: session.Status,
+		NeedsHuman: session.AsksPerson(), Continued: session.Continued(),
+		Unusable:       state == StateReview && session.Status == escalation.SessionCompleted,
+		AbortOnTimeout: policy.OfPurpose(session.Purpose).For(session.Tier).AbortOnTimeout,
+	}
+	if session.ReportedSessionID != "" {
+		stopped.SessionID = session.SessionID
+	}
+	return stopped
+}
+
+// Gate describes the gate after the session. The argument transcript is the known state of the session's transcript.
+func (s Stopped) Gate(transcript escalation.TranscriptState) *escalation.LoopGate {
+	known := s
+	known.Transcript = transcript
+	gate := &escalation.LoopGate{Role: string(s.Resume.Role()), Resume: string(s.Resume)}
+	gate.Continuation, gate.NoContinuation = ContinuationOf(known)
+	return gate
+}
+
 // ContinuationOf returns the session that a gate of a loop offers to continue. If it offers none, ContinuationOf returns nil
 // and the reason in a sentence. The session that follows must have the same state, and so the same role: an author never
 // continues the conversation of a reviewer.
-func ContinuationOf(s Stopped) (*Continuation, string) {
+func ContinuationOf(s Stopped) (*escalation.Continuation, string) {
 	switch {
 	case s.State.Role() == "":
 		return nil, "no session has run"
@@ -51,7 +71,9 @@ func ContinuationOf(s Stopped) (*Continuation, string) {
 	if reason := s.lost(); reason != "" {
 		return nil, reason
 	}
-	return &Continuation{SessionID: s.SessionID, Resume: s.Resume, Role: s.State.Role()}, ""
+	return &escalation.Continuation{
+		SessionID: s.SessionID, Tier: s.Tier, Role: string(s.State.Role()), Resume: string(s.Resume), Status: s.Status,
+	}, ""
 }
 
 // lost returns why the conversation cannot be continued; empty if it can.
@@ -59,7 +81,7 @@ func (s Stopped) lost() string {
 	switch s.Status {
 	case escalation.SessionTimedOut:
 		if s.AbortOnTimeout {
-			return "it gives up its conversation when its time is up (ABORT_ON_TIMEOUT)"
+			return fmt.Sprintf("the %s gives up its conversation when its time is up (ABORT_ON_TIMEOUT)", s.State.Role())
 		}
 	case escalation.SessionStopped, escalation.SessionRunning:
 		return "it was stopped"

@@ -133,6 +133,13 @@ func NewReview(limits Limits, commit string) Loop {
 	return Loop{Limits: limits, State: StateReview, Commit: commit}
 }
 
+// Next returns a loop for the change that follows this one. What a person has accepted stays accepted.
+func (l Loop) Next() Loop {
+	next := NewLoop(l.Limits)
+	next.Accepted = l.Accepted
+	return next
+}
+
 // to returns the loop in another state.
 func (l Loop) to(state State, rule Rule, format string, args ...any) (Loop, Decision) {
 	next := l

@@ -328,3 +328,17 @@ func draw(random *rand.Rand) *review.Verdict {
 	}
 	return drawn
 }
+
+// TestNextKeepsWhatIsAccepted checks the loop of the change that follows an overridden one.
+func TestNextKeepsWhatIsAccepted(t *testing.T) {
+	t.Parallel()
+	risk := review.Finding{Fingerprint: "a", Priority: review.P0, Action: review.AutoFix, File: "f", Line: 3, Text: "t"}
+	limits := review.Limits{Fixes: 2, Retries: 1}
+	ended := review.Loop{
+		Limits: limits, State: review.StateApproved, Commit: "c", Reviewed: "c", Fixes: 2, Accepted: []review.Finding{risk},
+		Seen: []review.Seen{{Fingerprint: "a", Times: 2}}, ForPerson: []string{"tests"},
+	}
+	want := review.NewLoop(limits)
+	want.Accepted = []review.Finding{risk}
+	require.Equal(t, want, ended.Next())
+}

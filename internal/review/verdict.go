@@ -1,17 +1,15 @@
 package review
 
 import (
-	"bytes"
 	_ "embed" // for Schema
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
@@ -87,30 +85,7 @@ const (
 // DecodeVerdict reads the structured output of a reviewer. Errors wrap ErrInvalidVerdict and use words that the model can
 // act on.
 func DecodeVerdict(raw []byte) (Verdict, error) {
-	var verdict Verdict
-	if err := decode(raw, &verdict, func() []string { return verdict.problems() }); err != nil {
-		return Verdict{}, err
-	}
-	return verdict, nil
-}
-
-// decode decodes one JSON object into target, and checks it with the function problems.
-func decode(raw []byte, target any, problems func() []string) error {
-	if len(raw) > maxVerdictBytes {
-		return fmt.Errorf("%w: %d bytes, and at most %d are allowed", ErrInvalidVerdict, len(raw), maxVerdictBytes)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(target); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalidVerdict, err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: something follows after the JSON object", ErrInvalidVerdict)
-	}
-	if found := problems(); len(found) > 0 {
-		return fmt.Errorf("%w: %s", ErrInvalidVerdict, strings.Join(found, "; "))
-	}
-	return nil
+	return escalation.DecodeOutput(raw, maxVerdictBytes, ErrInvalidVerdict, (*Verdict).problems)
 }
 
 // fingerprintPattern matches the name of a problem.

@@ -47,18 +47,14 @@ func gateText(clock console.Clock, chainID string, gate escalation.Gate, width i
 
 // continuationOf names the session that an answer can continue. If no session can be continued, it returns the reason.
 func continuationOf(gate escalation.Gate) string {
-	if gate.Continuation == nil {
-		if gate.NoContinuation == "" {
-			return "none can be continued"
-		}
+	switch {
+	case gate.Continuation != nil:
+		return console.Printable(gate.Continuation.Describe(), 200)
+	case gate.NoContinuation == "":
+		return "none can be continued"
+	default:
 		return "cannot be continued: " + console.Printable(gate.NoContinuation, 300)
 	}
-	role := gate.Continuation.Role.String()
-	if gate.Phase != "" {
-		role = "the author"
-	}
-	return fmt.Sprintf("%s of %s, which ended %s, can be continued",
-		console.Printable(gate.Continuation.SessionID, 60), role, gate.Continuation.State)
 }
 
 // newsOf describes what another chain has found about an incident.
