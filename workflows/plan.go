@@ -50,6 +50,8 @@ type planStep struct {
 	Anew      bool                `json:"anew,omitempty"`
 	Continues *escalation.Session `json:"continues,omitempty"`
 	Guidance  string              `json:"guidance,omitempty"`
+	// Ran is the state of the loop in which the latest session ran; empty if none has run in this phase.
+	Ran review.State `json:"ran,omitempty"`
 	// Why is the decision that led to the gate, and AtGate reports that the gate is open or was just closed.
 	Why    escalation.Decision `json:"why,omitzero"`
 	AtGate bool                `json:"at_gate,omitempty"`
@@ -214,11 +216,13 @@ func (p *planRun) begin(ctx workflow.Context, found activities.PlanResult) error
 // beginPhase begins the loop of the next phase.
 func (p *planRun) beginPhase(ctx workflow.Context) error {
 	limits := review.Limits{Fixes: p.policy.Review.MaxFixes, Retries: p.policy.Review.MaxFixes}
-	if p.at.Loop = review.NewLoop(limits); p.task == escalation.PlanReviewed {
-		p.at.Loop = review.NewReview(limits, p.at.From.Commit)
+	next := review.NewLoop(limits)
+	if p.task == escalation.PlanReviewed {
+		next = review.NewReview(limits, p.at.From.Commit)
 	} else {
 		p.at.Change = nil
 	}
+	p.at.Loop, p.at.Ran = next.Accepting(p.at.Loop), ""
 	p.at.Author, p.at.Anew, p.at.Continues, p.at.Guidance = nil, false, nil, ""
 	p.sessions.inFlight = nil
 	state := p.log.chain.Plan

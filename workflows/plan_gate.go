@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plaintext"
+	"github.com/claudeops/claudeops/internal/review"
 )
 
 // refused handles the refusal of a session: the work waits, or a person decides.
@@ -49,8 +50,9 @@ func (p *planRun) openGate(ctx workflow.Context) error {
 		return p.end(ctx, decision)
 	}
 	p.log.decided(ctx, decision)
+	stopped := review.StoppedAt(*p.policy, p.at.Ran, p.at.Loop.Resume, p.log.chain.Last())
 	opened, err := p.gates.open(ctx, gateRequest{
-		decision: decision, tier: p.policy.AuthorTier(), phase: p.log.chain.Plan.Phase,
+		decision: decision, tier: p.policy.AuthorTier(), phase: p.log.chain.Plan.Phase, stopped: &stopped,
 	})
 	if err != nil {
 		return err
@@ -83,7 +85,7 @@ func (p *planRun) waitAtGate(ctx workflow.Context) error {
 	case escalation.GateOverride:
 		return p.approvePhase(ctx, escalation.PhaseAccepted)
 	case escalation.GateContinue:
-		p.at.Continues = brief(*p.log.chain.Last())
+		p.at.Continues = brief(*p.log.chain.Session(gate.Continuation.SessionID))
 	case escalation.GateFix, escalation.GateAbort, escalation.GateRecheck:
 	}
 	return p.show(ctx)

@@ -137,7 +137,10 @@ func (p *planRun) reviewPhase(ctx workflow.Context) error {
 	if p.at.Author != nil {
 		author = *p.at.Author
 	}
-	return p.reviewTurn(ctx, p.reviewRequest(author, *p.at.Change, true))
+	request := p.reviewRequest(author, *p.at.Change, true)
+	request.continues, request.guidance = p.at.Continues, p.at.Guidance
+	p.at.Continues, p.at.Guidance = nil, ""
+	return p.reviewTurn(ctx, request)
 }
 
 // reviewRequest describes the change of the current phase. The argument closed reports that the record of the author's
@@ -175,6 +178,12 @@ func (p *planRun) reviewTurn(ctx workflow.Context, request reviewRequest) error 
 	}
 	if request.change.Commit != "" {
 		p.at.Change = &request.change
+	}
+	switch {
+	case result.reviewer != nil:
+		p.at.Ran = review.StateReview
+	case request.loop.State.Role() == review.Author:
+		p.at.Ran = request.loop.State
 	}
 	found, fixed := result.loop.Progress(request.loop)
 	phase := p.log.chain.Plan.Current()

@@ -221,6 +221,8 @@ func (g *Gate) Next(closing GateClosing) string {
 	case closing.Action == GateFix && g.Fresh:
 		return fmt.Sprintf("%s runs again in a new session, without the conversation that could not be loaded, once it is admitted%s",
 			g.Tier, told)
+	case closing.Action == GateFix && g.Repeats() != "":
+		return g.Repeats()
 	case closing.Action == GateFix:
 		return fmt.Sprintf("%s runs again in a new session, once it is admitted%s", g.NextRunner(), told)
 	case closing.Action == GateRecheck:
@@ -242,6 +244,18 @@ func (g *Gate) NextRunner() string {
 		return "the " + g.Role
 	}
 	return g.Tier.String()
+}
+
+// Repeats says what the action fix repeats at the gate of a plan if no session runs next; empty if one does.
+func (g *Gate) Repeats() string {
+	switch {
+	case g.Phase == "" || g.Role != "" || g.Resume == "":
+		return ""
+	case g.Resume == "approved":
+		return "what is approved is pushed again"
+	default:
+		return "the checks run again"
+	}
 }
 
 // Describe describes the session in a sentence without its subject "session".

@@ -91,9 +91,12 @@ func phaseAnswer(action escalation.GateAction, gate escalation.Gate) string {
 	what := GatePlace(gate)
 	switch action {
 	case escalation.GateContinue:
-		return "continue session: the author goes on in its conversation"
+		return fmt.Sprintf("continue session: %s goes on in its conversation", gate.NextRunner())
 	case escalation.GateFix:
-		return "fix: the author works on " + what + " in a new session"
+		if again := gate.Repeats(); again != "" {
+			return "fix: " + again
+		}
+		return fmt.Sprintf("fix: %s works on %s in a new session", gate.NextRunner(), what)
 	case escalation.GateOverride:
 		return "override: accept " + what + " as it is, and go on"
 	case escalation.GateAbort:

@@ -59,7 +59,7 @@ func TestCallSubject(t *testing.T) {
 // TestAnswersAtThePhaseOfAPlan checks that no answer at the gate of a plan speaks of tiers and incidents.
 func TestAnswersAtThePhaseOfAPlan(t *testing.T) {
 	t.Parallel()
-	gate := escalation.Gate{Tier: escalation.TierSafeRepair, Phase: "2"}
+	gate := escalation.Gate{Tier: escalation.TierSafeRepair, Phase: "2", Role: "author", Resume: "auto_fix"}
 	var answers []string
 	for _, action := range []escalation.GateAction{escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort} {
 		answers = append(answers, AnswerMeaning(action, gate))
@@ -68,6 +68,11 @@ func TestAnswersAtThePhaseOfAPlan(t *testing.T) {
 		"continue session: the author goes on in its conversation", "fix: the author works on phase 2 in a new session",
 		"override: accept phase 2 as it is, and go on", "abort: end the work; its branch stays",
 	}, answers)
+	for resume, want := range map[string]string{"quality": "fix: the checks run again", "approved": "fix: what is approved is pushed again"} {
+		require.Equal(t, want, AnswerMeaning(escalation.GateFix, escalation.Gate{Phase: "2", Resume: resume}))
+	}
+	reviewed := escalation.Gate{Phase: "2", Role: "reviewer", Resume: "review"}
+	require.Equal(t, "fix: the reviewer works on phase 2 in a new session", AnswerMeaning(escalation.GateFix, reviewed))
 	require.Equal(t, "the plan", GatePlace(escalation.Gate{Phase: escalation.PlanItself}))
 	require.Equal(t, "tier 2", GatePlace(escalation.Gate{Tier: escalation.TierSafeRepair}))
 }

@@ -133,10 +133,11 @@ func NewReview(limits Limits, commit string) Loop {
 	return Loop{Limits: limits, State: StateReview, Commit: commit}
 }
 
-// Next returns a loop for the change that follows this one. What a person has accepted stays accepted.
-func (l Loop) Next() Loop {
-	next := NewLoop(l.Limits)
-	next.Accepted = l.Accepted
+// Accepting returns the loop of the change that follows the one of an earlier loop. What a person has accepted there stays
+// accepted.
+func (l Loop) Accepting(earlier Loop) Loop {
+	next := l
+	next.Accepted = slices.Concat(earlier.Accepted, l.Accepted)
 	return next
 }
 

@@ -329,8 +329,8 @@ func draw(random *rand.Rand) *review.Verdict {
 	return drawn
 }
 
-// TestNextKeepsWhatIsAccepted checks the loop of the change that follows an overridden one.
-func TestNextKeepsWhatIsAccepted(t *testing.T) {
+// TestAcceptedFindingsStayAccepted checks the loop of the change that follows an overridden one.
+func TestAcceptedFindingsStayAccepted(t *testing.T) {
 	t.Parallel()
 	risk := review.Finding{Fingerprint: "a", Priority: review.P0, Action: review.AutoFix, File: "f", Line: 3, Text: "t"}
 	limits := review.Limits{Fixes: 2, Retries: 1}
@@ -340,5 +340,5 @@ func TestNextKeepsWhatIsAccepted(t *testing.T) {
 	}
 	want := review.NewLoop(limits)
 	want.Accepted = []review.Finding{risk}
-	require.Equal(t, want, ended.Next())
+	require.Equal(t, want, review.NewLoop(limits).Accepting(ended))
 }

@@ -45,8 +45,10 @@ func TestGateOfAPlan(t *testing.T) {
 	t.Parallel()
 	chain := chaintest.Planned()
 	gate := *chain.OpenGate()
+	gate.Role, gate.Resume = "author", "execute"
 	gate.Continuation = &escalation.Continuation{
-		SessionID: chaintest.Conversation(5), Role: escalation.TierSafeRepair, State: escalation.SessionTimedOut,
+		SessionID: chaintest.Conversation(5), Tier: escalation.TierSafeRepair, Role: "author", Resume: "execute",
+		Status: escalation.SessionTimedOut,
 	}
 	text := strings.Join(gateText(chaintest.Clock, chain.ID, gate, 100), "\n") + "\n"
 	chaintest.RequireGolden(t, "gate-plan.txt", []byte(text))
