@@ -152,7 +152,8 @@ func (a *authoring) run(known bool) AgentRun {
 func (a *authoring) prompt(cutOff *prompts.Interruption) (string, error) {
 	in := a.input
 	if in.Continues {
-		return a.Prompts.Continued(prompts.Launch{Guidance: in.Guidance, CutOff: cutOff}, callsOf(in.InFlight))
+		launch := prompts.Launch{Guidance: in.Guidance, CutOff: cutOff, Correction: in.Correction.prompt()}
+		return a.Prompts.Continued(launch, callsOf(in.InFlight))
 	}
 	of := prompts.Authoring{
 		Plan: in.Task.File, Title: in.Task.Title, Amend: in.Task.Amend, Phase: in.Task.Phase, Request: in.Request, Guidance: in.Guidance,

@@ -103,11 +103,12 @@ func (p *planRun) planTask() activities.PlanTask {
 	return task
 }
 
-// correction returns what the author must correct; nil if it begins.
+// correction returns what the author must correct; nil if it begins. The conversation of an interrupted correction has the
+// findings. It may lack what checks have printed since.
 func (p *planRun) correction() *activities.Correction {
 	change := p.at.Change
 	switch {
-	case change == nil:
+	case change == nil, p.at.Continues != nil && p.at.Loop.State != review.StateQualityRetry:
 		return nil
 	case p.at.Loop.State == review.StateQualityRetry:
 		return &activities.Correction{Commit: p.at.Loop.Commit, CheckOutput: change.CheckOutput}

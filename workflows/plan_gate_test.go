@@ -1,0 +1,141 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// TestPlanContinuesAReviewer continues an interrupted reviewer of each workflow. No author runs again because of it.
+func TestPlanContinuesAReviewer(t *testing.T) {
+	t.Parallel()
+	for workflowType, authors := range map[string]int{workflows.PhaseExecutionWorkflow: 2, workflows.PlanReviewWorkflow: 0} {
+		t.Run(workflowType, func(t *testing.T) {
+			t.Parallel()
+			w := newPlanWorld(t)
+			w.review, _ = inTurn(t, breaksOff(escalation.SessionTimedOut), finds())
+			gate := w.gateAfter(t, time.Hour)
+			w.answerAfter(2*time.Hour, said(escalation.GateContinue, "read compose.yaml first"))
+			result, err := w.run(workflowType, workflows.PlanInput{})
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+			require.NotNil(t, gate.Continuation, gate.NoContinuation)
+			interrupted := result.Session(gate.Continuation.SessionID)
+			require.Equal(t, []any{escalation.PurposeReview, escalation.SessionTimedOut}, []any{interrupted.Purpose, interrupted.Status})
+			require.Equal(t, []string{"reviewer", "review"}, []string{gate.Role, gate.Resume})
+			require.Equal(t, []string{interrupted.SessionID, "read compose.yaml first"}, []string{w.asked[1].Continues, w.asked[1].Guidance})
+			require.Len(t, w.turns, authors)
+			if authors > 0 {
+				require.Empty(t, w.asked[2].Continues, "the conversation is used once")
+				require.Empty(t, w.turns[1].Guidance)
+			}
+			require.Len(t, sessionsOf(result.Events, escalation.EventSessionReused), 1)
+		})
+	}
+}
+
+// TestPlanContinuesAnAuthor continues an author that was interrupted in each of its states.
+func TestPlanContinuesAnAuthor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		turn   int // the turn that is interrupted
+		failed bool
+		state  review.State
+	}{
+		"execute":       {1, false, review.StateExecute},
+		"auto_fix":      {2, false, review.StateAutoFix},
+		"quality_retry": {2, true, review.StateQualityRetry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newPlanWorld(t)
+			w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+				result := w.commits(turn, input)
+				switch {
+				case turn == c.turn || turn == c.turn+1:
+					return timedOut(result.Report)
+				case turn == 1 && c.failed:
+					result.Change.Checks, result.Change.CheckOutput = review.QualityFailed, "exit code 1"
+				}
+				return result
+			}
+			if c.state == review.StateAutoFix {
+				w.review, _ = inTurn(t, finds(objection("wrong-port")), finds())
+			}
+			first, second := w.gateAfter(t, time.Hour), w.gateAfter(t, 3*time.Hour)
+			w.answerAfter(2*time.Hour, said(escalation.GateContinue, "use port 8080"))
+			refused := w.answerAfter(4*time.Hour, saidAt("gate-2", escalation.GateContinue, ""))
+			w.answerAfter(5*time.Hour, saidAt("gate-2", escalation.GateFix, ""))
+			result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: []string{"1"}})
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+			require.NotNil(t, first.Continuation, first.NoContinuation)
+			require.Equal(t, []string{"author", string(c.state)}, []string{first.Continuation.Role, first.Continuation.Resume})
+			continued := w.turns[c.turn]
+			require.Equal(t, []any{true, first.Continuation.SessionID, "use port 8080", c.failed},
+				[]any{continued.Continues, continued.ParentSessionID, continued.Guidance, continued.Correction != nil})
+			require.Nil(t, second.Continuation)
+			require.Contains(t, refused.refusal, "going on with it was tried, and failed")
+			require.False(t, w.turns[c.turn+1].Continues)
+			require.Equal(t, escalation.PurposeAuthor, result.Session(continued.SessionID).Purpose)
+		})
+	}
+}
+
+// TestPlanGivesUpConversations checks the settings that give up a conversation when the time is up.
+func TestPlanGivesUpConversations(t *testing.T) {
+	t.Parallel()
+	for role, change := range map[string]func(*planWorld){
+		"author": func(w *planWorld) {
+			w.policy.Author.Role.AbortOnTimeout = true
+			w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+				return timedOut(w.commits(turn, input).Report)
+			}
+		},
+		"reviewer": func(w *planWorld) {
+			w.policy.Review.Reviewer.AbortOnTimeout = true
+			w.review = breaksOff(escalation.SessionTimedOut)
+		},
+	} {
+		w := newPlanWorld(t)
+		change(w)
+		w.answerAfter(2*time.Hour, said(escalation.GateAbort, ""))
+		result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{})
+		require.NoError(t, err)
+		require.Equal(t, "the "+role+" gives up its conversation when its time is up (ABORT_ON_TIMEOUT)", result.Gates[0].NoContinuation)
+	}
+}
+
+// TestAcceptedRiskOfAPhase accepts a finding in the first phase. In the second phase it returns only with new evidence.
+func TestAcceptedRiskOfAPhase(t *testing.T) {
+	t.Parallel()
+	risk := objection("wrong-port")
+	risk.Action = review.HumanRequired
+	elsewhere := risk
+	elsewhere.File = "other.yaml"
+	for name, c := range map[string]struct {
+		second review.Finding
+		gates  int
+	}{
+		"the same evidence": {risk, 1}, "new evidence": {elsewhere, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newPlanWorld(t)
+			w.review, _ = inTurn(t, finds(risk), finds(c.second))
+			w.answerAfter(2*time.Hour, said(escalation.GateOverride, "we live with it"))
+			w.answerAfter(3*time.Hour, saidAt("gate-2", escalation.GateAbort, ""))
+			result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{})
+			require.NoError(t, err)
+			require.Equal(t, []review.Finding{risk}, w.asked[1].Accepted)
+			require.Len(t, result.Gates, c.gates)
+			require.Equal(t, c.gates == 1, result.Outcome == escalation.OutcomeApproved, result.Reason)
+		})
+	}
+}
