@@ -55,12 +55,15 @@ type ChainNews struct {
 
 // SessionNews is the state of a session that was opened or closed.
 type SessionNews struct {
-	Number    int64                    `json:"number"`
-	SessionID string                   `json:"session_id"`
-	Tier      escalation.Tier          `json:"tier"`
-	Model     string                   `json:"model"`
-	Status    escalation.SessionStatus `json:"status"`
-	CostUSD   float64                  `json:"cost_usd"`
+	Number    int64           `json:"number"`
+	SessionID string          `json:"session_id"`
+	Tier      escalation.Tier `json:"tier"`
+	Model     string          `json:"model"`
+	// Purpose and Phase are those of the session; empty for the usual work of its tier.
+	Purpose escalation.Purpose       `json:"purpose,omitempty"`
+	Phase   string                   `json:"phase,omitempty"`
+	Status  escalation.SessionStatus `json:"status"`
+	CostUSD float64                  `json:"cost_usd"`
 }
 
 // CallNews is a decision on a call of an agent.
@@ -191,7 +194,7 @@ func (w *Watch) sessionChanges(opened, closed []escalation.Session) []Change {
 			at = session.StartedAt
 		}
 		changes = append(changes, Change{ChangeSession, session.ChainID, at, SessionNews{
-			session.ID, session.SessionID, session.Tier, session.Model, session.Status, session.CostUSD,
+			session.ID, session.SessionID, session.Tier, session.Model, session.Purpose, session.Phase, session.Status, session.CostUSD,
 		}})
 	}
 	return changes

@@ -60,8 +60,8 @@ func TestWatchReadsRecords(t *testing.T) {
 		Input: `{"command":"curl -H fleet-value-4711"}`, Rule: "allow curl", Allowed: true,
 	}}))
 	require.Equal(t, []Change{
-		{ChangeSession, "chain-1", chaintest.Noon, SessionNews{2, "after", 1, "haiku", escalation.SessionRunning, 0}},
-		{ChangeSession, "chain-1", chaintest.Noon.Add(time.Minute), SessionNews{1, "before", 1, "haiku", escalation.SessionCompleted, 0.25}},
+		{ChangeSession, "chain-1", chaintest.Noon, SessionNews{2, "after", 1, "haiku", "", "", escalation.SessionRunning, 0}},
+		{ChangeSession, "chain-1", chaintest.Noon.Add(time.Minute), SessionNews{1, "before", 1, "haiku", "", "", escalation.SessionCompleted, 0.25}},
 		{ChangeChain, "chain-1", chaintest.Noon, EventNews{escalation.EventDecision, escalation.SeverityInfo, "", "the token [masked: FLEET_TOKEN] is bad"}},
 		{ChangeGate, "chain-1", chaintest.Noon, EventNews{escalation.EventGateOpened, escalation.SeverityInfo, "", "asks"}},
 		{ChangeCall, "chain-1", chaintest.Noon, CallNews{"after", "c", 1, "Bash", "curl -H [masked: FLEET_TOKEN]", true, "allow curl"}},

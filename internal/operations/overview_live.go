@@ -191,7 +191,7 @@ func (l *liveChain) working() *WorkingChain {
 func sessionNow(session escalation.Session, attempt *Attempt, progress *activities.TierProgress) *WorkingSession {
 	now := &WorkingSession{
 		Number: session.ID, SessionID: session.SessionID, Tier: session.Tier, Model: session.Model, StartedAt: session.StartedAt,
-		BudgetUSD: session.BudgetUSD,
+		BudgetUSD: session.BudgetUSD, Purpose: session.Purpose, Phase: session.Phase,
 	}
 	if attempt != nil {
 		now.Attempt, now.Failure = attempt.Number, line(attempt.Failure, maxError)

@@ -66,8 +66,11 @@ type WorkingSession struct {
 	SessionID string          `json:"session_id"`
 	Tier      escalation.Tier `json:"tier"`
 	Model     string          `json:"model"`
-	StartedAt time.Time       `json:"started_at"`
-	Turns     int             `json:"turns,omitempty"`
+	// Purpose is the task of the session, and Phase the phase of a plan on which it works; both are empty for a tier's usual work.
+	Purpose   escalation.Purpose `json:"purpose,omitempty"`
+	Phase     string             `json:"phase,omitempty"`
+	StartedAt time.Time          `json:"started_at"`
+	Turns     int                `json:"turns,omitempty"`
 	// CostUSD is the cost of the session so far over all its attempts, in US dollars. It is an estimate.
 	CostUSD float64 `json:"cost_usd"`
 	// BudgetUSD is reserved for the session, in US dollars; 0 sets no cap.
@@ -78,6 +81,9 @@ type WorkingSession struct {
 	Attempt int    `json:"attempt,omitempty"`
 	Failure string `json:"failure,omitempty"`
 }
+
+// Task names the purpose of the session and its phase; empty for the usual work of its tier.
+func (s *WorkingSession) Task() string { return taskOf(s.Purpose, s.Phase) }
 
 // NowWaits lists the chains that wait, those that wait for a person first, then by the end of the wait.
 type NowWaits struct {

@@ -44,10 +44,13 @@ type SessionDetail struct {
 
 // SessionRef names another session.
 type SessionRef struct {
-	Number     int64                       `json:"number"`
-	ChainID    string                      `json:"chain_id"`
-	Tier       escalation.Tier             `json:"tier"`
-	Model      string                      `json:"model"`
+	Number  int64           `json:"number"`
+	ChainID string          `json:"chain_id"`
+	Tier    escalation.Tier `json:"tier"`
+	Model   string          `json:"model"`
+	// Purpose and Phase are those of the session; empty for the usual work of its tier.
+	Purpose    escalation.Purpose          `json:"purpose,omitempty"`
+	Phase      string                      `json:"phase,omitempty"`
 	Status     escalation.SessionStatus    `json:"status"`
 	Continuity escalation.Continuity       `json:"continuity"`
 	Reason     escalation.ContinuityReason `json:"continuity_reason"`
@@ -136,7 +139,8 @@ func masked[T any](b *backend, value T) (clean T, err error) {
 func refOf(session escalation.Session) SessionRef {
 	return SessionRef{
 		Number: session.ID, ChainID: session.ChainID, Tier: session.Tier, Model: session.Model, Status: session.Status,
-		Continuity: session.Continuity, Reason: session.ContinuityReason, CostUSD: session.CostUSD,
+		Continuity: session.Continuity, Reason: session.ContinuityReason, CostUSD: session.CostUSD, Purpose: session.Purpose,
+		Phase: session.Phase,
 	}
 }
 

@@ -88,6 +88,9 @@ func (p *Pages) writeChain(w http.ResponseWriter, r *http.Request, id string, dr
 	page.Sessions, page.Took = p.rows(now)
 	if gate := now.Chain.OpenGate(); gate != nil && page.Running() {
 		page.Gate = &gateForm{ChainID: id, Gate: *gate, Services: now.Chain.Services, Draft: draft, Back: r.URL.Path}
+		if now.Chain.Plan != nil {
+			page.Gate.Plan = operations.PlanTitle(now.Chain.Plan)
+		}
 		for _, incident := range now.Chain.Incidents {
 			if incident.Handler == "" {
 				page.Gate.Faults = append(page.Gate.Faults, fault{incident.ID, incident.Summary})
@@ -98,7 +101,7 @@ func (p *Pages) writeChain(w http.ResponseWriter, r *http.Request, id string, dr
 		}
 	}
 	for _, tier := range escalation.Tiers() {
-		if tier > now.Chain.Tier() && tier <= now.Chain.MaxTier {
+		if tier > now.Chain.Tier() && tier <= now.Chain.MaxTier && now.Chain.Plan == nil {
 			page.Higher = append(page.Higher, tier)
 		}
 	}
@@ -180,8 +183,11 @@ func (c chainPage) ClosedGates() []escalation.Gate {
 	return slices.DeleteFunc(slices.Clone(c.Chain.Gates), func(gate escalation.Gate) bool { return gate.Answer == nil })
 }
 
-// Title names the chain by its services.
+// Title names the chain by its plan or its services.
 func (c chainPage) Title() string {
+	if c.Chain.Plan != nil {
+		return operations.PlanTitle(c.Chain.Plan)
+	}
 	if len(c.Chain.Services) == 0 {
 		return "All services"
 	}

@@ -38,6 +38,16 @@ func (p *Pages) functions() template.FuncMap {
 		"subject": operations.CallSubject,
 		"meaning": operations.AnswerMeaning,
 
+		"task":      func(s escalation.Session) string { return operations.SessionTask(&s) },
+		"place":     operations.GatePlace,
+		"phaseName": operations.PhaseName,
+		"progress":  operations.PhaseProgress,
+		"commit":    operations.ShortCommit,
+		"fixes": func(phase escalation.PlanPhase) fixes {
+			fixed, cost := operations.PhaseFixes(phase)
+			return fixes{fixed, cost}
+		},
+
 		"sections":   sections,
 		"gateCard":   func(f frame, form gateForm, tick bool) gateCard { return gateCard{f, form, tick} },
 		"listOf":     func(f frame, list []operations.Incident, back string) closable { return closable{f, list, back} },
@@ -102,6 +112,9 @@ type namedTurn struct {
 	Name string
 	Turn turnCard
 }
+
+// fixes says how many findings of a phase were fixed, and what the reviews cost for each.
+type fixes struct{ Fixed, Cost string }
 
 // aboutPath returns the path of the conversation about a chain.
 func aboutPath(chainID string) string {
@@ -235,6 +248,7 @@ func key(parts ...any) string {
 func tone(state any) string {
 	switch fmt.Sprint(state) {
 	case string(escalation.OutcomeHealthy), string(escalation.OutcomeResolved), string(escalation.SessionCompleted),
+		string(escalation.OutcomeApproved), string(escalation.PhaseAccepted),
 		string(escalation.ActionRestart), string(memory.StatusConfirmed), string(escalation.TalkAnswered), "allowed", "active":
 		return "good"
 	case string(escalation.OutcomeNeedsHuman), string(escalation.IncidentWaiting), string(escalation.SeverityWarning),

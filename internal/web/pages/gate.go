@@ -16,6 +16,8 @@ type gateForm struct {
 	ChainID  string
 	Gate     escalation.Gate
 	Services []string
+	// Plan names the plan of the gate; empty if it has none, or if nobody has asked.
+	Plan string
 	// Faults are the incidents on which the chain works.
 	Faults []fault
 	// Draft is the answer that was refused; nil if there is none.

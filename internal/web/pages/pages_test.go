@@ -85,7 +85,7 @@ func poison(value reflect.Value, text string) {
 func poisoned(text string) *sample {
 	s := newSample()
 	for _, part := range []any{
-		&s.now, &s.list, &s.snapshot, &s.session, &s.incidents, &s.memories, &s.services, &s.service, &s.schedules, &s.schedule, &s.costs, &s.policy, &s.decision,
+		&s.now, &s.list, &s.snapshot, &s.plan, &s.session, &s.incidents, &s.memories, &s.services, &s.service, &s.schedules, &s.schedule, &s.costs, &s.policy, &s.decision,
 		&s.turns, &s.talk, &s.rows,
 	} {
 		poison(reflect.ValueOf(part).Elem(), text)
@@ -390,4 +390,30 @@ func TestTimeline(t *testing.T) {
 
 	begun := escalation.Chain{StartedAt: chaintest.Noon, MaxTier: 2}
 	require.False(t, timelineOf(operations.Snapshot{Chain: begun, Live: true}, chaintest.Noon).Drawn(), "nothing has happened yet")
+}
+
+// TestPlan checks the page of a chain that works on a plan: its phases, the roles and phases of its sessions, and a gate that speaks
+// of the phase.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	s := newSample()
+	page := get(s.serve(t, ada), "/chains/"+samplePlan).Body.String()
+	for _, want := range []string{
+		"(docs/ports.md)</h1>", "<h2 id=\"phases-title\">Phases</h2>", ">running (review)</span>", `<span class="state calm">waiting</span>`, "<code>3f2a9c1d5e</code>", "</span>3 of 3<", "</span>$0.07<",
+		"<b>author, phase 1, tier 2</b>", "<b>review, phase 1, tier 1</b>", ">Author</span>", ">Review</span>",
+		"<title>Session #2, review, phase 1, opus, completed, $0.11</title>", ", phase 2: what should happen?", "override: accept phase 2 as it is",
+		`href="https://git.example.org/infra/pulls/7"`, "Its commits stay on their branch.", "run of docs/ports.md by ada",
+	} {
+		require.Contains(t, page, want)
+	}
+	require.NotContains(t, page, "higher tier", "a plan has none")
+	s.plan = operations.Snapshot{Chain: chaintest.Amended()}
+	s.plan.Chain.Plan.PullRequest = "javascript:window.owned=1"
+	amended := get(s.serve(t, ada), "/chains/"+samplePlan).Body.String()
+	require.Contains(t, amended, `<span class="state good">approved</span>`)
+	require.NotContains(t, amended, "javascript:")
+	s.plan.Chain.Plan.Phases = nil
+	require.Contains(t, get(s.serve(t, ada), "/chains/"+samplePlan).Body.String(), "Its phases are not read yet.")
+	require.Contains(t, get(s.serve(t, ada), "/chains").Body.String(), "<td>a plan</td>")
+	require.Contains(t, get(s.serve(t, ada), "/").Body.String(), "author, phase 2, tier 2 sonnet")
 }

@@ -31,6 +31,7 @@ type sample struct {
 	now       operations.Now
 	list      operations.ChainPage
 	snapshot  operations.Snapshot
+	plan      operations.Snapshot
 	session   operations.SessionDetail
 	incidents []operations.Incident
 	memories  []memory.Memory
@@ -102,9 +103,12 @@ func (s sampleChains) List(_ context.Context, f operations.ChainFilter) (operati
 	return s.list, errors.Join(f.Check(), s.err)
 }
 
-func (s sampleChains) Get(context.Context, string) (operations.Snapshot, error) {
+func (s sampleChains) Get(_ context.Context, id string) (operations.Snapshot, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	if id == samplePlan {
+		return s.plan, s.err
+	}
 	return s.snapshot, s.err
 }
 
@@ -305,17 +309,18 @@ func sampleSaid() []escalation.TalkTurn {
 	return []escalation.TalkTurn{failed, answered, turn(3, escalation.TalkRunning, "and caddy?")}
 }
 
-const sampleChain = "chain-20260301-085500-1f2e3d"
+const sampleChain, samplePlan = "chain-20260301-085500-1f2e3d", "plan-run-ports"
 
 // newSample returns the installation.
 func newSample() *sample {
-	s := &sample{snapshot: sampleSnapshot(), incidents: sampleFaults(), memories: sampleLearned()}
+	s := &sample{snapshot: sampleSnapshot(), plan: operations.Snapshot{Chain: chaintest.Planned(), Live: true}, incidents: sampleFaults(), memories: sampleLearned()}
 	s.now = sampleNow(s.incidents)
 	approved := escalation.Review{Branch: "claudeops/a", Commit: "c2", Files: 1, Lines: 3, Approved: true, Rule: "reviewed", Reason: "the reviewer approves c2", Pushed: "https://git.example.org/infra"}
 	s.snapshot.Chain.Reviews = []escalation.Review{chaintest.Objected(), approved}
 	s.list = operations.ChainPage{Next: "bmV4dA", Chains: []operations.Row{
 		{ID: sampleChain, Status: "running", Gate: "open", Tier: 2, Trigger: "scheduled", Services: []string{"jellyfin"}, CostUSD: 0.53, StartedAt: chaintest.Noon.Add(-3 * time.Hour)},
 		{ID: "chain-20260301-113000-aa01bb", Status: "running", Tier: 2, Trigger: "issue", Services: []string{"caddy"}, CostUSD: 0.14, StartedAt: chaintest.Noon.Add(-20 * time.Minute)},
+		{ID: samplePlan, Status: "running", Gate: "open", Tier: 2, Trigger: "plan", CostUSD: 1.34, StartedAt: chaintest.Noon.Add(-3 * time.Hour)},
 		{ID: "chain-20260301-110000-77aa12", Status: "completed", Outcome: "healthy", Tier: 1, Trigger: "scheduled", CostUSD: 0.0031, StartedAt: chaintest.Noon.Add(-time.Hour), EndedAt: chaintest.Noon.Add(-59 * time.Minute)},
 		{ID: "chain-20260301-090000-0bc451", Status: "completed", Outcome: "resolved", Tier: 3, Trigger: "scheduled", Services: []string{"postgres", "nextcloud"}, CostUSD: 2.5043, StartedAt: chaintest.Noon.Add(-26 * time.Hour), EndedAt: chaintest.Noon.Add(-25 * time.Hour)},
 		{ID: "chain-20260228-150000-9d8c7b", Status: "completed", Outcome: "needs_human", Tier: 2, Trigger: "manual", Services: []string{"caddy"}, CostUSD: 0.61, StartedAt: chaintest.Noon.Add(-50 * time.Hour), EndedAt: chaintest.Noon.Add(-49 * time.Hour)},
@@ -415,12 +420,13 @@ func sampleNow(faults []operations.Incident) operations.Now {
 			{ChainID: sampleChain, Services: []string{"jellyfin"}, CostUSD: 0.53, Gate: &gate},
 			{ChainID: "chain-20260301-100000-c0ffee", Services: []string{"caddy"}, CostUSD: 0.53, Gate: &second},
 		}}},
-		Work: operations.NowWork{Running: 4, Asked: 4, Chains: []operations.WorkingChain{
+		Work: operations.NowWork{Running: 5, Asked: 5, Chains: []operations.WorkingChain{
 			{
 				ChainID: "chain-20260301-113000-aa01bb", Services: []string{"caddy"}, CostUSD: 0.14, StartedAt: chaintest.Noon.Add(-20 * time.Minute), Doing: "Bash  docker logs --tail 200 caddy",
 				Session: &operations.WorkingSession{Number: 43, Tier: 2, Model: "sonnet", StartedAt: chaintest.Noon.Add(-6 * time.Minute), Host: "host-1", Attempt: 2, Failure: "the API call failed: Connection refused"},
 			},
 			{ChainID: "chain-20260301-115900-bb02cc", Services: nil, CostUSD: 0.0021, StartedAt: chaintest.Noon.Add(-time.Minute), Doing: "thinks", Session: &operations.WorkingSession{Number: 44, Tier: 1, Model: "haiku", StartedAt: chaintest.Noon.Add(-50 * time.Second), Attempt: 1}},
+			{ChainID: "plan-run-disks", Trigger: escalation.TriggerPlan, CostUSD: 0.4, StartedAt: chaintest.Noon.Add(-time.Minute), Doing: "thinks", Session: &operations.WorkingSession{Number: 45, Tier: 2, Model: "sonnet", Purpose: escalation.PurposeAuthor, Phase: "2", StartedAt: chaintest.Noon.Add(-50 * time.Second), Attempt: 1}},
 		}},
 		Waits: operations.NowWaits{Chains: []operations.WaitingChain{
 			{ChainID: sampleChain, Kind: operations.WaitGate, Reason: "a person"},
@@ -510,7 +516,7 @@ func (s *sample) serve(t testing.TB, person access.Person, edit ...func(*Options
 // samplePaths are the pages of the sample, by a name for their pictures.
 func samplePaths() map[string]string {
 	return map[string]string{
-		"now": "/", "chains": "/chains?outcome=resolved", "chain": "/chains/" + sampleChain, "session": "/sessions/42", "incidents": "/incidents",
+		"now": "/", "chains": "/chains?outcome=resolved", "chain": "/chains/" + sampleChain, "plan": "/chains/" + samplePlan, "session": "/sessions/42", "incidents": "/incidents",
 		"incident": "/incidents/incident-7", "memories": "/memories?search=rm", "memory": "/memories/memory-7", "services": "/services", "service": "/services/jellyfin", "schedules": "/schedules",
 		"schedule": "/schedules/hourly", "cost": "/cost", "policy": "/policy?tier=1&call=docker+restart+web", "unknown": "/nothing",
 		"talk": "/talk", "about": "/talk/empty?about=" + sampleChain,

@@ -60,12 +60,7 @@ func timelineOf(s operations.Snapshot, now time.Time) timeline {
 	line := timeline{From: chain.StartedAt, To: end}
 	scale := newScale(line.From, line.To, spansOf(chain, end))
 	line.Compressed = scale.compressed
-	highest := max(chain.MaxTier, chain.Tier())
-	for _, tier := range escalation.Tiers() {
-		if tier <= highest {
-			line.Lanes = append(line.Lanes, tierLane(chain, tier, scale, end))
-		}
-	}
+	line.Lanes = sessionLanes(chain, scale, end)
 	waits := waitLane(chain, scale, end)
 	people := gateLane(chain, scale, end)
 	for _, one := range []lane{waits, people} {
@@ -76,18 +71,42 @@ func timelineOf(s operations.Snapshot, now time.Time) timeline {
 	return line
 }
 
-func tierLane(chain escalation.Chain, tier escalation.Tier, scale scale, end time.Time) lane {
-	own := lane{Name: fmt.Sprintf("Tier %d", int(tier))}
+// sessionLanes returns a lane for each tier or, if the chain works on a plan, for author and reviewer.
+func sessionLanes(chain escalation.Chain, scale scale, end time.Time) []lane {
+	if chain.Plan != nil {
+		return []lane{
+			sessionLane("Author", chain, scale, end, func(s *escalation.Session) bool { return s.Purpose != escalation.PurposeReview }),
+			sessionLane("Review", chain, scale, end, func(s *escalation.Session) bool { return s.Purpose == escalation.PurposeReview }),
+		}
+	}
+	var lanes []lane
+	highest := max(chain.MaxTier, chain.Tier())
+	for _, tier := range escalation.Tiers() {
+		if tier <= highest {
+			name := fmt.Sprintf("Tier %d", int(tier))
+			lanes = append(lanes, sessionLane(name, chain, scale, end, func(s *escalation.Session) bool { return s.Tier == tier }))
+		}
+	}
+	return lanes
+}
+
+// sessionLane returns a lane with the sessions for which in returns true.
+func sessionLane(name string, chain escalation.Chain, scale scale, end time.Time, in func(*escalation.Session) bool) lane {
+	own := lane{Name: name}
 	for i := range chain.Sessions {
 		session := &chain.Sessions[i]
-		if session.Tier != tier {
+		if !in(session) {
 			continue
 		}
 		label := fmt.Sprintf("#%d", session.ID)
 		if session.Attempts > 1 {
 			label += fmt.Sprintf(" ×%d", session.Attempts)
 		}
-		text := fmt.Sprintf("Session #%d, %s, %s, %s", session.ID, session.Model, words(session.Status), operations.SessionCost(session))
+		text := fmt.Sprintf("Session #%d, ", session.ID)
+		if task := operations.SessionTask(session); task != "" {
+			text += task + ", "
+		}
+		text += fmt.Sprintf("%s, %s, %s", session.Model, words(session.Status), operations.SessionCost(session))
 		if session.Attempts > 1 {
 			text += ", " + plaintext.Count(session.Attempts, "attempt")
 		}
