@@ -46,7 +46,7 @@ func (in *PlanInput) UnmarshalJSON(data []byte) error {
 }
 
 // phaseNumber matches the number of a phase.
-var phaseNumber = regexp.MustCompile(`^[0-9]{1,5}(\.[0-9]{1,5}){0,5}$`)
+var phaseNumber = regexp.MustCompile(`^\d{1,5}(\.\d{1,5}){0,5}$`)
 
 // maxPlanPath limits the path of a plan, in bytes.
 const maxPlanPath = 500

@@ -216,6 +216,8 @@ func (g *Gate) Next(closing GateClosing) string {
 	switch {
 	case closing.ToTier != 0:
 		return fmt.Sprintf("%s runs, once it is admitted%s", closing.ToTier, told)
+	case g.Phase != "" && (closing.Action == GateContinue || closing.Action == GateFix):
+		return "the author goes on, once it is admitted" + told
 	case closing.Action == GateContinue && g.Continuation != nil:
 		return fmt.Sprintf("%s goes on with session %s, once it is admitted%s", g.NextRunner(), g.Continuation.SessionID, told)
 	case closing.Action == GateFix && g.Fresh:
@@ -227,6 +229,8 @@ func (g *Gate) Next(closing GateClosing) string {
 		return fmt.Sprintf("%s runs again in a new session, once it is admitted%s", g.NextRunner(), told)
 	case closing.Action == GateRecheck:
 		return fmt.Sprintf("%s looks once more, and the chain ends as resolved if all is well", TierObserve)
+	case closing.Action == GateOverride && g.Phase == PlanItself:
+		return "the plan is accepted as it is"
 	case closing.Action == GateOverride && g.Phase != "":
 		return fmt.Sprintf("phase %s is accepted as it is, and the work on the plan goes on", g.Phase)
 	case closing.Action == GateOverride && g.Rule == RuleReview:

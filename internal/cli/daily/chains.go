@@ -55,9 +55,13 @@ func writeChains(w io.Writer, rows []operations.Row) {
 	}
 	lines := [][]string{{"CHAIN", "STATUS", "OUTCOME", "TIER", "COST", "STARTED", "SERVICES"}}
 	for _, row := range rows {
+		subject := strings.Join(row.Services, ", ")
+		if row.Trigger == string(escalation.TriggerPlan) {
+			subject = "(a plan)"
+		}
 		lines = append(lines, []string{
 			row.ID, row.State(), row.Outcome, fmt.Sprint(row.Tier), plaintext.Dollars(row.CostUSD),
-			row.StartedAt.Local().Format(time.DateTime), console.Printable(strings.Join(row.Services, ", "), 60),
+			row.StartedAt.Local().Format(time.DateTime), console.Printable(subject, 60),
 		})
 	}
 	console.Table(w, lines)

@@ -49,7 +49,9 @@ func (p *Pages) showChains(w http.ResponseWriter, r *http.Request) error {
 			get("since"), get("until"), get("cost"),
 		},
 		Outcomes: escalation.Outcomes(), Tiers: escalation.Tiers(),
-		Triggers: []escalation.Trigger{escalation.TriggerManual, escalation.TriggerScheduled, escalation.TriggerIssue, escalation.TriggerPlan},
+		Triggers: []escalation.Trigger{
+			escalation.TriggerManual, escalation.TriggerScheduled, escalation.TriggerIssue, escalation.TriggerPlan,
+		},
 	}
 	filter, err := list.Query.filter(p.Clock().Location())
 	filter.After = form.Get("after")
