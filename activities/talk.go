@@ -95,7 +95,9 @@ func (t *Tiers) RunTalk(ctx context.Context, input RunTalkInput) (RunTalkResult,
 	if talk.reply != nil {
 		result.Report.Status, result.Replied = escalation.SessionCompleted, true
 		talk.propose(ctx, result.EndedAt)
-		err = t.Talk.Store.KeepReply(ctx, input.session(), *talk.reply, result.Report)
+		if err = t.Talk.Store.KeepReply(ctx, input.session(), *talk.reply, result.Report); t.Talk.IsUnknown != nil && t.Talk.IsUnknown(err) {
+			err = permanent(ErrorTypeRecords, err) // the turn has ended: the agent must not run again
+		}
 	}
 	return result, err
 }
@@ -173,10 +175,7 @@ func (t *talking) concluded(ctx context.Context, spent escalation.Report) (Agent
 func (t *talking) launch(ctx context.Context, past TierProgress, repeated, known bool) (AgentRun, error) {
 	turn, err := t.Talk.Store.TalkTurn(ctx, t.input.ConversationID, t.input.Turn)
 	if err != nil {
-		if t.Talk.IsUnknown != nil && t.Talk.IsUnknown(err) {
-			err = fmt.Errorf("%w: %w: %w", errPrompt, errNoMessage, err)
-		}
-		return AgentRun{}, err
+		return AgentRun{}, t.explainUnknown(err)
 	}
 	system, err := t.Prompts.TalkSystem(t.Talk.Persona, t.permissions(escalation.TierObserve, false))
 	if err != nil {
@@ -227,12 +226,20 @@ func (t *talking) opening(ctx context.Context, turn escalation.TalkTurn, cutOff 
 		return "", fmt.Errorf("%w of a conversation: %w", errPrompt, err)
 	}
 	if err := t.Talk.Store.BeginTurn(ctx, t.input.session(), text); err != nil {
-		return "", err
+		return "", t.explainUnknown(err)
 	}
 	if cutOff != "" {
 		text = cutOff + "\n\n" + text
 	}
 	return text + "\n\n" + turn.Text, nil
+}
+
+// explainUnknown makes the error of a turn that is not recorded as open permanent. It returns any other error unchanged.
+func (t *talking) explainUnknown(err error) error {
+	if t.Talk.IsUnknown != nil && t.Talk.IsUnknown(err) {
+		return fmt.Errorf("%w: %w: %w", errPrompt, errNoMessage, err)
+	}
+	return err
 }
 
 // recalledFor returns those of the recalled turns that a turn can follow. A message that goes back to an earlier answer knows nothing

@@ -32,6 +32,7 @@ type talkBook struct {
 	proposed []escalation.MemoryProposal
 	source   memory.Source
 	away     error // the error of the memories
+	ended    error // the error of KeepReply
 }
 
 var (
@@ -61,6 +62,9 @@ func (b *talkBook) BeginTurn(_ context.Context, of escalation.TalkSession, text 
 }
 
 func (b *talkBook) KeepReply(_ context.Context, _ escalation.TalkSession, reply escalation.TalkReply, report escalation.Report) error {
+	if b.ended != nil {
+		return b.ended
+	}
 	b.reply, b.report = &reply, &report
 	return nil
 }
@@ -89,6 +93,8 @@ func (b *talkBook) ProposeMemories(_ context.Context, source memory.Source, prop
 	return known, b.away
 }
 
+var errEnded = errors.New("ended")
+
 func runTalk(
 	t *testing.T, book *talkBook, agent *fakeAgent, input activities.RunTalkInput, past *activities.TierProgress,
 ) (activities.RunTalkResult, error) {
@@ -97,7 +103,7 @@ func runTalk(
 	env := suite.NewTestActivityEnvironment()
 	tiers := newTiers(t, agent)
 	tiers.Memories = book
-	tiers.Talk = activities.Talker{Store: book, AllowedCalls: book.AllowedCalls, Proposals: book, Persona: prompts.Persona{Identity: "You are Bubba."}, Project: "/srv"}
+	tiers.Talk = activities.Talker{Store: book, AllowedCalls: book.AllowedCalls, Proposals: book, IsUnknown: func(err error) bool { return errors.Is(err, errEnded) }, Persona: prompts.Persona{Identity: "You are Bubba."}, Project: "/srv"}
 	env.RegisterActivity(tiers)
 	if past != nil {
 		env.SetHeartbeatDetails(*past)
@@ -248,6 +254,12 @@ func TestRunTalkFails(t *testing.T) {
 	_, err = runTalk(t, &talkBook{}, stubborn, activities.RunTalkInput{}, nil)
 	require.ErrorContains(t, err, "cannot be killed")
 	require.Empty(t, stubborn.runs)
+
+	late := &talkBook{ended: errEnded}
+	_, err = runTalk(t, late, &fakeAgent{replies: []agentReply{finished(yes, 0.25)}}, activities.RunTalkInput{}, nil)
+	var ended *temporal.ApplicationError
+	require.ErrorAs(t, err, &ended)
+	require.True(t, ended.NonRetryable(), "the turn has ended, and the agent must not run again")
 
 	away := agentReply{err: fmt.Errorf("%w: overloaded", activities.ErrProvider)}
 	_, err = runTalk(t, &talkBook{}, &fakeAgent{replies: []agentReply{away}}, activities.RunTalkInput{}, &activities.TierProgress{Failures: 2})

@@ -153,5 +153,5 @@ func (t *Talks) translate(err error) error {
 	return err
 }
 
-// errNoMessage is the error for a turn without a record.
-var errNoMessage = errors.New("the records have no message for the turn")
+// errNoMessage is the error for a turn without a record, or with one that has ended.
+var errNoMessage = errors.New("the records have no open message for the turn")

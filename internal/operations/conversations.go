@@ -51,6 +51,11 @@ func (c Conversations) Send(ctx context.Context, name, about string, message esc
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
+	if escalation.IsAboutChain(name) {
+		if err := c.checkAbout(ctx, name, about); err != nil {
+			return 0, err
+		}
+	}
 	id := workflows.ConversationWorkflowID(name)
 	begin := connection.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
 		ID: id, TaskQueue: cfg.Worker.TaskQueue, StaticSummary: "conversation",
@@ -67,6 +72,26 @@ func (c Conversations) Send(ctx context.Context, name, about string, message esc
 		err = update.Get(ctx, &sent)
 	}
 	return sent.Turn, talkError(name, err)
+}
+
+// checkAbout returns an error if a conversation that is named as one about a chain has not begun, and about is not that chain.
+func (c Conversations) checkAbout(ctx context.Context, name, about string) error {
+	records, err := c.inNamespace(ctx)
+	if err != nil {
+		return err
+	}
+	turns, err := records.TalkTurns(ctx, workflows.ConversationWorkflowID(name), 1)
+	if err != nil || len(turns) > 0 {
+		return err
+	}
+	if about == "" || escalation.AboutChain(about) != name {
+		return withKind(KindNotFound, fmt.Errorf("conversation %s has not begun: begin it from the chain that it is about", name))
+	}
+	sessions, err := records.Chain(ctx, about)
+	if err == nil && len(sessions) == 0 {
+		err = withKind(KindNotFound, fmt.Errorf("there is no chain %s to talk about", printableID(about)))
+	}
+	return err
 }
 
 // ErrBusy is wrapped by the error of a conversation that cannot take a message now. The same message can be sent again later.
@@ -264,7 +289,8 @@ func (c Conversations) Get(ctx context.Context, name string) (LiveConversation, 
 	if err != nil {
 		return LiveConversation{}, talkError(name, err)
 	}
-	for _, turn := range now.Turns {
+	for i, turn := range now.Turns {
+		now.Turns[i].Head = c.mask.Text(turn.Head)
 		if turn.State == escalation.TalkRunning {
 			if chain, err := Query(asking, connection, id, ""); err == nil {
 				now.Attempt, now.Progress = AttemptAt(asking, connection, id, chain)
@@ -294,16 +320,16 @@ func (c Conversations) List(ctx context.Context, may func(name string) bool) ([]
 	if err != nil {
 		return nil, err
 	}
-	turns, err := records.LatestTurns(ctx, maxConversations)
+	nameOf := func(turn escalation.TalkTurn) string {
+		return strings.TrimPrefix(turn.ConversationID, escalation.ConversationPrefix)
+	}
+	turns, err := records.LatestTurns(ctx, maxConversations, func(turn escalation.TalkTurn) bool { return may(nameOf(turn)) })
 	rows := []ConversationRow{} // an empty list is [] in JSON
 	for _, turn := range turns {
-		name := strings.TrimPrefix(turn.ConversationID, escalation.ConversationPrefix)
-		if may(name) {
-			rows = append(rows, ConversationRow{
-				Name: name, Turn: turn.Turn, State: turn.State, Actor: line(c.mask.Text(turn.Actor), escalation.MaxActor),
-				Head: escalation.TalkHead(c.mask.Text(turn.Text)), ReceivedAt: turn.ReceivedAt,
-			})
-		}
+		rows = append(rows, ConversationRow{
+			Name: nameOf(turn), Turn: turn.Turn, State: turn.State, Actor: line(c.mask.Text(turn.Actor), escalation.MaxActor),
+			Head: escalation.TalkHead(c.mask.Text(turn.Text)), ReceivedAt: turn.ReceivedAt,
+		})
 	}
 	return rows, err
 }
@@ -327,6 +353,11 @@ func (c Conversations) Turn(ctx context.Context, name string, turn int) (escalat
 	if err != nil {
 		return escalation.TalkTurn{}, err
 	}
+	return c.turnIn(ctx, records, name, turn)
+}
+
+// turnIn returns one turn of a conversation from the given records.
+func (c Conversations) turnIn(ctx context.Context, records *store.Store, name string, turn int) (escalation.TalkTurn, error) {
 	found, err := records.TalkTurn(ctx, workflows.ConversationWorkflowID(name), turn)
 	if errors.Is(err, store.ErrNotFound) {
 		return found, withKind(KindNotFound, fmt.Errorf("conversation %s has no turn %d in the records", name, turn))
@@ -365,30 +396,55 @@ func (c Conversations) ownRecords(ctx context.Context, name string) (*store.Stor
 	return c.inNamespace(ctx)
 }
 
-// inNamespace returns the records of the connection's namespace.
-func (c Conversations) inNamespace(ctx context.Context) (*store.Store, error) {
-	records, _, err := c.openRecords(ctx)
+// exactRecords is like ownRecords. If the namespace cannot be looked up, it returns an error: another namespace may have a conversation
+// with the same name and other proposals.
+func (c Conversations) exactRecords(ctx context.Context, name string) (*store.Store, error) {
+	if err := escalation.CheckConversationName(name); err != nil {
+		return nil, Invalid(err)
+	}
+	records, namespace, err := c.lookUp(ctx)
 	if err != nil {
 		return nil, err
 	}
-	connection, _, err := c.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	// Looking up the namespace's ID needs an additional permission. If the lookup fails, use the records of all namespaces.
-	namespace, _ := supervisor.FindNamespace(ctx, connection, connection.Namespace)
 	return records.In(namespace), nil
 }
 
-// maskedTurn returns turn with the secrets in its texts masked.
+// inNamespace returns the records of the connection's namespace. Looking up the namespace's ID needs an additional permission. If
+// the lookup fails, inNamespace returns the records of all namespaces.
+func (c Conversations) inNamespace(ctx context.Context) (*store.Store, error) {
+	records, namespace, err := c.lookUp(ctx)
+	if records == nil {
+		return nil, err
+	}
+	return records.In(namespace), nil
+}
+
+// lookUp returns the records, and the connection's namespace. If only the namespace is unknown, it returns the records, too.
+func (c Conversations) lookUp(ctx context.Context) (*store.Store, store.Namespace, error) {
+	records, _, err := c.openRecords(ctx)
+	if err != nil {
+		return nil, store.Namespace{}, err
+	}
+	connection, _, err := c.connect(ctx)
+	if err != nil {
+		return nil, store.Namespace{}, err
+	}
+	namespace, err := supervisor.FindNamespace(ctx, connection, connection.Namespace)
+	return records, namespace, err
+}
+
+// maskedTurn returns turn with the secrets in its texts masked. If they cannot be masked, it returns the turn without its texts.
 func (b *backend) maskedTurn(turn escalation.TalkTurn) escalation.TalkTurn {
 	document, err := json.Marshal(turn)
-	if err != nil {
-		return turn
-	}
 	var masked escalation.TalkTurn
-	if json.Unmarshal(b.mask.JSON(document), &masked) != nil {
-		return turn
+	if err == nil {
+		err = json.Unmarshal(b.mask.JSON(document), &masked)
+	}
+	if err != nil { // for example, a secret looks like a number or a time
+		return escalation.TalkTurn{
+			ConversationID: turn.ConversationID, Turn: turn.Turn, State: turn.State, ReceivedAt: turn.ReceivedAt, EndedAt: turn.EndedAt,
+			CostUSD: turn.CostUSD, Failure: "The texts of this turn are not shown, because a secret in them cannot be masked.",
+		}
 	}
 	return masked
 }

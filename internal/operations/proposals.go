@@ -22,6 +22,13 @@ type Actor struct {
 	May func(escalation.Proposal) error
 }
 
+const (
+	// confirmTimeout limits the time in which Confirm carries out a proposal, also if the client has left.
+	confirmTimeout = time.Minute
+	// settleTimeout limits the time in which Confirm records what became of it.
+	settleTimeout = 15 * time.Second
+)
+
 // Confirm carries out a proposal of a turn, in the name of the person who confirms it, and returns a sentence that says what
 // was done. The number of the proposal counts from 1. The error is KindConflict if somebody has confirmed the proposal
 // before, or if what it is about has changed since the reply; then nothing was done.
@@ -29,7 +36,11 @@ func (c Conversations) Confirm(ctx context.Context, name string, turn, number in
 	if err := escalation.CheckActor(actor.Name); err != nil {
 		return "", Invalid(err)
 	}
-	record, err := c.Turn(ctx, name, turn)
+	records, err := c.exactRecords(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	record, err := c.turnIn(ctx, records, name, turn)
 	if err != nil {
 		return "", err
 	}
@@ -48,10 +59,10 @@ func (c Conversations) Confirm(ctx context.Context, name string, turn, number in
 	if err := c.checkUnchanged(ctx, record, proposal); err != nil {
 		return "", err
 	}
-	records, err := c.ownRecords(ctx, name)
-	if err != nil {
-		return "", err
-	}
+	// From here on, a client that leaves must not leave a confirmation behind of which nobody knows what became.
+	lasting := context.WithoutCancel(ctx)
+	ctx, cancel := context.WithTimeout(lasting, confirmTimeout)
+	defer cancel()
 	confirmation := escalation.Confirmation{
 		Proposal: number, Actor: c.maskInput(actor.Name), At: c.Clock().UTC().Truncate(time.Millisecond),
 	}
@@ -64,7 +75,9 @@ func (c Conversations) Confirm(ctx context.Context, name string, turn, number in
 	}
 	result, err := c.carryOut(ctx, record, number, actor)
 	// If this fails, the confirmation stays without a result, and cannot be repeated: what it was about may have been done.
-	return result, errors.Join(err, records.SettleConfirmation(context.WithoutCancel(ctx), record.ConversationID, turn, number, result))
+	ctx, cancel = context.WithTimeout(lasting, settleTimeout)
+	defer cancel()
+	return result, errors.Join(err, records.SettleConfirmation(ctx, record.ConversationID, turn, number, result))
 }
 
 // confirmedBefore returns the error for a proposal that somebody has confirmed before.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 )
@@ -13,18 +14,27 @@ var selectSessions = "SELECT " + columns(sessionFields(new(escalation.Session)))
 // collect returns one record for each row of query. The query must select the columns of fields. If it selects no rows,
 // the list is empty.
 func collect[T any](ctx context.Context, q querier, fields func(*T) []field, query string, args ...any) ([]T, error) {
+	return collectSome(ctx, q, fields, func(*T) bool { return true }, math.MaxInt, query, args...)
+}
+
+// collectSome is like collect, but returns only records for which the function keep returns true, and reads no more than limit of them.
+func collectSome[T any](
+	ctx context.Context, q querier, fields func(*T) []field, keep func(*T) bool, limit int, query string, args ...any,
+) ([]T, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }() // rows.Err has reported any error already
 	records := []T{}
-	for rows.Next() {
+	for len(records) < limit && rows.Next() {
 		var record T
 		if err := rows.Scan(values(fields(&record))...); err != nil {
 			return nil, fmt.Errorf("read a row: %w", err)
 		}
-		records = append(records, record)
+		if keep(&record) {
+			records = append(records, record)
+		}
 	}
 	return records, rows.Err()
 }

@@ -34,6 +34,14 @@ func talkFields(t *escalation.TalkTurn) []field {
 	}
 }
 
+// latestTurnFields lists the columns of a turn in a list of conversations.
+func latestTurnFields(t *escalation.TalkTurn) []field {
+	return []field{
+		{"conversation_id", &t.ConversationID}, {"turn", &t.Turn}, {"state", &t.State}, {"actor", &t.Actor}, {"message", &t.Text},
+		{"received_at", millis{&t.ReceivedAt}},
+	}
+}
+
 const (
 	// ofConversation selects the rows of the conversation $1 in the namespace $2. If $2 is empty, it selects the rows of
 	// that conversation in all namespaces.
@@ -47,9 +55,9 @@ const (
 var (
 	selectTurns      = "SELECT " + columns(talkFields(new(escalation.TalkTurn))) + " FROM talk_turns"
 	turnsQuery       = selectTurns + ofConversation + " ORDER BY turn DESC LIMIT $3"
-	latestTurnsQuery = selectTurns + " WHERE ($1 = '' OR namespace_id = $1) AND turn = (SELECT MAX(turn) FROM talk_turns AS other" +
+	latestTurnsQuery = "SELECT " + columns(latestTurnFields(new(escalation.TalkTurn))) + " FROM talk_turns WHERE ($1 = '' OR namespace_id = $1) AND turn = (SELECT MAX(turn) FROM talk_turns AS other" +
 		" WHERE other.conversation_id = talk_turns.conversation_id AND other.namespace_id = talk_turns.namespace_id)" +
-		" ORDER BY received_at DESC, conversation_id LIMIT $2"
+		" ORDER BY received_at DESC, conversation_id"
 	turnQuery          = selectTurns + ofConversation + " AND turn = $3"
 	messageQuery       = "SELECT turn, ended_at IS NOT NULL FROM talk_turns" + ofMessage
 	latestTurnQuery    = "SELECT COALESCE(MAX(turn), 0) FROM talk_turns WHERE conversation_id = $1 AND namespace_id = $2"
@@ -167,9 +175,11 @@ func (s *Store) TurnsOf(ctx context.Context, conversationID, prefix string) ([]e
 	return turns, nil
 }
 
-// LatestTurns returns the latest turn of each conversation, the latest conversation first, at most limit.
-func (s *Store) LatestTurns(ctx context.Context, limit int) ([]escalation.TalkTurn, error) {
-	turns, err := collect(ctx, s.db, talkFields, latestTurnsQuery, s.namespace.ID, limit)
+// LatestTurns returns the beginnings of the latest turns of those conversations for which the function keep returns true, the
+// latest conversation first, at most limit.
+func (s *Store) LatestTurns(ctx context.Context, limit int, keep func(escalation.TalkTurn) bool) ([]escalation.TalkTurn, error) {
+	kept := func(turn *escalation.TalkTurn) bool { return keep(*turn) }
+	turns, err := collectSome(ctx, s.db, latestTurnFields, kept, limit, latestTurnsQuery, s.namespace.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the latest turns: %w", err)
 	}
@@ -226,15 +236,16 @@ func sessionOfAnswer(ctx context.Context, tx *sql.Tx, query string, args ...any)
 	return &session, err
 }
 
-// BeginTurn records the session of a turn and the context that the session gets.
+// BeginTurn records the session of a turn and the context that the session gets. If the turn has ended, the error is ErrNotFound.
 func (s *Store) BeginTurn(ctx context.Context, of escalation.TalkSession, text string) error {
 	record := escalation.TalkTurn{SessionID: of.SessionID, Context: storable(text), State: escalation.TalkRunning}
-	return s.updateTurn(ctx, of.ConversationID, of.Turn, []field{
+	return s.updateTurn(ctx, of.ConversationID, of.Turn, andOpen, []field{
 		{"session_id", &record.SessionID}, {"context", &record.Context}, {"state", &record.State},
 	})
 }
 
-// KeepReply stores the reply of a session to the message of a turn, with the session's report.
+// KeepReply stores the reply of a session to the message of a turn, with the session's report. If the turn has ended, the error is
+// ErrNotFound: the reply is late, and must not replace what the turn has ended with.
 func (s *Store) KeepReply(ctx context.Context, of escalation.TalkSession, reply escalation.TalkReply, report escalation.Report) error {
 	reply, err := canonical(reply)
 	if err == nil {
@@ -244,7 +255,7 @@ func (s *Store) KeepReply(ctx context.Context, of escalation.TalkSession, reply 
 		return fmt.Errorf("keep the reply of turn %d of %q: %w", of.Turn, of.ConversationID, err)
 	}
 	kept := &report
-	return s.updateTurn(ctx, of.ConversationID, of.Turn, []field{
+	return s.updateTurn(ctx, of.ConversationID, of.Turn, andOpen, []field{
 		{"session_id", &of.SessionID},
 		{"reply", &reply.Reply},
 		{"proposals", jsonText[[]escalation.Proposal]{&reply.Proposals}},
@@ -297,14 +308,17 @@ func (s *Store) EndTurn(ctx context.Context, conversationID string, turn int, en
 			field{"proposals", jsonText[[]escalation.Proposal]{&none.Proposals}},
 			field{"memories", jsonText[[]escalation.MemoryProposal]{&none.Memories}})
 	}
-	return s.updateTurn(ctx, conversationID, turn, fields)
+	return s.updateTurn(ctx, conversationID, turn, "", fields)
 }
 
-// updateTurn changes a turn. If the turn is unknown, the error is ErrNotFound.
-func (s *Store) updateTurn(ctx context.Context, conversationID string, turn int, fields []field) error {
+// andOpen selects turns that have not ended.
+const andOpen = " AND ended_at IS NULL"
+
+// updateTurn changes a turn to which the condition applies. If there is none, the error is ErrNotFound.
+func (s *Store) updateTurn(ctx context.Context, conversationID string, turn int, condition string, fields []field) error {
 	next := len(fields) + 1
 	const update = "UPDATE talk_turns SET %s WHERE conversation_id = $%d AND namespace_id = $%d AND turn = $%d"
-	query := fmt.Sprintf(update, assignments(fields), next, next+1, next+2) //nolint:gosec // our own column names
+	query := fmt.Sprintf(update, assignments(fields), next, next+1, next+2) + condition //nolint:gosec // our own column names
 	args := append(values(fields), conversationID, s.namespace.ID, turn)
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, query, args...)

@@ -66,6 +66,8 @@ func testTalkTurn(t *testing.T, database backend) {
 	require.NoError(t, s.EndTurn(bounded(t), adasTalk, 1, escalation.TalkEnd{
 		State: escalation.TalkAnswered, Note: "n", CostUSD: 0.5, EndedAt: noon.Add(time.Minute),
 	}))
+	require.ErrorIs(t, s.BeginTurn(bounded(t), ofTalk(1, "s-9"), "late"), store.ErrNotFound, "the turn has ended")
+	require.ErrorIs(t, s.KeepReply(bounded(t), ofTalk(1, "s-9"), escalation.TalkReply{Reply: "late"}, report), store.ErrNotFound)
 	stored, err = s.AddMessage(bounded(t), adasTalk, talkMessage("m-1"), 0, noon)
 	require.NoError(t, err)
 	require.Equal(t, escalation.TalkStored{Turn: 1, Ended: true}, stored)
