@@ -134,7 +134,10 @@ func (s *Server) survive(next http.Handler) http.Handler {
 
 // refuse answers a request whose person lacks the role of the route.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, known bool) {
+	person, _ := access.PersonOf(r.Context())
 	switch {
+	case known && r.Method == http.MethodGet && r.URL.Path == "/" && person.May(access.Talk) && s.has(talkPage):
+		http.Redirect(w, r, "/talk", http.StatusSeeOther) // the only page for a person who may only talk
 	case known:
 		s.fail(w, r, http.StatusForbidden, errors.New("your role does not permit this; ask the operator for a token with another role"))
 	case access.IsForPrograms(r):

@@ -84,12 +84,20 @@ func New(options Options) (*Server, error) {
 	for _, part := range options.Parts {
 		part.Register(s.router)
 	}
-	if !slices.ContainsFunc(s.router.Routes(), func(route access.Route) bool { return route.Pattern == firstPage }) {
+	if !s.has(firstPage) {
 		s.router.Handle(access.View, firstPage, http.HandlerFunc(welcome))
 	}
 	var err error
 	s.handler, err = s.protect(s.router)
 	return s, err
+}
+
+// talkPage is the pattern of the page of a person's own conversation.
+const talkPage = "GET /talk"
+
+// has reports whether there is a route with a pattern.
+func (s *Server) has(pattern string) bool {
+	return slices.ContainsFunc(s.router.Routes(), func(route access.Route) bool { return route.Pattern == pattern })
 }
 
 // Routes returns the routes of all parts.

@@ -155,6 +155,20 @@ func TestEveryRouteNeedsItsRole(t *testing.T) {
 	}
 }
 
+// TestFirstPageOfTalkers opens the first page with a role that may not see it.
+func TestFirstPageOfTalkers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, sample(), part(func(router *access.Router) {
+		router.Handle(access.Talk, "GET /talk", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	}))
+	first := s.ask(http.MethodGet, "/", withToken(s.token(t, "grace", access.Talk)))
+	require.Equal(t, http.StatusSeeOther, first.Code)
+	require.Equal(t, "/talk", first.Header().Get("Location"))
+	require.Equal(t, http.StatusForbidden, s.ask(http.MethodGet, "/", withToken(s.token(t, "alert", access.Alert))).Code)
+	require.Equal(t, http.StatusOK, s.ask(http.MethodGet, "/", withToken(s.token(t, "both", access.Talk, access.View))).Code)
+	require.Equal(t, http.StatusForbidden, s.ask(http.MethodGet, "/chains", withToken(s.token(t, "eve", access.Talk))).Code)
+}
+
 // TestWhoAsks logs in by each way, and checks the name that the handler gets.
 func TestWhoAsks(t *testing.T) {
 	t.Parallel()

@@ -141,11 +141,38 @@ func bearer(r *http.Request) (string, bool) {
 	return strings.TrimSpace(secret), found && strings.EqualFold(scheme, "Bearer")
 }
 
+// stillKey is the context key of a func() bool, which reports whether the sender of a request could send it again.
+type stillKey struct{}
+
+// StillKnown reports whether the login with which a request was sent is still valid: a token may have been revoked since. People of a trusted
+// proxy are always known. Long responses ask it from time to time.
+func StillKnown(ctx context.Context) bool {
+	still, set := ctx.Value(stillKey{}).(func() bool)
+	return !set || still()
+}
+
+// still returns the function for StillKnown. It counts no failures.
+func (a *Access) still(r *http.Request) func() bool {
+	if _, named := a.options.Proxy.person(r); named {
+		return func() bool { return true }
+	}
+	secret, shown := bearer(r)
+	return func() (found bool) {
+		if shown {
+			_, found = find(a.tokens(), secret, a.options.Clock())
+		} else {
+			_, found = a.sessions.token(r, a.tokens(), a.options.Clock())
+		}
+		return found
+	}
+}
+
 // Identify adds the person who sends a request to its context. It removes the headers of the trusted proxy, whoever sent
 // them. It refuses a wrong token, and data that a page of another site asks for with the cookie of this one.
 func (a *Access) Identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		person, known, err := a.identify(r)
+		still := a.still(r)
 		a.options.Proxy.strip(r)
 		if err != nil {
 			refuseToken(w, r, err)
@@ -153,7 +180,7 @@ func (a *Access) Identify(next http.Handler) http.Handler {
 		}
 		ctx := context.WithValue(r.Context(), startsKey{}, a.starts)
 		if known && !isFromOtherSite(r) {
-			ctx = WithPerson(ctx, person)
+			ctx = context.WithValue(WithPerson(ctx, person), stillKey{}, still)
 		}
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})

@@ -2,6 +2,7 @@ package completions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -192,7 +193,9 @@ func (s *Server) pass(ctx context.Context, out *writer, name string, turn int) (
 		case event := <-events:
 			written = s.show(out, event)
 		case <-pings.C:
-			written = out.ping()
+			if written = errRevoked; access.StillKnown(ctx) {
+				written = out.ping()
+			}
 		}
 		if written != nil {
 			stop()
@@ -201,6 +204,9 @@ func (s *Server) pass(ctx context.Context, out *writer, name string, turn int) (
 		}
 	}
 }
+
+// errRevoked ends the answer to a client whose token was revoked since its request. The turn continues.
+var errRevoked = errors.New("your token is no longer valid")
 
 // show passes on an event of a turn.
 func (s *Server) show(out *writer, event operations.TalkEvent) error {

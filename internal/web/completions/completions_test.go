@@ -177,6 +177,25 @@ func TestPings(t *testing.T) {
 	require.Len(t, b.only(t), 1, "it is answered once")
 }
 
+// TestRevokedToken revokes a token while its client waits for an answer.
+func TestRevokedToken(t *testing.T) {
+	t.Parallel()
+	b := newBook()
+	s := serve(t, b, Options{Ping: time.Millisecond})
+	response := s.open(t.Context(), t, s.ada, http.MethodPost, "/v1/chat/completions", chatBody(t, true, "slow"))
+	lines := bufio.NewScanner(response.Body)
+	require.True(t, lines.Scan())
+	require.NoError(t, s.tokens.Revoke("ada"))
+	var all strings.Builder
+	for lines.Scan() {
+		all.WriteString(lines.Text())
+	}
+	require.NoError(t, response.Body.Close())
+	require.Contains(t, all.String(), errRevoked.Error())
+	require.Equal(t, escalation.TalkRunning, b.only(t)[0].State, "the turn continues")
+	close(b.release)
+}
+
 // TestNoAnswer checks what a client gets if a turn ends without an answer.
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()

@@ -68,7 +68,22 @@ type proposalCard struct {
 func (p *Pages) showTalk(w http.ResponseWriter, r *http.Request) error {
 	person, _ := access.PersonOf(r.Context())
 	name := cmp.Or(r.PathValue("name"), person.Conversation())
-	return p.writeTalk(w, r, talkPage{Name: name, About: r.URL.Query().Get("about")}, 0)
+	about := r.URL.Query().Get("about")
+	if err := checkAbout(about); err != nil {
+		return err
+	}
+	return p.writeTalk(w, r, talkPage{Name: name, About: about}, 0)
+}
+
+// maxAbout is the length of the longest workflow ID in Temporal, in bytes.
+const maxAbout = 1_000
+
+// checkAbout returns an error if a parameter cannot be the ID of a chain.
+func checkAbout(about string) error {
+	if len(about) > maxAbout {
+		return operations.Invalid(fmt.Errorf("about is longer than %d bytes, and so not the ID of a chain", maxAbout))
+	}
+	return nil
 }
 
 // writeTalk shows a conversation with the given name, draft and problem.
@@ -152,6 +167,9 @@ func (p *Pages) sendMessage(w http.ResponseWriter, r *http.Request) error {
 	}
 	message := escalation.TalkMessage{MessageID: r.PostFormValue("message_id"), Text: r.PostFormValue("text"), Actor: person.Name}
 	about, turn := r.PostFormValue("about"), 0
+	if err := checkAbout(about); err != nil {
+		return err
+	}
 	if err = access.MayStart(r.Context()); err == nil {
 		turn, err = p.talks.Send(r.Context(), name, about, message)
 	}

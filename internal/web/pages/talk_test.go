@@ -46,6 +46,11 @@ func TestTalk(t *testing.T) {
 	}
 	require.Equal(t, []string{"ada says in about-xx: why?", "ada stops turn 3 of ada", "ada (verified: true) confirms 2.1 of ada"}, s.acts)
 
+	long := strings.Repeat("x", maxAbout+1)
+	require.Equal(t, http.StatusUnprocessableEntity, get(handler, "/talk?about="+long).Code)
+	require.Equal(t, http.StatusUnprocessableEntity, post(handler, "/talk/ada/messages", "message_id=m-1&text=x&about="+long).Code)
+	require.Len(t, s.acts, 3)
+
 	kept := post(handler, "/talk/ada/messages", "message_id=m-1&text="+strings.Repeat("x", escalation.MaxTalkText+1))
 	require.Equal(t, http.StatusUnprocessableEntity, kept.Code)
 	require.Contains(t, kept.Body.String(), "text has 16001 characters")

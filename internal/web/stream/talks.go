@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -11,6 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/web/access"
 )
+
+// maxTalks limits the streams of all people. Each asks Temporal about its conversation at an interval.
+const maxTalks = 256
 
 // TalkEvent is the event of a stream of a conversation. Its data is an operations.TalkNews.
 const TalkEvent = "talk"
@@ -26,6 +30,7 @@ type Talks struct {
 
 	mutex sync.Mutex
 	open  map[string]int // number of streams of each person
+	all   int            // number of all streams
 }
 
 // NewTalks returns talks that report an error by fail.
@@ -46,9 +51,14 @@ func (t *Talks) Handler() http.Handler {
 			t.fail(w, err)
 			return
 		}
-		if !t.enter(person.Name) {
+		switch err := t.enter(person.Name); {
+		case errors.Is(err, ErrPersonFull):
 			w.Header().Set("Retry-After", retryRefusedS)
-			access.WriteProblem(w, http.StatusTooManyRequests, ErrPersonFull)
+			access.WriteProblem(w, http.StatusTooManyRequests, err)
+			return
+		case err != nil:
+			w.Header().Set("Retry-After", retryRefusedS)
+			access.WriteProblem(w, http.StatusServiceUnavailable, err)
 			return
 		}
 		defer t.leave(person.Name)
@@ -56,20 +66,25 @@ func (t *Talks) Handler() http.Handler {
 	})
 }
 
-func (t *Talks) enter(person string) bool {
+func (t *Talks) enter(person string) error {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	if t.open[person] >= PerPerson {
-		return false
+	switch {
+	case t.open[person] >= PerPerson:
+		return ErrPersonFull
+	case t.all >= maxTalks:
+		return ErrFull
 	}
 	t.open[person]++
-	return true
+	t.all++
+	return nil
 }
 
 func (t *Talks) leave(person string) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.open[person]--
+	t.all--
 	if t.open[person] == 0 {
 		delete(t.open, person)
 	}
@@ -78,9 +93,12 @@ func (t *Talks) leave(person string) {
 // serve sends what happens in a conversation until the viewer leaves, or the lifetime of a stream is over.
 func (t *Talks) serve(w http.ResponseWriter, r *http.Request, name string) {
 	ctx, stop := context.WithTimeout(r.Context(), lifetime)
-	defer stop()
 	news := make(chan operations.TalkNews)
 	ended := make(chan struct{})
+	defer func() { // the watch uses the connection and the records, which the server closes after its last request
+		stop()
+		<-ended
+	}()
 	go func() {
 		defer close(ended)
 		_ = t.watch(ctx, name, func(one operations.TalkNews) error {
