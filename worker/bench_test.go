@@ -206,7 +206,8 @@ func BenchmarkTier(b *testing.B) {
 	}
 }
 
-// talkingCLI replaces claude in conversations. It keeps a transcript, and replies with the time of its start in nanoseconds.
+// talkingCLI replaces claude in conversations. It keeps a transcript, and replies with the time of its start in nanoseconds, and the
+// time that it took for its copy of the parent's transcript.
 const talkingCLI = `#!/bin/sh
 now=$(date +%%s%%N)
 while [ $# -gt 0 ]; do
@@ -221,7 +222,9 @@ done
 cat >/dev/null
 dir=$CLAUDE_CONFIG_DIR/projects/$(printf %%s "$PWD" | sed 's/[^A-Za-z0-9]/-/g')
 mkdir -p "$dir"
+copying=$(date +%%s%%N)
 [ -z "$parent" ] || sed "s/\"sessionId\":\"$parent\"/\"sessionId\":\"$id\"/" "$dir/$parent.jsonl" >"$dir/$id.jsonl"
+copied=$(($(date +%%s%%N) - copying))
 cat >>"$dir/$id.jsonl" <<END
 {"type":"user","uuid":"u-$id","parentUuid":"${parent:+a-$parent}","sessionId":"$id","message":{"role":"user","content":"how is jellyfin?"}}
 {"type":"assistant","uuid":"a-$id","parentUuid":"u-$id","sessionId":"$id","message":{"role":"assistant","content":"It answers."}}
@@ -229,7 +232,7 @@ END
 usage='"usage":{"input_tokens":100,"cache_creation_input_tokens":50,"cache_read_input_tokens":1000,"output_tokens":42}'
 echo '{"type":"system","subtype":"init","session_id":"'$id'","tools":["Bash","StructuredOutput"],"model":"'$model'","permissionMode":"dontAsk","claude_code_version":"%[1]s"}'
 echo '{"type":"assistant","message":{"id":"msg_1","type":"message","role":"assistant","model":"'$model'","content":[{"type":"text","text":"done"}],'$usage'},"session_id":"'$id'"}'
-echo '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"duration_api_ms":5,"session_id":"'$id'","total_cost_usd":0.01,'$usage',"modelUsage":{"'$model'":{"inputTokens":100,"outputTokens":42,"cacheReadInputTokens":1000,"cacheCreationInputTokens":50,"costUSD":0.01,"contextWindow":200000}},"permission_denials":[],"terminal_reason":"completed","result":"done","structured_output":{"reply":"'$now'"}}'
+echo '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"duration_api_ms":5,"session_id":"'$id'","total_cost_usd":0.01,'$usage',"modelUsage":{"'$model'":{"inputTokens":100,"outputTokens":42,"cacheReadInputTokens":1000,"cacheCreationInputTokens":50,"costUSD":0.01,"contextWindow":200000}},"permission_denials":[],"terminal_reason":"completed","result":"done","structured_output":{"reply":"'$now $copied'"}}'
 `
 
 // talkTurns is the number of turns of the conversation.
@@ -239,7 +242,7 @@ const talkTurns = 500
 func BenchmarkConversation(b *testing.B) {
 	p := startPlant(b, 0, "CLAUDEOPS_DAY_BUDGET_USD=0")
 	require.NoError(b, process.WriteProgram(p.cli, fmt.Appendf(nil, talkingCLI, claudesim.VersionNew)))
-	var starts, turns []time.Duration
+	var starts, turns, copies []time.Duration
 	var largest int64
 	id := workflows.ConversationWorkflowID("bench")
 	for b.Loop() {
@@ -247,9 +250,11 @@ func BenchmarkConversation(b *testing.B) {
 			began := time.Now()
 			turn := p.say(id, number)
 			turns = append(turns, time.Since(began))
-			started, err := strconv.ParseInt(turn.Reply, 10, 64)
+			var started, copied int64
+			_, err := fmt.Sscan(turn.Reply, &started, &copied)
 			require.NoError(b, err, "%s%s", turn.Reply, turn.Failure)
 			require.Empty(b, turn.Note)
+			copies = append(copies, time.Duration(copied))
 			starts = append(starts, time.Unix(0, started).Sub(began))
 			if number%10 == 0 {
 				described, err := p.client.DescribeWorkflowExecution(b.Context(), id, "")
@@ -267,6 +272,8 @@ func BenchmarkConversation(b *testing.B) {
 	b.ReportMetric(ms(starts[10:]), "ms-to-the-cli")
 	b.ReportMetric(ms(turns[5:15]), "ms/turn-10")
 	b.ReportMetric(ms(turns[len(turns)-10:]), "ms/last-turn")
+	b.ReportMetric(ms(copies[5:15]), "ms-copy/turn-10")
+	b.ReportMetric(ms(copies[len(copies)-10:]), "ms-copy/last-turn")
 	b.ReportMetric(float64(largest)/1024, "KB-history")
 }
 
