@@ -103,7 +103,11 @@ func runTalk(
 	env := suite.NewTestActivityEnvironment()
 	tiers := newTiers(t, agent)
 	tiers.Memories = book
-	tiers.Talk = activities.Talker{Store: book, AllowedCalls: book.AllowedCalls, Proposals: book, IsUnknown: func(err error) bool { return errors.Is(err, errEnded) }, Persona: prompts.Persona{Identity: "You are Bubba."}, Project: "/srv"}
+	tiers.Talk = activities.Talker{
+		Store: book, AllowedCalls: book.AllowedCalls, Proposals: book,
+		IsUnknown: func(err error) bool { return errors.Is(err, errEnded) },
+		Persona:   prompts.Persona{Identity: "You are Bubba."}, Project: "/srv",
+	}
 	env.RegisterActivity(tiers)
 	if past != nil {
 		env.SetHeartbeatDetails(*past)

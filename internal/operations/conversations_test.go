@@ -53,7 +53,9 @@ func TestConfirmNeedsItsNamespace(t *testing.T) {
 	temporal := &fakeTemporal{}
 	s.operations.backend.connection = &Connection{Client: temporal, Namespace: "default"}
 	source := memory.Source{Trust: memory.TrustOutput, At: chaintest.Noon, ChainID: "conversation-ada", SessionID: "s-1"}
-	known, err := s.records.ProposeMemories(t.Context(), source, []escalation.MemoryProposal{{Kind: escalation.MemoryCorrection, Subject: "sleep", Text: "it sleeps on Sundays"}})
+	known, err := s.records.ProposeMemories(t.Context(), source, []escalation.MemoryProposal{{
+		Kind: escalation.MemoryCorrection, Subject: "sleep", Text: "it sleeps on Sundays",
+	}})
 	require.NoError(t, err)
 	said := known[0].Proposal()
 	for _, id := range []string{"ns-0", "ns-1"} {

@@ -55,7 +55,8 @@ const (
 var (
 	selectTurns      = "SELECT " + columns(talkFields(new(escalation.TalkTurn))) + " FROM talk_turns"
 	turnsQuery       = selectTurns + ofConversation + " ORDER BY turn DESC LIMIT $3"
-	latestTurnsQuery = "SELECT " + columns(latestTurnFields(new(escalation.TalkTurn))) + " FROM talk_turns WHERE ($1 = '' OR namespace_id = $1) AND turn = (SELECT MAX(turn) FROM talk_turns AS other" +
+	latestTurnsQuery = "SELECT " + columns(latestTurnFields(new(escalation.TalkTurn))) + " FROM talk_turns" +
+		" WHERE ($1 = '' OR namespace_id = $1) AND turn = (SELECT MAX(turn) FROM talk_turns AS other" +
 		" WHERE other.conversation_id = talk_turns.conversation_id AND other.namespace_id = talk_turns.namespace_id)" +
 		" ORDER BY received_at DESC, conversation_id"
 	turnQuery          = selectTurns + ofConversation + " AND turn = $3"

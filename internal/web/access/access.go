@@ -144,8 +144,8 @@ func bearer(r *http.Request) (string, bool) {
 // stillKey is the context key of a func() bool, which reports whether the sender of a request could send it again.
 type stillKey struct{}
 
-// StillKnown reports whether the login with which a request was sent is still valid: a token may have been revoked since. People of a trusted
-// proxy are always known. Long responses ask it from time to time.
+// StillKnown reports whether the login with which a request was sent is still valid: a token may have been revoked since.
+// People of a trusted proxy are always known. Long responses ask it from time to time.
 func StillKnown(ctx context.Context) bool {
 	still, set := ctx.Value(stillKey{}).(func() bool)
 	return !set || still()
