@@ -81,6 +81,8 @@ func (r *Runner) inspect(
 	case found.PatchCut || len(change.Files) > maxChangedFiles:
 		change.Problem = fmt.Sprintf("the change is too large to be shown to a reviewer (%d files)", len(change.Files))
 		change.Files = change.Files[:min(len(change.Files), maxChangedFiles)]
+	case run.Authoring != nil && run.Authoring.Whole: // a plan changes nothing that could be checked
+		change.Checks = review.QualityNone
 	case found.Dirty:
 		change.CheckOutput = "the worktree has changes that are not committed, so no check and no preview says anything about the commit"
 	default:

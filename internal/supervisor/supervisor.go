@@ -357,6 +357,7 @@ func (s *Supervisor) register(chains worker.Registry, c client.Client) {
 	chains.RegisterActivity(&s.notifications)
 	chains.RegisterActivity(s.tiers.FindTranscript)
 	chains.RegisterActivity(s.tiers.PushChange)
+	chains.RegisterActivity(s.tiers.ReadPlan)
 	chains.RegisterActivity(&activities.Schedules{Reader: scheduleReader{c}})
 	chains.RegisterActivity(&activities.Attempts{Reader: reconcile.PendingReader{Temporal: c, Converter: s.converter()}})
 }
