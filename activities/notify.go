@@ -129,7 +129,8 @@ func (n *Notifications) page(about escalation.Notification) string {
 		page += "#gate"
 	case escalation.NotifyCycleMissed: // the notification is about a cycle, which has no page
 		page = "/schedules"
-	case escalation.NotifyFailed, escalation.NotifyResolved, escalation.NotifyApproved, escalation.NotifyBlocked, escalation.NotifyBudgetSpent:
+	case escalation.NotifyFailed, escalation.NotifyResolved, escalation.NotifyApproved, escalation.NotifyBlocked,
+		escalation.NotifyBudgetSpent:
 	}
 	return "\nPage: " + strings.TrimSuffix(n.PagesURL, "/") + page
 }

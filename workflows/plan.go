@@ -293,7 +293,8 @@ func (p *planRun) approvePhase(ctx workflow.Context, status escalation.PhaseStat
 		}
 	}
 	p.log.add(ctx, escalation.Event{Kind: escalation.EventPhase, Message: describePhase(*phase) + " is " + string(status)})
-	if p.at.Next++; p.at.Next < len(p.at.Phases) {
+	p.at.Next++
+	if p.at.Next < len(p.at.Phases) {
 		return p.beginPhase(ctx)
 	}
 	p.at.Loop.State = review.StateApproved

@@ -67,7 +67,7 @@ func (w *planWorld) commits(turn int, input activities.RunAuthorInput, files ...
 		},
 		Change: &activities.Change{
 			Branch: "claudeops/run", Base: input.From.Commit, Commit: fmt.Sprint("c", turn), Files: files, Checks: review.QualityPassed,
-			Plan: &plan, Fork: "b0", Pack: []byte{byte(turn)},
+			Plan: &plan, Fork: "b0", Pack: []byte(fmt.Sprint(turn)),
 		},
 	}
 }
@@ -138,7 +138,7 @@ func TestPhaseExecution(t *testing.T) {
 		"author 1 writer fresh", "review 1 reader fresh", "author 2 writer fresh", "review 2 reader fresh",
 	}, sessions)
 	require.Equal(t, []activities.Checkpoint{
-		{Commit: "b0", Base: "b0"}, {Commit: "c1", Base: "b0", Pack: []byte{1}},
+		{Commit: "b0", Base: "b0"}, {Commit: "c1", Base: "b0", Pack: []byte("1")},
 	}, []activities.Checkpoint{w.turns[0].From, w.turns[1].From})
 	require.Equal(t, []string{"1", "2"}, []string{w.turns[0].Task.Phase.Number, w.turns[1].Task.Phase.Number})
 	require.Equal(t, "quickly", w.turns[1].Request)

@@ -116,12 +116,12 @@ func (g git) describe(ctx context.Context, tree *Worktree, change *Change, quest
 
 // File returns a file of a commit, with a limit in bytes. If the commit has no such file, File returns "".
 func (p *Place) File(ctx context.Context, commit, name string, most int) (string, error) {
-	return p.git.file(ctx, p.Worktree.repository, directories(p.Worktree), commit, name, most)
+	return p.git.file(ctx, inTree(p.Worktree), commit, name, most)
 }
 
 // file returns a file of a commit, with a limit in bytes. If the commit has no such file, file returns "".
-func (g git) file(ctx context.Context, r repository, where []string, commit, name string, most int) (string, error) {
-	entry, err := g.run(ctx, r, where, []string{"ls-tree", "--full-tree", commit, "--", name})
+func (g git) file(ctx context.Context, at where, commit, name string, most int) (string, error) {
+	entry, err := g.run(ctx, at, []string{"ls-tree", "--full-tree", commit, "--", name})
 	if err != nil || entry == "" {
 		return "", err
 	}
@@ -129,7 +129,7 @@ func (g git) file(ctx context.Context, r repository, where []string, commit, nam
 		return "", fmt.Errorf("%s is no ordinary file in %s", name, commit)
 	}
 	content := limited{most: most + 1}
-	err = g.write(ctx, r, where, []string{"cat-file", "blob", commit + ":" + name}, nil, &content)
+	err = g.write(ctx, at, []string{"cat-file", "blob", commit + ":" + name}, nil, &content)
 	if err == nil && len(content.kept) > most {
 		err = fmt.Errorf("%s has more than %d bytes in %s", name, most, commit)
 	}

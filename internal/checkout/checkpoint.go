@@ -37,7 +37,7 @@ func (g git) pack(ctx context.Context, tree *Worktree, change *Change) error {
 		return err
 	}
 	packed := limited{most: maxPack + 1}
-	err = g.write(ctx, tree.repository, directories(tree), []string{"pack-objects", "--revs", "--thin", "--stdout", "--quiet"},
+	err = g.write(ctx, inTree(tree), []string{"pack-objects", "--revs", "--thin", "--stdout", "--quiet"},
 		strings.NewReader(change.Commit+"\n^"+change.Fork+"\n"), &packed)
 	if err == nil && len(packed.kept) <= maxPack {
 		change.Log, change.Pack = log, packed.kept
@@ -79,7 +79,7 @@ func (g git) unpack(ctx context.Context, tree *Worktree, from Checkpoint) error 
 		return fmt.Errorf("its repository lacks the commit %s, on which that one is based", from.Base)
 	}
 	var output limited
-	err := g.write(ctx, tree.repository, directories(tree), []string{"index-pack", "--stdin", "--fix-thin", "--strict"},
+	err := g.write(ctx, inTree(tree), []string{"index-pack", "--stdin", "--fix-thin", "--strict"},
 		bytes.NewReader(from.Pack), &output)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (k *Keeper) Document(ctx context.Context, directory, name string, most int)
 	if document.Commit, err = k.git.in(ctx, in, "rev-parse", "--verify", "HEAD^{commit}"); err != nil {
 		return Document{}, err
 	}
-	if document.Text, err = k.git.file(ctx, in, nil, document.Commit, document.Path, most); err != nil {
+	if document.Text, err = k.git.file(ctx, where{repository: in}, document.Commit, document.Path, most); err != nil {
 		return Document{}, err
 	}
 	if document.Text == "" {

@@ -26,9 +26,9 @@ func (s *stage) checkpoint(place *checkout.Place) checkout.Checkpoint {
 	return checkout.Checkpoint{Commit: change.Commit, Base: change.Fork, Pack: change.Pack}
 }
 
-// at returns a session that begins at a checkpoint.
-func (s *stage) at(name string, from checkout.Checkpoint) checkout.Session {
-	session := s.session(name)
+// at returns a session of the run that begins at a checkpoint.
+func (s *stage) at(from checkout.Checkpoint) checkout.Session {
+	session := s.session("run")
 	session.From = from
 	return session
 }
@@ -45,7 +45,7 @@ func TestCheckpoint(t *testing.T) {
 	require.NotEmpty(t, first.Pack)
 	a.leave(place)
 
-	there := b.enter(b.at("run", first))
+	there := b.enter(b.at(first))
 	require.FileExists(t, filepath.Join(there.Directory, "compose.yaml"))
 	require.Equal(t, first.Commit, b.git(there.Directory, "rev-parse", "HEAD"))
 	b.write("worktrees/run/second", "x\n")
@@ -57,13 +57,13 @@ func TestCheckpoint(t *testing.T) {
 	require.NotContains(t, change.List, "compose.yaml", "only the second phase")
 	b.leave(there)
 
-	back := a.enter(a.at("run", second))
+	back := a.enter(a.at(second))
 	require.Equal(t, second.Commit, a.git(back.Directory, "rev-parse", "HEAD"), "it moves on")
 	a.write("worktrees/run/third", "x\n")
 	a.commit(back.Worktree.Guarded.Top, "third phase")
 	third := a.checkpoint(back).Commit
 	a.leave(back)
-	back = a.enter(a.at("run", second))
+	back = a.enter(a.at(second))
 	require.Equal(t, third, a.git(back.Directory, "rev-parse", "HEAD"), "what was committed after it stays")
 	a.leave(back)
 }
@@ -84,7 +84,7 @@ func TestCheckpointLeavesNothing(t *testing.T) {
 	from := b.checkpoint(there)
 	b.leave(there)
 
-	back := a.enter(a.at("run", from))
+	back := a.enter(a.at(from))
 	require.Equal(t, from.Commit, a.git(back.Directory, "rev-parse", "HEAD"))
 	require.Contains(t, a.git(a.work, "for-each-ref", "refs/claudeops/left"), lost)
 	_, err := back.Change(t.Context(), checkout.Question{Base: lost}, patience)
@@ -121,7 +121,7 @@ func TestCheckpointRefused(t *testing.T) {
 		"another repository": {stranger, from, "lacks the commit"},
 		"no repository":      {newStage(t), from, "is in no git repository"},
 	} {
-		_, err := test.host.keeper().Enter(t.Context(), test.host.at("run", test.from), func(string) {})
+		_, err := test.host.keeper().Enter(t.Context(), test.host.at(test.from), func(string) {})
 		require.ErrorContains(t, err, test.want, name)
 	}
 }

@@ -65,31 +65,37 @@ func (e *failedError) Error() string { return fmt.Sprintf("git %s: %s", e.comman
 
 // in runs git in the working directory of a repository, and returns its output without the last line break.
 func (g git) in(ctx context.Context, r repository, args ...string) (string, error) {
-	return g.run(ctx, r, nil, args)
+	return g.run(ctx, where{repository: r}, args)
 }
 
 // atMost is like at, with a limit for the output in bytes. It reports whether it has cut the output.
 func (g git) atMost(ctx context.Context, tree *Worktree, most int, args ...string) (output string, cut bool, err error) {
 	stdout := limited{most: most + 1}
-	err = g.write(ctx, tree.repository, directories(tree), args, nil, &stdout)
+	err = g.write(ctx, inTree(tree), args, nil, &stdout)
 	cut = len(stdout.kept) > most
 	return string(stdout.kept[:min(len(stdout.kept), most)]), cut, err
 }
 
-// directories returns the options that name the directories of a worktree.
-func directories(tree *Worktree) []string {
-	return []string{"--git-dir=" + tree.Guarded.GitDir, "--work-tree=" + tree.Guarded.Top}
+// where says where git runs: in the working directory of a repository or, with options that name its directories, in a worktree.
+type where struct {
+	repository  repository
+	directories []string
+}
+
+// inTree returns the place of a worktree.
+func inTree(tree *Worktree) where {
+	return where{tree.repository, []string{"--git-dir=" + tree.Guarded.GitDir, "--work-tree=" + tree.Guarded.Top}}
 }
 
 // at runs git in a worktree. It passes the directories to git explicitly, because agents could change the result if
 // git searched for the directories.
 func (g git) at(ctx context.Context, tree *Worktree, args ...string) (string, error) {
-	return g.run(ctx, tree.repository, directories(tree), args)
+	return g.run(ctx, inTree(tree), args)
 }
 
-func (g git) run(ctx context.Context, r repository, where, args []string) (string, error) {
+func (g git) run(ctx context.Context, at where, args []string) (string, error) {
 	stdout := limited{most: maxOutput}
-	err := g.write(ctx, r, where, args, nil, &stdout)
+	err := g.write(ctx, at, args, nil, &stdout)
 	if err != nil {
 		return "", err
 	}
@@ -97,12 +103,13 @@ func (g git) run(ctx context.Context, r repository, where, args []string) (strin
 }
 
 // write runs git with the input stdin, and writes its output to stdout. If stdin is nil, the input is empty.
-func (g git) write(ctx context.Context, r repository, where, args []string, stdin io.Reader, stdout io.Writer) error {
+func (g git) write(ctx context.Context, at where, args []string, stdin io.Reader, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, gitLimit)
 	defer cancel()
+	top := at.repository.top
 	stderr := limited{most: maxMessage}
 	exit, err := process.Run(ctx, process.Spec{
-		Path: g.path, Args: slices.Concat(where, g.settings(r.top), args), Env: g.environment(filepath.Dir(r.top)), Dir: r.top,
+		Path: g.path, Args: slices.Concat(at.directories, g.settings(top), args), Env: g.environment(filepath.Dir(top)), Dir: top,
 		Stdin: stdin, Stdout: stdout, Stderr: &stderr, Grace: gitGrace, Containment: g.options.Containment, User: g.options.User,
 	})
 	switch {
