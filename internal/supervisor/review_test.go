@@ -280,3 +280,50 @@ func TestRequiredReview(t *testing.T) {
 		}
 	}
 }
+
+// TestContinuedReview lets a reviewer run out of turns. Another worker then continues its conversation, because a person
+// chose so: the commit that the first worker's author has made is approved and pushed.
+func TestContinuedReview(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	for _, version := range simtest.NewestVersions(t) {
+		for _, start := range []func(*testing.T, claudesim.Version, claudesim.Scenario) backend{playedClaude, realClaude} {
+			live, remote := newRemoteRepository(t)
+			look := claudesim.Bash("git log --oneline -1")
+			backend := start(t, version, claudesim.Play(
+				concluding("haiku", asksFor(2)),
+				claudesim.On(claudesim.Match{First: "You review a change", Prompt: "Continue this review"}, claudesim.Conclude(ready)),
+				claudesim.On(claudesim.Match{First: "You review a change"}, look, look, look, look, look, claudesim.Conclude(ready)),
+				corrects("")))
+			t.Run(simtest.Number(t, version)+"/"+backend.name, func(t *testing.T) {
+				t.Parallel()
+				environ := environment(t, "", append(sandboxed(backend), "CLAUDEOPS_WORK_DIR="+live, "CLAUDEOPS_GATE_TIMEOUT=72h",
+					"CLAUDEOPS_REVIEW_CHANGES=required", "CLAUDEOPS_REVIEWER_MAX_TURNS=3")...)
+				first := startSite(t, temporalServer, environ)
+				id := "continued-review-" + simtest.Number(t, version) + "-" + backend.name
+				run := first.startAs(id, nil)
+				gate := first.awaitGate(id, "gate-1")
+				require.NotNil(t, gate.Continuation, "%s: %s", gate.Reason, gate.NoContinuation)
+				require.Equal(t, []any{"reviewer", "review", escalation.SessionBudgetExhausted},
+					[]any{gate.Continuation.Role, gate.Continuation.Resume, gate.Continuation.Status})
+				require.NoError(t, first.stop())
+
+				second := startSite(t, temporalServer, environ)
+				resolution, err := second.resolve(id, escalation.GateAnswer{
+					GateID: gate.ID, Action: escalation.GateContinue, Actor: "anna", Guidance: "the log is not needed",
+				})
+				require.NoError(t, err)
+				require.Equal(t, "the reviewer goes on with session "+gate.SessionID+", once it is admitted, with the guidance", resolution.Next)
+				chain, err := second.finish(run)
+				require.NoError(t, err)
+				require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+				require.Len(t, chain.Sessions, 4, "nobody repairs again")
+				interrupted, again := chain.Sessions[2], chain.Sessions[3]
+				require.Equal(t, []any{interrupted.ID, escalation.PurposeReview, escalation.ReasonContinued},
+					[]any{again.ParentID, again.Purpose, again.ContinuityReason})
+				require.Equal(t, chain.Reviews[len(chain.Reviews)-1].Commit, strings.Fields(gitIn(t, remote, "for-each-ref"))[0])
+				requireRecorded(t, second, chain)
+			})
+		}
+	}
+}
