@@ -6,6 +6,8 @@
 //	Tidy ─── a worktree without changes and commits is removed, any other is kept
 //	Release
 //
+// A session of the work on a plan begins at a Checkpoint, and always has a worktree.
+//
 // A file lock protects each directory. The lock ends with the process that holds it. The name of a worktree comes from the
 // caller's chain. So a later session of the chain gets the same worktree with its content.
 //
