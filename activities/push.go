@@ -21,6 +21,9 @@ type PushRequest struct {
 	Directory string `json:"directory,omitempty"`
 	Branch    string `json:"branch"`
 	Commit    string `json:"commit"`
+	// Base and Pack let a host have the commit that did not make it, as in Checkpoint; empty if nothing was carried along.
+	Base string `json:"base,omitempty"`
+	Pack []byte `json:"pack,omitempty"`
 }
 
 // PushResult says where a commit was pushed.

@@ -310,7 +310,9 @@ func (p *planRun) finish(ctx workflow.Context) error {
 	}
 	loop := p.at.Loop
 	loop.Commit = state.Commit
-	after, decision := p.reviews.push(ctx, loop, activities.Change{Branch: state.Branch, Commit: state.Commit})
+	after, decision := p.reviews.push(ctx, loop, activities.Change{
+		Branch: state.Branch, Commit: state.Commit, Fork: p.at.From.Base, Pack: p.at.From.Pack,
+	})
 	if after.State == review.StateGate {
 		after.Resume = review.StateApproved // to push again
 		p.at.Loop, p.at.Why = after, escalation.DecideReview(decision.Reason)

@@ -184,7 +184,7 @@ func (r *reviews) push(ctx workflow.Context, loop review.Loop, change activities
 	var pushed activities.PushResult
 	pushing := withPush(ctx, "push "+change.Branch)
 	err := workflow.ExecuteActivity(pushing, tiers.PushChange, activities.PushRequest{
-		Directory: r.sessions.directory, Branch: change.Branch, Commit: loop.Commit,
+		Directory: r.sessions.directory, Branch: change.Branch, Commit: loop.Commit, Base: change.Fork, Pack: change.Pack,
 	}).Get(pushing, &pushed)
 	if err != nil {
 		pushed.Problem = cmp.Or(rootMessage(err), "no worker answered")

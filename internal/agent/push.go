@@ -39,7 +39,9 @@ func (r *Runner) Push(ctx context.Context, request activities.PushRequest) (acti
 	if err != nil {
 		return activities.PushResult{}, err
 	}
-	origin, err := r.workplaces.keeper.Origin(ctx, run.Directory, request.Commit)
+	origin, err := r.workplaces.keeper.Origin(ctx, run.Directory, checkout.Checkpoint{
+		Commit: request.Commit, Base: request.Base, Pack: request.Pack,
+	})
 	if err != nil {
 		return activities.PushResult{}, err
 	}

@@ -144,9 +144,9 @@ type Origin struct {
 	Remote string
 }
 
-// Origin returns the repository of a directory. If it does not have the commit, or git could run programs that its
-// configuration names, Origin returns an error.
-func (k *Keeper) Origin(ctx context.Context, directory, commit string) (Origin, error) {
+// Origin returns the repository of a directory, with the commits of a checkpoint. If the repository cannot have them, or git
+// could run programs that its configuration names, Origin returns an error.
+func (k *Keeper) Origin(ctx context.Context, directory string, from Checkpoint) (Origin, error) {
 	_, found := findRepository(directory)
 	if found.problem != nil {
 		return Origin{}, found.problem
@@ -158,8 +158,8 @@ func (k *Keeper) Origin(ctx context.Context, directory, commit string) (Origin, 
 	if err := in.check(k.options.User); err != nil {
 		return Origin{}, err
 	}
-	if _, err := k.git.in(ctx, in, "rev-parse", "--verify", "--quiet", commit+"^{commit}"); err != nil {
-		return Origin{}, fmt.Errorf("this host does not have the commit %s: %w", commit, err)
+	if err := k.git.obtain(ctx, where{repository: in}, from); err != nil {
+		return Origin{}, err
 	}
 	remote, err := k.git.in(ctx, in, "remote", "get-url", "--push", "origin")
 	if _, none := errors.AsType[*failedError](err); err != nil && !none {

@@ -51,10 +51,8 @@ func (g git) restore(ctx context.Context, tree *Worktree, from Checkpoint) error
 	if from.Commit == "" {
 		return nil
 	}
-	if !g.has(ctx, tree, from.Commit) {
-		if err := g.unpack(ctx, tree, from); err != nil {
-			return fmt.Errorf("this host does not have the commit %s: %w", from.Commit, err)
-		}
+	if err := g.obtain(ctx, inTree(tree), from); err != nil {
+		return err
 	}
 	head, err := g.at(ctx, tree, "rev-parse", "--verify", "HEAD^{commit}")
 	if err != nil || g.contains(ctx, tree, head, from.Commit) {
@@ -70,27 +68,37 @@ func (g git) restore(ctx context.Context, tree *Worktree, from Checkpoint) error
 	return err
 }
 
+// obtain adds the commits of a checkpoint to a repository that lacks them.
+func (g git) obtain(ctx context.Context, at where, from Checkpoint) error {
+	if g.has(ctx, at, from.Commit) {
+		return nil
+	}
+	if err := g.unpack(ctx, at, from); err != nil {
+		return fmt.Errorf("this host does not have the commit %s: %w", from.Commit, err)
+	}
+	return nil
+}
+
 // unpack adds the commits of a checkpoint to the repository.
-func (g git) unpack(ctx context.Context, tree *Worktree, from Checkpoint) error {
+func (g git) unpack(ctx context.Context, at where, from Checkpoint) error {
 	switch {
 	case len(from.Pack) == 0:
 		return errors.New("it was not carried along, because it is too large or contains a secret")
-	case !g.has(ctx, tree, from.Base):
+	case !g.has(ctx, at, from.Base):
 		return fmt.Errorf("its repository lacks the commit %s, on which that one is based", from.Base)
 	}
 	var output limited
-	err := g.write(ctx, inTree(tree), []string{"index-pack", "--stdin", "--fix-thin", "--strict"},
-		bytes.NewReader(from.Pack), &output)
+	err := g.write(ctx, at, []string{"index-pack", "--stdin", "--fix-thin", "--strict"}, bytes.NewReader(from.Pack), &output)
 	if err != nil {
 		return err
 	}
-	_, err = g.at(ctx, tree, "rev-list", "--objects", "--quiet", from.Commit, "^"+from.Base)
+	_, err = g.run(ctx, at, []string{"rev-list", "--objects", "--quiet", from.Commit, "^" + from.Base})
 	return err
 }
 
 // has reports whether the repository has a commit.
-func (g git) has(ctx context.Context, tree *Worktree, commit string) bool {
-	_, err := g.at(ctx, tree, "rev-parse", "--verify", "--quiet", commit+"^{commit}")
+func (g git) has(ctx context.Context, at where, commit string) bool {
+	_, err := g.run(ctx, at, []string{"rev-parse", "--verify", "--quiet", commit + "^{commit}"})
 	return err == nil
 }
 

@@ -210,28 +210,35 @@ func TestFaultPlanKilledAt(t *testing.T) {
 	}
 }
 
-// TestFaultPlanHostLost deletes the host that made the first phase before it is reviewed. Another host, with a clone of its
-// own, has it reviewed, makes the second phase on top of it, and pushes both.
+// TestFaultPlanHostLost deletes the host that has made the first phase before it is reviewed, or both before they are pushed.
+// Another host, with a clone of its own, goes on with what the host has committed.
 func TestFaultPlanHostLost(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
-	live, remote := newPlanRepository(t)
-	elsewhere := filepath.Join(t.TempDir(), "clone")
-	gitIn(t, filepath.Dir(elsewhere), "clone", "--quiet", "--branch", "main", remote, elsewhere)
-	leaves := filepath.Join(t.TempDir(), "leaves")
-	here := newHost(t, simtest.Install(t, twoPhases()), "file://"+t.TempDir())
-	first := startSite(t, connect(t, address, leaving(point{"RunReview", false, 1}, leaves)), here.environ(t, "CLAUDEOPS_WORK_DIR="+live))
-	run := first.startPlan(workflows.PhaseExecutionWorkflow)
-	require.Eventually(t, exists(leaves), testTimeout, 20*time.Millisecond)
-	require.NoError(t, first.stop())
-	require.NoError(t, os.RemoveAll(here.home))
-	require.NoError(t, os.RemoveAll(live))
+	for name, p := range map[string]point{"before_review": {"RunReview", false, 1}, "before_the_push": {"PushChange", false, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			live, remote := newPlanRepository(t)
+			elsewhere := filepath.Join(t.TempDir(), "clone")
+			gitIn(t, filepath.Dir(elsewhere), "clone", "--quiet", "--branch", "main", remote, elsewhere)
+			leaves, queue := filepath.Join(t.TempDir(), "leaves"), "CLAUDEOPS_TASK_QUEUE=lost-"+name
+			here := newHost(t, simtest.Install(t, twoPhases()), "file://"+t.TempDir())
+			first := startSite(t, connect(t, address, leaving(p, leaves)), here.environ(t, queue, "CLAUDEOPS_WORK_DIR="+live))
+			run := first.startPlan(workflows.PhaseExecutionWorkflow)
+			require.Eventually(t, exists(leaves), testTimeout, 20*time.Millisecond)
+			require.NoError(t, first.stop())
+			require.NoError(t, os.RemoveAll(here.home))
+			require.NoError(t, os.RemoveAll(live))
 
-	environ := here.another(t).environ(t, "CLAUDEOPS_WORK_DIR="+elsewhere)
-	startWorker(t, environ, address)
-	chain, err := siteOf(t, c, environ).finish(run)
-	require.NoError(t, err)
-	requireCarriedOut(t, chain, remote)
-	require.NotEqual(t, chain.Sessions[0].Host, chain.Sessions[2].Host, "author and reviewer of phase 1 are on two hosts")
-	require.NotEqual(t, chain.Sessions[0].Host, chain.Sessions[3].Host)
+			environ := here.another(t).environ(t, queue, "CLAUDEOPS_WORK_DIR="+elsewhere)
+			startWorker(t, environ, address)
+			chain, err := siteOf(t, c, environ).finish(run)
+			require.NoError(t, err)
+			requireCarriedOut(t, chain, remote)
+			if name == "before_review" {
+				require.NotEqual(t, chain.Sessions[0].Host, chain.Sessions[2].Host, "author and reviewer are on two hosts")
+				require.NotEqual(t, chain.Sessions[0].Host, chain.Sessions[3].Host)
+			}
+		})
+	}
 }
