@@ -1,6 +1,9 @@
 package activities
 
-import "github.com/claudeops/claudeops/internal/review"
+import (
+	"github.com/claudeops/claudeops/internal/forge"
+	"github.com/claudeops/claudeops/internal/review"
+)
 
 // Change describes the commits of a session in its worktree, as a reviewer sees them. Secrets in it are masked.
 type Change struct {
@@ -28,6 +31,10 @@ type Change struct {
 	// empty if nobody asked for them.
 	Fork string `json:"fork,omitempty"`
 	Pack []byte `json:"pack,omitempty"`
+	// Project is the repository in which a pull request can propose the change; nil if there is none, or the policy grants the
+	// author no program for it. Subject is the first line of the latest commit's message.
+	Project *forge.Project `json:"project,omitempty"`
+	Subject string         `json:"subject,omitempty"`
 	// Problem says why the change could not be looked at; empty if it could.
 	Problem string `json:"problem,omitempty"`
 }

@@ -53,6 +53,7 @@ type Tiers struct {
 	Agent      Agent
 	Pusher     Pusher
 	Plans      Plans
+	Proposer   Proposer
 	Prompts    *prompts.Set
 	Heartbeats Heartbeats
 	// Briefs describes the permissions of a tier in Markdown, for the prompt of that tier; nil if prompts must not
@@ -68,6 +69,8 @@ type Tiers struct {
 	Host string
 	// Version is the version of this program in records.
 	Version string
+	// PagesURL is the address of the pages. Pull requests contain no link if it is empty.
+	PagesURL string
 	// Talk holds what conversations need.
 	Talk Talker
 }

@@ -46,6 +46,9 @@ type world struct {
 	// pushed holds the requests to push, and pushProblem says why they fail.
 	pushed      []activities.PushRequest
 	pushProblem string
+	// proposed holds the requests for pull requests. propose answers them; nil stands for a forge that accepts all.
+	proposed []activities.ProposeRequest
+	propose  func(request activities.ProposeRequest) (activities.ProposeResult, error)
 	// tierTakes is the duration of a tier, in the test environment's time.
 	tierTakes time.Duration
 	// These fields make an activity fail while they are true.
@@ -285,6 +288,14 @@ func (w *world) answer(t *testing.T) {
 		func(_ context.Context, request activities.PushRequest) (activities.PushResult, error) {
 			w.pushed = append(w.pushed, request)
 			return activities.PushResult{Remote: "https://git.example.org/infra", Problem: w.pushProblem}, nil
+		})
+	w.env.OnActivity("ProposeChange", mock.Anything, mock.Anything).Maybe().Return(
+		func(_ context.Context, request activities.ProposeRequest) (activities.ProposeResult, error) {
+			w.proposed = append(w.proposed, request)
+			if w.propose != nil {
+				return w.propose(request)
+			}
+			return activities.ProposeResult{PullRequest: "https://github.com/acme/infra/pull/1"}, nil
 		})
 	w.env.OnActivity("WriteHandoff", mock.Anything, mock.Anything).Maybe().After(w.tierTakes).Return(
 		func(_ context.Context, input activities.WriteHandoffInput) (activities.WriteHandoffResult, error) {

@@ -221,7 +221,11 @@ func describeForPeople(chain escalation.Chain, message string) string {
 		lines = append(lines, describeTry(chain.Sessions[latest+i]))
 	}
 	if reviews := chain.Reviews; len(reviews) > 0 {
-		lines = append(lines, "Review: "+plain(reviews[len(reviews)-1].Describe()))
+		done := reviews[len(reviews)-1]
+		lines = append(lines, "Review: "+plain(done.Describe()))
+		if done.PullRequest != "" {
+			lines = append(lines, "Pull request: "+done.PullRequest) // an address that the supervisor has checked
+		}
 	}
 	lines = append(lines, fmt.Sprintf("Cost so far: $%.2f", chain.CostUSD), lookAt(chain.ID))
 	if gate := chain.OpenGate(); gate != nil {

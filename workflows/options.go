@@ -78,6 +78,21 @@ func withPush(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
+// withProposal returns a context with the options for writing a pull request. Hosts without the forge's program fail, so there
+// are several attempts.
+func withProposal(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout:    3 * time.Minute,  // a few calls of a forge that is slow
+		ScheduleToCloseTimeout: 10 * time.Minute, // the commit is pushed, so people can open a pull request themselves
+		HeartbeatTimeout:       20 * time.Second, // several heartbeats; then another worker writes
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second,
+			MaximumAttempts: 10, // several per host
+		},
+		Summary: summary,
+	})
+}
+
 // withSpending returns a context with the options for looking up what an agent has spent so far, just before the agent
 // is stopped. The timeouts are short, because a person waits for the cancellation, and the agent still spends.
 func withSpending(ctx workflow.Context, summary string) workflow.Context {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/forge"
 	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/review"
 )
@@ -43,6 +45,8 @@ type planStep struct {
 	// From is the commit on which the current phase is based. Change is its latest change; nil before there is one.
 	From   activities.Checkpoint `json:"from"`
 	Change *activities.Change    `json:"change,omitempty"`
+	// Project is the repository in which a pull request can propose what was approved; nil if there is none.
+	Project *forge.Project `json:"project,omitempty"`
 	// Author is the latest session of the author in this phase; nil if there is none.
 	Author *escalation.Session `json:"author,omitempty"`
 	// Anew reports that the next session begins a new conversation, because a person wants it or the old one is lost.
@@ -286,7 +290,7 @@ func (p *planRun) approvePhase(ctx workflow.Context, status escalation.PhaseStat
 	phase := state.Current()
 	phase.Status = status
 	if change != nil && change.Branch != "" && change.Commit == p.at.Loop.Commit {
-		p.at.From = change.Checkpoint()
+		p.at.From, p.at.Project = change.Checkpoint(), change.Project
 		phase.Commit, state.Commit, state.Branch = change.Commit, change.Commit, change.Branch
 		if change.Plan != nil {
 			p.at.Plan = *change.Plan
@@ -310,9 +314,14 @@ func (p *planRun) finish(ctx workflow.Context) error {
 	}
 	loop := p.at.Loop
 	loop.Commit = state.Commit
-	after, decision := p.reviews.push(ctx, loop, activities.Change{
-		Branch: state.Branch, Commit: state.Commit, Fork: p.at.From.Base, Pack: p.at.From.Pack,
-	})
+	change := activities.Change{
+		Branch: state.Branch, Commit: state.Commit, Fork: p.at.From.Base, Pack: p.at.From.Pack, Project: p.at.Project,
+	}
+	if last := p.at.Change; last != nil && last.Commit == state.Commit {
+		change.CheckOutput, change.Previews = last.CheckOutput, last.Previews
+	}
+	about := proposal{tier: p.policy.AuthorTier(), title: state.Title, problem: describePlan(*state)}
+	after, decision := p.reviews.push(ctx, loop, change, about)
 	if after.State == review.StateGate {
 		after.Resume = review.StateApproved // to push again
 		p.at.Loop, p.at.Why = after, escalation.DecideReview(decision.Reason)
@@ -377,4 +386,13 @@ func describePhases(state escalation.PlanState) string {
 		text += fmt.Sprintf(", %d accepted by people", accepted)
 	}
 	return text
+}
+
+// describePlan describes the plan and its phases for a pull request, one phase a line.
+func describePlan(state escalation.PlanState) string {
+	lines := []string{fmt.Sprintf("The plan %s: %s.", state.File, describePhases(state))}
+	for _, phase := range state.Phases {
+		lines = append(lines, fmt.Sprintf("%s: %s", describePhase(phase), phase.Status))
+	}
+	return strings.Join(lines, "\n")
 }

@@ -87,13 +87,15 @@ func (c *chainRun) runReview(
 		ran = s.reviewed.Ran
 	}
 	s.reviewed = nil
+	about := proposal{tier: request.author.Tier, problem: request.problem}
 	switch {
 	case result.stopped:
 		decision = escalation.Cancelled()
 	case c.policy.Review.Mode != escalation.ReviewRequired:
+		c.reviews.advise(ctx, request.change, about)
 	default:
 		if result.loop.State == review.StateApproved {
-			result.loop, result.decision = c.reviews.push(ctx, result.loop, request.change)
+			result.loop, result.decision = c.reviews.push(ctx, result.loop, request.change, about)
 		}
 		s.reviewed = &reviewed{Loop: result.loop, Change: request.change, Ran: ran}
 		if role := result.loop.State.Role(); role == review.Author {
@@ -158,7 +160,8 @@ func (c *chainRun) afterReviewGate(ctx workflow.Context, s step, gate *escalatio
 	if ending, ends := gate.Ending(*gate.Answer); ends {
 		if gate.Answer.Actor != "" && of.Loop.Approves(of.Change.Commit) {
 			var pushed review.Decision
-			if of.Loop, pushed = c.reviews.push(ctx, of.Loop, of.Change); of.Loop.State == review.StateGate {
+			about := proposal{tier: s.tier, problem: c.problem()}
+			if of.Loop, pushed = c.reviews.push(ctx, of.Loop, of.Change, about); of.Loop.State == review.StateGate {
 				s.reviewed = &of
 				return c.stop(ctx, s, escalation.Gated(*c.policy, escalation.DecideReview(pushed.Reason)))
 			}
@@ -178,8 +181,11 @@ func (c *chainRun) afterReviewGate(ctx workflow.Context, s step, gate *escalatio
 	return next, c.log.publish(ctx)
 }
 
-// push pushes an approved commit, and adds to the latest review where it was pushed.
-func (r *reviews) push(ctx workflow.Context, loop review.Loop, change activities.Change) (review.Loop, review.Decision) {
+// push pushes an approved commit, and adds to the latest review where it was pushed. If the repository is at a forge, push also
+// opens a pull request.
+func (r *reviews) push(
+	ctx workflow.Context, loop review.Loop, change activities.Change, about proposal,
+) (review.Loop, review.Decision) {
 	var tiers *activities.Tiers
 	var pushed activities.PushResult
 	pushing := withPush(ctx, "push "+change.Branch)
@@ -200,6 +206,9 @@ func (r *reviews) push(ctx workflow.Context, loop review.Loop, change activities
 		latest.Pushed = pushed.Remote
 	}
 	r.log.add(ctx, event)
+	if pushed.Problem == "" {
+		r.propose(ctx, change, about, !latest.Approved)
+	}
 	return after, decision
 }
 

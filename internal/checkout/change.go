@@ -136,6 +136,39 @@ func (g git) file(ctx context.Context, at where, commit, name string, most int) 
 	return string(content.kept[:min(len(content.kept), most)]), err
 }
 
+// Remote describes the remote origin of a repository.
+type Remote struct {
+	// Push and Fetch are its addresses; empty if there is no remote.
+	Push, Fetch string
+	// Branch is the branch of the shared directory, if the remote has a branch with this name; empty otherwise.
+	Branch string
+}
+
+// Remote returns the remote origin.
+func (p *Place) Remote(ctx context.Context) (Remote, error) {
+	in := p.Worktree.repository
+	read := func(args ...string) (string, error) {
+		text, err := p.git.in(ctx, in, args...)
+		if _, none := errors.AsType[*failedError](err); none {
+			return "", nil
+		}
+		return text, err
+	}
+	push, pushErr := read("remote", "get-url", "--push", "origin")
+	fetch, fetchErr := read("remote", "get-url", "origin")
+	branch, branchErr := read("symbolic-ref", "--quiet", "--short", "HEAD")
+	known, knownErr := read("rev-parse", "--verify", "--quiet", "refs/remotes/origin/"+branch)
+	if known == "" {
+		branch = ""
+	}
+	return Remote{Push: push, Fetch: fetch, Branch: branch}, errors.Join(pushErr, fetchErr, branchErr, knownErr)
+}
+
+// Subject returns the first line of the message of a commit.
+func (p *Place) Subject(ctx context.Context, commit string) (string, error) {
+	return p.git.at(ctx, p.Worktree, "show", "--no-patch", "--no-show-signature", "--format=%s", commit)
+}
+
 // Origin is the repository from which a commit can be pushed.
 type Origin struct {
 	// Top is the top of the working directory, and Common the repository's directory.

@@ -58,3 +58,32 @@ func TestChange(t *testing.T) {
 	require.True(t, change.PatchCut)
 	s.leave(place)
 }
+
+// TestRemote checks the addresses of the remote, and the branch into which the shared directory's changes go.
+func TestRemote(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).repository()
+	place := s.enter(s.session("chain"))
+	remote := func() checkout.Remote {
+		found, err := place.Remote(t.Context())
+		require.NoError(t, err)
+		return found
+	}
+	require.Equal(t, checkout.Remote{}, remote())
+
+	s.git(s.work, "remote", "add", "origin", "https://github.com/acme/infra")
+	require.Equal(t, checkout.Remote{Push: "https://github.com/acme/infra", Fetch: "https://github.com/acme/infra"}, remote())
+	s.git(s.work, "remote", "set-url", "--push", "origin", "/srv/infra.git")
+	s.git(s.work, "checkout", "--quiet", "-b", "production")
+	s.git(s.work, "update-ref", "refs/remotes/origin/production", "HEAD")
+	require.Equal(t, checkout.Remote{Push: "/srv/infra.git", Fetch: "https://github.com/acme/infra", Branch: "production"}, remote())
+	s.git(s.work, "checkout", "--quiet", "--detach")
+	require.Empty(t, remote().Branch)
+
+	s.write("worktrees/chain/draft", "x\n")
+	s.commit(place.Worktree.Guarded.Top, "web: the right port\n\nand why")
+	subject, err := place.Subject(t.Context(), s.git(place.Worktree.Guarded.Top, "rev-parse", "HEAD"))
+	require.NoError(t, err)
+	require.Equal(t, "web: the right port", subject)
+	s.leave(place)
+}

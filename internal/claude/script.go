@@ -27,6 +27,8 @@ type Script struct {
 	// Started is called when the shell has started; it may be nil.
 	Started func(Tree)
 
+	// Stdin is the standard input; nil for an empty one.
+	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 }
 
@@ -46,7 +48,7 @@ func RunScript(ctx context.Context, options Options, script Script) (code int, e
 		args = append(slices.Clip(args), script.Text)
 	}
 	exit, err := process.Run(ctx, process.Spec{
-		Path: script.Shell, Args: args, Env: environ, Dir: script.Dir, Stdout: script.Stdout, Stderr: script.Stderr,
+		Path: script.Shell, Args: args, Env: environ, Dir: script.Dir, Stdin: script.Stdin, Stdout: script.Stdout, Stderr: script.Stderr,
 		Containment: cli.options.Containment, Sandbox: cli.sandbox(invocation, environ), User: cli.options.User,
 		Started: script.Started,
 	})

@@ -111,6 +111,8 @@ type Review struct {
 	Approved bool `json:"approved,omitempty"`
 	// Pushed says where the supervisor has pushed Commit; empty if it has not.
 	Pushed string `json:"pushed,omitempty"`
+	// PullRequest is the address of the pull request that proposes Commit, or in which the author has; empty if there is none.
+	PullRequest string `json:"pull_request,omitempty"`
 }
 
 // Describe describes the review in one line.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/claudeops/claudeops/internal/forge/forgetest"
 	"github.com/claudeops/claudeops/internal/servicetest"
 )
 
@@ -20,6 +21,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	servicetest.Run()
+	forgetest.Run()
 	if name := os.Getenv(roleVariable); name != "" {
 		playRole(name)
 	}

@@ -92,7 +92,7 @@ func TestReviewedChange(t *testing.T) {
 					Base: gitIn(t, live, "rev-parse", "HEAD"), Commit: commit, Files: 1, Lines: 2, Checks: "passed", Status: "ready",
 					Rule: "reviewed", Reason: "the reviewer approves " + commit[:12], Approved: true,
 				}}, chain.Reviews)
-				require.Contains(t, eventsOf(chain, escalation.EventReview)[0], "is approved by rule reviewed")
+				require.Contains(t, reviewEvents(chain)[0], "is approved by rule reviewed")
 				requireUntouched(t, live)
 				requireRecorded(t, s, chain)
 				if backend.name == "played" {
@@ -114,10 +114,10 @@ func TestReviewedChange(t *testing.T) {
 	}
 }
 
-// eventsOf returns the messages of the events of one kind.
-func eventsOf(chain escalation.Chain, kind escalation.EventKind) (messages []string) {
+// reviewEvents returns the messages of the events about reviews.
+func reviewEvents(chain escalation.Chain) (messages []string) {
 	for _, event := range chain.Events {
-		if event.Kind == kind {
+		if event.Kind == escalation.EventReview {
 			messages = append(messages, event.Message)
 		}
 	}
@@ -162,7 +162,7 @@ func TestReviewThatIsNotReady(t *testing.T) {
 			done := chain.Reviews[0]
 			require.Equal(t, string(c.rule), done.Rule, done.Reason)
 			require.False(t, done.Approved)
-			require.Contains(t, strings.Join(eventsOf(chain, escalation.EventReview), "\n"), c.says)
+			require.Contains(t, strings.Join(reviewEvents(chain), "\n"), c.says)
 			require.Equal(t, c.ran, chain.Last().Purpose == escalation.PurposeReview)
 			requireRecorded(t, s, chain)
 		})

@@ -165,12 +165,12 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		talks:   activities.Talks{IsPermanent: isPermanent, IsUnknown: isUnknown},
 		records: activities.Records{IsPermanent: isPermanent, IsUnknown: isUnknown, Catalog: cfg.Services.Catalog},
 		notifications: activities.Notifications{
-			Targets: maskTargets(opened.mask, targets), IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL,
-			PagesURL: cfg.Web.URL,
+			Targets: maskTargets(opened.mask, targets), IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL, PagesURL: cfg.Web.URL,
 		},
 		tiers: activities.Tiers{
 			Agent: watchedAgent{opened.agents, env.Telemetry, env.Logger}, Prompts: texts, Briefs: briefs(policy),
-			Pusher: opened.agents, Plans: opened.agents, Catalog: cfg.Services.Catalog, ReadFile: config.ReadInstructions, Host: env.Host, Version: env.Version,
+			Pusher: opened.agents, Proposer: opened.agents, Plans: opened.agents, Catalog: cfg.Services.Catalog, PagesURL: cfg.Web.URL,
+			ReadFile: config.ReadInstructions, Host: env.Host, Version: env.Version,
 			Talk: activities.Talker{
 				Persona: cfg.Talk.Persona, Project: cfg.Claude.WorkDir, IsUnknown: isUnknown,
 				Zone: time.Local, //nolint:gosmopolitan // people mean the time of their host
@@ -358,6 +358,7 @@ func (s *Supervisor) register(chains worker.Registry, c client.Client) {
 	chains.RegisterActivity(s.tiers.FindTranscript)
 	chains.RegisterActivity(s.tiers.PushChange)
 	chains.RegisterActivity(s.tiers.ReadPlan)
+	chains.RegisterActivity(s.tiers.ProposeChange)
 	chains.RegisterActivity(&activities.Schedules{Reader: scheduleReader{c}})
 	chains.RegisterActivity(&activities.Attempts{Reader: reconcile.PendingReader{Temporal: c, Converter: s.converter()}})
 }

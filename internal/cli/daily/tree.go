@@ -129,6 +129,9 @@ func writeReview(w io.Writer, done escalation.Review) {
 	for _, finding := range done.Findings[:min(len(done.Findings), maxFindings)] {
 		_, _ = fmt.Fprintf(w, "        %s\n", console.Printable(finding, maxFinding))
 	}
+	if done.PullRequest != "" {
+		_, _ = fmt.Fprintf(w, "        Pull request: %s\n", console.Printable(done.PullRequest, maxFinding))
+	}
 }
 
 // earlierOf returns a line about the sessions that a very long chain has dropped; "" if the chain has dropped none.

@@ -46,9 +46,12 @@ func TestTreeListsUnknownServices(t *testing.T) {
 func TestTreeShowsReviews(t *testing.T) {
 	t.Parallel()
 	chain := chaintest.Climbed()
-	chain.Reviews = []escalation.Review{chaintest.Objected()}
+	proposed := chaintest.Objected()
+	proposed.PullRequest = "https://github.com/acme/infra/pull/7"
+	chain.Reviews = []escalation.Review{proposed}
 	var b bytes.Buffer
 	WriteTree(&b, chaintest.Clock, chain)
+	require.Contains(t, b.String(), "        Pull request: https://github.com/acme/infra/pull/7\n")
 	require.Contains(t, b.String(), "    Review of claudeops/chain-42: not approved by rule limit: no further correction is allowed")
 	require.Contains(t, b.String(), "        P1 wrong-port (compose.yaml:4, auto_fix): ]0;owned[2J<b>take</b> over\n")
 }

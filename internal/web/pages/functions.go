@@ -63,8 +63,17 @@ func (p *Pages) functions() template.FuncMap {
 		"talkPath":     pathOf(talkPath + "/"),
 		"aboutPath":    aboutPath,
 		"turnOf":       func(name string, turn turnCard) namedTurn { return namedTurn{name, turn} },
+		"external":     external,
 		"sessionPath":  func(number int64) string { return "/sessions/" + strconv.FormatInt(number, 10) },
 	}
+}
+
+// external returns the address of another site for a link; "" if it is none of the web.
+func external(address string) string {
+	if parsed, err := url.Parse(address); err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" {
+		return ""
+	}
+	return address
 }
 
 // section is a link of the navigation, for people with a role.

@@ -315,7 +315,7 @@ const sampleChain, samplePlan = "chain-20260301-085500-1f2e3d", "plan-run-ports"
 func newSample() *sample {
 	s := &sample{snapshot: sampleSnapshot(), plan: operations.Snapshot{Chain: chaintest.Planned(), Live: true}, incidents: sampleFaults(), memories: sampleLearned()}
 	s.now = sampleNow(s.incidents)
-	approved := escalation.Review{Branch: "claudeops/a", Commit: "c2", Files: 1, Lines: 3, Approved: true, Rule: "reviewed", Reason: "the reviewer approves c2", Pushed: "https://git.example.org/infra"}
+	approved := escalation.Review{Branch: "claudeops/a", Commit: "c2", Files: 1, Lines: 3, Approved: true, Rule: "reviewed", Reason: "the reviewer approves c2", Pushed: "https://github.com/acme/infra", PullRequest: "https://github.com/acme/infra/pull/7"}
 	s.snapshot.Chain.Reviews = []escalation.Review{chaintest.Objected(), approved}
 	s.list = operations.ChainPage{Next: "bmV4dA", Chains: []operations.Row{
 		{ID: sampleChain, Status: "running", Gate: "open", Tier: 2, Trigger: "scheduled", Services: []string{"jellyfin"}, CostUSD: 0.53, StartedAt: chaintest.Noon.Add(-3 * time.Hour)},

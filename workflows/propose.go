@@ -1,0 +1,92 @@
+package workflows
+
+import (
+	"cmp"
+	"fmt"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+// proposal is what a pull request says about a change, besides the change and its latest review.
+type proposal struct {
+	// tier is the tier of the author.
+	tier escalation.Tier
+	// title is the title of a new pull request; empty for the first line of the commit's message.
+	title string
+	// problem is what was found before the author began; empty if that is not known.
+	problem string
+}
+
+// propose proposes an approved change that was pushed in a pull request, if its repository is at a forge. A failure is an event:
+// the commit stays approved and pushed.
+func (r *reviews) propose(ctx workflow.Context, change activities.Change, about proposal, byPerson bool) {
+	r.write(ctx, change, about, activities.ProposeRequest{
+		Title: cmp.Or(about.title, change.Subject), ByPerson: byPerson, Problem: about.problem,
+		CheckOutput: change.CheckOutput, Previews: change.Previews,
+	})
+}
+
+// advise adds the latest review to the pull request that the author has opened, if it has opened one.
+func (r *reviews) advise(ctx workflow.Context, change activities.Change, about proposal) {
+	r.write(ctx, change, about, activities.ProposeRequest{
+		Comment: true, CheckOutput: change.CheckOutput, Previews: change.Previews,
+	})
+}
+
+// write writes a pull request about the latest review, or a comment on it, and adds its address to the review.
+func (r *reviews) write(ctx workflow.Context, change activities.Change, about proposal, request activities.ProposeRequest) {
+	if change.Project == nil || len(r.log.chain.Reviews) == 0 {
+		return
+	}
+	latest := &r.log.chain.Reviews[len(r.log.chain.Reviews)-1]
+	request.Project, request.Tier, request.Review = *change.Project, about.tier, *latest
+	request.Review.Branch, request.Review.Commit = change.Branch, change.Commit
+	request.Summary = r.summary(latest.ReviewerID)
+	var tiers *activities.Tiers
+	var written activities.ProposeResult
+	writing := withProposal(ctx, "pull request for "+change.Branch)
+	err := workflow.ExecuteActivity(writing, tiers.ProposeChange, request).Get(writing, &written)
+	if err != nil {
+		written.Problem = cmp.Or(rootMessage(err), "no worker answered")
+	}
+	latest.PullRequest = written.PullRequest
+	if event := proposed(request, written); event != nil {
+		r.log.add(ctx, *event)
+	}
+}
+
+// proposed returns the event about a pull request; nil if there is none to comment on.
+func proposed(request activities.ProposeRequest, written activities.ProposeResult) *escalation.Event {
+	branch := request.Review.Branch
+	event := escalation.Event{Kind: escalation.EventReview, Severity: escalation.SeverityInfo}
+	switch {
+	case written.Problem != "" && request.Comment:
+		event.Severity = escalation.SeverityWarning
+		event.Message = fmt.Sprintf("the review of %s could not be added to a pull request: %s", branch, clip(written.Problem))
+	case written.Problem != "":
+		event.Severity = escalation.SeverityWarning
+		event.Message = fmt.Sprintf("%s is approved and pushed, and its pull request could not be written: %s",
+			branch, clip(written.Problem))
+	case written.PullRequest == "":
+		return nil
+	case request.Comment:
+		event.Message = fmt.Sprintf("the review of %s was added to the pull request %s", branch, written.PullRequest)
+	default:
+		event.Message = fmt.Sprintf("%s is proposed in the pull request %s", branch, written.PullRequest)
+	}
+	return &event
+}
+
+// summary returns the summary of a reviewer's verdict; "" if there is none.
+func (r *reviews) summary(reviewerID string) string {
+	sessions := r.log.chain.Sessions
+	for i := len(sessions) - 1; i >= 0 && reviewerID != ""; i-- {
+		if sessions[i].SessionID == reviewerID && sessions[i].Verdict != nil {
+			return sessions[i].Verdict.Summary
+		}
+	}
+	return ""
+}
