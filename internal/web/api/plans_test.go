@@ -1,0 +1,90 @@
+package api
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/claudesim"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/internal/web/webtest"
+)
+
+// planRepository returns a repository with a committed plan.
+func planRepository(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "infra")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	plan := "# Ports\n\n## Phase 1: The port\n- [x] done\n\n## Phase 2: The rule\n- [ ] open\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "plan.md"), []byte(plan), 0o600))
+	for _, words := range [][]string{
+		{"init", "--quiet", "--initial-branch=main"}, {"add", "plan.md"},
+		{"-c", "user.name=ada", "-c", "user.email=ada@example.org", "commit", "--quiet", "--message", "a plan"},
+	} {
+		said, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir}, words...)...).CombinedOutput()
+		require.NoError(t, err, "%v: %s", words, said)
+	}
+	return dir
+}
+
+// TestPlanByAPI carries out a plan with the real workflow: its author asks for a person, who ends the work.
+func TestPlanByAPI(t *testing.T) {
+	t.Parallel()
+	dir := planRepository(t)
+	author := claudesim.Play(claudesim.Always(claudesim.Conclude(review.Work{Status: review.WorkNeedsHuman, Summary: "which port?"})))
+	s := serve(t, webtest.Install(t, author, "CLAUDEOPS_GATE_TIMEOUT=1h", "CLAUDEOPS_REPOSITORIES="+dir))
+
+	body := map[string]any{"task": "run", "file": "plan.md", "repository": "infra"}
+	viewing := s.askAs(t, s.viewer, http.MethodPost, "/api/v1/plans", body)
+	require.Equal(t, http.StatusForbidden, viewing.status)
+	first := s.ask(t, http.MethodPost, "/api/v1/plans", body)
+	require.Equal(t, http.StatusCreated, first.status, string(first.body))
+	var started operations.Started
+	first.into(t, &started)
+	require.Contains(t, started.ChainID, "plan-run-plan-")
+	again := s.ask(t, http.MethodPost, "/api/v1/plans", body)
+	require.Equal(t, http.StatusConflict, again.status)
+	require.Equal(t, "the plan plan.md is being carried out already, by "+started.ChainID, again.problem(t).Detail)
+
+	var gates gateList
+	require.Eventually(t, func() bool {
+		s.ask(t, http.MethodGet, "/api/v1/gates", nil).into(t, &gates)
+		return len(gates.Gates) == 1 && gates.Gates[0].Gate != nil
+	}, testTimeout, testLook, "no gate is open")
+	require.Equal(t, started.ChainID, gates.Gates[0].ChainID)
+	require.Equal(t, "2", gates.Gates[0].Gate.Phase)
+	path := "/api/v1/chains/" + started.ChainID
+	escalated := s.ask(t, http.MethodPost, path+"/escalate", map[string]any{"to_tier": 3})
+	require.Equal(t, http.StatusUnprocessableEntity, escalated.status)
+	require.Contains(t, escalated.problem(t).Detail, "it works on a plan, whose author and reviewer have no higher tier")
+
+	var now operations.Snapshot
+	s.ask(t, http.MethodGet, path, nil).into(t, &now)
+	require.Equal(t, "Ports", now.Chain.Plan.Title)
+	require.Equal(t, []escalation.PhaseStatus{escalation.PhaseSkipped, escalation.PhaseRunning}, []escalation.PhaseStatus{
+		now.Chain.Plan.Phases[0].Status, now.Chain.Plan.Phases[1].Status,
+	})
+	require.True(t, now.Chain.Verified)
+	session := now.Chain.Sessions[0]
+	require.Equal(t, "author, phase 2", operations.SessionTask(&session))
+	var page operations.ChainPage
+	s.ask(t, http.MethodGet, "/api/v1/chains?trigger=plan&gate=true", nil).into(t, &page)
+	require.Len(t, page.Chains, 1)
+	var detail operations.SessionDetail
+	s.ask(t, http.MethodGet, "/api/v1/sessions/1", nil).into(t, &detail)
+	require.Equal(t, "author, phase 2", operations.SessionTask(&detail.Session), "the records have role and phase")
+
+	answered := s.ask(t, http.MethodPost, path+"/gate", map[string]any{"gate_id": "gate-1", "action": "abort"})
+	require.Equal(t, http.StatusOK, answered.status, string(answered.body))
+	require.Eventually(t, func() bool {
+		s.ask(t, http.MethodGet, path, nil).into(t, &now)
+		return now.Chain.Outcome == escalation.OutcomeAborted
+	}, testTimeout, testLook)
+	require.Equal(t, 1, now.Chain.Plan.Phases[1].Turns)
+}
