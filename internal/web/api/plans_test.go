@@ -24,7 +24,8 @@ func planRepository(t *testing.T) string {
 	plan := "# Ports\n\n## Phase 1: The port\n- [x] done\n\n## Phase 2: The rule\n- [ ] open\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "plan.md"), []byte(plan), 0o600))
 	for _, words := range [][]string{
-		{"init", "--quiet", "--initial-branch=main"}, {"add", "plan.md"},
+		{"init", "--quiet", "--initial-branch=main"},
+		{"add", "plan.md"},
 		{"-c", "user.name=ada", "-c", "user.email=ada@example.org", "commit", "--quiet", "--message", "a plan"},
 	} {
 		said, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir}, words...)...).CombinedOutput()
