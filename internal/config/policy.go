@@ -38,7 +38,10 @@ func WithoutProposals(policy *guard.Policy) *guard.Policy {
 	without := *policy
 	without.Never = append(slices.Clone(policy.Never),
 		guard.Never{Program: "git", Command: "push", Why: why},
-		guard.Never{Program: "gh|glab|tea", Command: "pr|mr|pull-request|pulls|pull create|new|merge|for|c", Why: why})
+		guard.Never{Program: "gh|glab|tea", Command: "pr|mr|pull-request|pulls|pull create|new|merge|for|c", Why: why},
+		guard.Never{
+			Program: "gh|glab|tea", Command: "api", Flags: "-X --method -f --raw-field -F --field --form --input -d --data", Why: why,
+		})
 	return &without
 }
 

@@ -45,14 +45,15 @@ func TestRequiredReviewForbidsProposals(t *testing.T) {
 	const ours = "the supervisor pushes what a review has approved"
 	for _, command := range []string{
 		"git push", "git push origin HEAD", "git -C . push origin x", "git push --dry-run", "true && git push", "gh pr create --fill", "gh pr new", "gh pr merge 3",
-		"glab mr create", "tea pr create",
+		"glab mr create", "tea pr create", "gh api repos/a/b/pulls -f title=x", "gh api -XPOST repos/a/b/pulls --input x",
+		"glab api --meth=POST projects/1/merge_requests", "gh api --hostname x -F a=b repos/a/b/pulls",
 	} {
 		for _, tier := range []int{2, 3} {
 			require.Contains(t, reason("required", tier, command), ours, "%d: %s", tier, command)
 			require.NotContains(t, reason("advisory", tier, command), ours)
 		}
 	}
-	for _, command := range []string{"git commit -m 'a push'", "git status", "gh pr list", "git log --oneline"} {
+	for _, command := range []string{"git commit -m 'a push'", "git status", "gh pr list", "git log --oneline", "gh api repos/a/b/pulls"} {
 		require.NotContains(t, reason("required", 2, command), ours, command)
 	}
 }
