@@ -328,7 +328,8 @@ func (p *planRun) finish(ctx workflow.Context) error {
 		return p.show(ctx)
 	}
 	if reviews := p.log.chain.Reviews; len(reviews) > 0 {
-		state.Pushed = reviews[len(reviews)-1].Pushed
+		latest := reviews[len(reviews)-1]
+		state.Pushed, state.PullRequest = latest.Pushed, latest.PullRequest
 	}
 	return p.end(ctx, escalation.Approved(fmt.Sprintf("%s, and %s is pushed to %s",
 		describePhases(*state), plaintext.Cut(state.Commit, 12), cmp.Or(state.Pushed, "the remote"))))
