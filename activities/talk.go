@@ -95,7 +95,8 @@ func (t *Tiers) RunTalk(ctx context.Context, input RunTalkInput) (RunTalkResult,
 	if talk.reply != nil {
 		result.Report.Status, result.Replied = escalation.SessionCompleted, true
 		talk.propose(ctx, result.EndedAt)
-		if err = t.Talk.Store.KeepReply(ctx, input.session(), *talk.reply, result.Report); t.Talk.IsUnknown != nil && t.Talk.IsUnknown(err) {
+		err = t.Talk.Store.KeepReply(ctx, input.session(), *talk.reply, result.Report)
+		if t.Talk.IsUnknown != nil && t.Talk.IsUnknown(err) {
 			err = permanent(ErrorTypeRecords, err) // the turn has ended: the agent must not run again
 		}
 	}

@@ -18,8 +18,11 @@ func Planned() escalation.Chain {
 		ID: "plan-run-ports", Trigger: escalation.TriggerPlan, Actor: "ada", MaxTier: escalation.TierSafeRepair,
 		StartedAt: plannedAt, CostUSD: 1.34,
 		Sessions: []escalation.Session{
-			planned(1, escalation.PurposeAuthor, "1", 0.39, escalation.VerdictResolved), planned(2, escalation.PurposeReview, "1", 0.11, ""), second,
-			planned(4, escalation.PurposeReview, "1", 0.1, ""), planned(5, escalation.PurposeAuthor, "2", 0.5, escalation.VerdictResolved),
+			planned(1, escalation.PurposeAuthor, "1", 0.39, escalation.VerdictResolved),
+			planned(2, escalation.PurposeReview, "1", 0.11, ""),
+			second,
+			planned(4, escalation.PurposeReview, "1", 0.1, ""),
+			planned(5, escalation.PurposeAuthor, "2", 0.5, escalation.VerdictResolved),
 		},
 		Gates: []escalation.Gate{gate},
 		Plan: &escalation.PlanState{

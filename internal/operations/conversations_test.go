@@ -81,12 +81,12 @@ func TestConfirmNeedsItsNamespace(t *testing.T) {
 	require.Empty(t, turn.Confirmed)
 
 	temporal.service.away = nil
-	client, leave := context.WithCancel(t.Context())
-	s.operations.backend.Clock = func() time.Time { // the client leaves between the checks and the record
+	caller, leave := context.WithCancel(t.Context())
+	s.operations.backend.Clock = func() time.Time { // the caller leaves between the checks and the record
 		leave()
 		return chaintest.Noon
 	}
-	result, err := talks.Confirm(client, "ada", 1, 1, Actor{Name: "ada"})
+	result, err := talks.Confirm(caller, "ada", 1, 1, Actor{Name: "ada"})
 	require.NoError(t, err)
 	require.Contains(t, result, "agents are told of")
 	turn, err = talks.Turn(t.Context(), "ada", 1)

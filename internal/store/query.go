@@ -2,8 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
-	"math"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 )
@@ -14,29 +14,35 @@ var selectSessions = "SELECT " + columns(sessionFields(new(escalation.Session)))
 // collect returns one record for each row of query. The query must select the columns of fields. If it selects no rows,
 // the list is empty.
 func collect[T any](ctx context.Context, q querier, fields func(*T) []field, query string, args ...any) ([]T, error) {
-	return collectSome(ctx, q, fields, func(*T) bool { return true }, math.MaxInt, query, args...)
-}
-
-// collectSome is like collect, but returns only records for which the function keep returns true, and reads no more than limit of them.
-func collectSome[T any](
-	ctx context.Context, q querier, fields func(*T) []field, keep func(*T) bool, limit int, query string, args ...any,
-) ([]T, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err has reported any error already
 	records := []T{}
-	for len(records) < limit && rows.Next() {
+	err = each(rows, fields, func(record T) bool {
+		records = append(records, record)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return records, nil
+}
+
+// each calls visit with the record of each row, until it returns false, and closes rows. The rows must have the columns of
+// fields.
+func each[T any](rows *sql.Rows, fields func(*T) []field, visit func(T) bool) error {
+	defer func() { _ = rows.Close() }() // rows.Err has reported any error already
+	for rows.Next() {
 		var record T
 		if err := rows.Scan(values(fields(&record))...); err != nil {
-			return nil, fmt.Errorf("read a row: %w", err)
+			return fmt.Errorf("read a row: %w", err)
 		}
-		if keep(&record) {
-			records = append(records, record)
+		if !visit(record) {
+			break
 		}
 	}
-	return records, rows.Err()
+	return rows.Err()
 }
 
 // oneSession returns the only row of query. If there is no row, the error is ErrNotFound.

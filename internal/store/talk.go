@@ -37,7 +37,11 @@ func talkFields(t *escalation.TalkTurn) []field {
 // latestTurnFields lists the columns of a turn in a list of conversations.
 func latestTurnFields(t *escalation.TalkTurn) []field {
 	return []field{
-		{"conversation_id", &t.ConversationID}, {"turn", &t.Turn}, {"state", &t.State}, {"actor", &t.Actor}, {"message", &t.Text},
+		{"conversation_id", &t.ConversationID},
+		{"turn", &t.Turn},
+		{"state", &t.State},
+		{"actor", &t.Actor},
+		{"message", &t.Text},
 		{"received_at", millis{&t.ReceivedAt}},
 	}
 }
@@ -179,8 +183,16 @@ func (s *Store) TurnsOf(ctx context.Context, conversationID, prefix string) ([]e
 // LatestTurns returns the beginnings of the latest turns of those conversations for which the function keep returns true, the
 // latest conversation first, at most limit.
 func (s *Store) LatestTurns(ctx context.Context, limit int, keep func(escalation.TalkTurn) bool) ([]escalation.TalkTurn, error) {
-	kept := func(turn *escalation.TalkTurn) bool { return keep(*turn) }
-	turns, err := collectSome(ctx, s.db, latestTurnFields, kept, limit, latestTurnsQuery, s.namespace.ID)
+	turns := []escalation.TalkTurn{}
+	rows, err := s.db.QueryContext(ctx, latestTurnsQuery, s.namespace.ID)
+	if err == nil {
+		err = each(rows, latestTurnFields, func(turn escalation.TalkTurn) bool {
+			if keep(turn) {
+				turns = append(turns, turn)
+			}
+			return len(turns) < limit
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the latest turns: %w", err)
 	}
