@@ -14,35 +14,39 @@ var selectSessions = "SELECT " + columns(sessionFields(new(escalation.Session)))
 // collect returns one record for each row of query. The query must select the columns of fields. If it selects no rows,
 // the list is empty.
 func collect[T any](ctx context.Context, q querier, fields func(*T) []field, query string, args ...any) ([]T, error) {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
 	records := []T{}
-	err = each(rows, fields, func(record T) bool {
+	err := each(ctx, q, func(row *sql.Rows) (bool, error) {
+		record, err := scan(row, fields)
 		records = append(records, record)
-		return true
-	})
+		return true, err
+	}, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	return records, nil
 }
 
-// each calls visit with the record of each row, until it returns false, and closes rows. The rows must have the columns of
-// fields.
-func each[T any](rows *sql.Rows, fields func(*T) []field, visit func(T) bool) error {
+// each calls visit at each row of query, until it returns false or an error.
+func each(ctx context.Context, q querier, visit func(row *sql.Rows) (more bool, err error), query string, args ...any) error {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
 	defer func() { _ = rows.Close() }() // rows.Err has reported any error already
 	for rows.Next() {
-		var record T
-		if err := rows.Scan(values(fields(&record))...); err != nil {
-			return fmt.Errorf("read a row: %w", err)
-		}
-		if !visit(record) {
-			break
+		if more, err := visit(rows); err != nil || !more {
+			return err
 		}
 	}
 	return rows.Err()
+}
+
+// scan returns the record of a row, which must have the columns of fields.
+func scan[T any](row *sql.Rows, fields func(*T) []field) (record T, err error) {
+	if err := row.Scan(values(fields(&record))...); err != nil {
+		return record, fmt.Errorf("read a row: %w", err)
+	}
+	return record, nil
 }
 
 // oneSession returns the only row of query. If there is no row, the error is ErrNotFound.

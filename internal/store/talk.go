@@ -184,15 +184,13 @@ func (s *Store) TurnsOf(ctx context.Context, conversationID, prefix string) ([]e
 // latest conversation first, at most limit.
 func (s *Store) LatestTurns(ctx context.Context, limit int, keep func(escalation.TalkTurn) bool) ([]escalation.TalkTurn, error) {
 	turns := []escalation.TalkTurn{}
-	rows, err := s.db.QueryContext(ctx, latestTurnsQuery, s.namespace.ID)
-	if err == nil {
-		err = each(rows, latestTurnFields, func(turn escalation.TalkTurn) bool {
-			if keep(turn) {
-				turns = append(turns, turn)
-			}
-			return len(turns) < limit
-		})
-	}
+	err := each(ctx, s.db, func(row *sql.Rows) (bool, error) {
+		turn, err := scan(row, latestTurnFields)
+		if err == nil && keep(turn) {
+			turns = append(turns, turn)
+		}
+		return len(turns) < limit, err
+	}, latestTurnsQuery, s.namespace.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the latest turns: %w", err)
 	}
