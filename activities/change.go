@@ -11,6 +11,8 @@ type Change struct {
 	Branch string `json:"branch"`
 	Base   string `json:"base"`
 	Commit string `json:"commit"`
+	// Tree is the hash of the files of Commit.
+	Tree string `json:"tree,omitempty"`
 	// Within is the directory of the chain in its repository; "." for all of it.
 	Within string        `json:"within,omitempty"`
 	Files  []review.File `json:"files,omitempty"`

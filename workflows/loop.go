@@ -76,7 +76,7 @@ func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewRes
 	}
 	if result.loop.State.Role() == review.Author {
 		result.loop, result.decision = result.loop.AfterAuthor(review.Authored{
-			Commit: change.Commit, Files: change.Files, Scope: r.scope(request), Hidden: change.Hidden,
+			Commit: change.Commit, Tree: change.Tree, Files: change.Files, Scope: r.scope(request), Hidden: change.Hidden,
 			Problem: change.Problem, Lost: request.lost,
 		})
 	}

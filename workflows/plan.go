@@ -310,7 +310,7 @@ func (p *planRun) approvePhase(ctx workflow.Context, status escalation.PhaseStat
 func (p *planRun) finish(ctx workflow.Context) error {
 	state := p.log.chain.Plan
 	if state.Commit == "" {
-		return p.end(ctx, escalation.Approved("the plan is approved as it is"))
+		return p.end(ctx, p.unchanged())
 	}
 	loop := p.at.Loop
 	loop.Commit = state.Commit
@@ -333,6 +333,21 @@ func (p *planRun) finish(ctx workflow.Context) error {
 	}
 	return p.end(ctx, escalation.Approved(fmt.Sprintf("%s, and %s is pushed to %s",
 		describePhases(*state), plaintext.Cut(state.Commit, 12), cmp.Or(state.Pushed, "the remote"))))
+}
+
+// unchanged returns the decision that ends the work without a commit.
+func (p *planRun) unchanged() escalation.Decision {
+	accepted := slices.ContainsFunc(p.log.chain.Plan.Phases, func(phase escalation.PlanPhase) bool {
+		return phase.Status == escalation.PhaseAccepted
+	})
+	switch {
+	case p.task == escalation.PlanRun:
+		return escalation.Overridden("a person has passed over what was not committed, and no phase has a commit: nothing is pushed")
+	case accepted:
+		return escalation.Overridden("a person accepts the plan as it is")
+	default:
+		return escalation.Approved("the plan is approved as it is")
+	}
 }
 
 // end ends the work with a decision. A cancelled workflow does not wait for the database.

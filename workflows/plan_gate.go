@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 
 	"go.temporal.io/sdk/workflow"
@@ -52,7 +53,8 @@ func (p *planRun) openGate(ctx workflow.Context) error {
 	p.log.decided(ctx, decision)
 	stopped := review.StoppedAt(*p.policy, p.at.Ran, p.at.Loop.Resume, p.log.chain.Last())
 	opened, err := p.gates.open(ctx, gateRequest{
-		decision: decision, tier: p.policy.AuthorTier(), phase: p.log.chain.Plan.Phase, stopped: &stopped,
+		decision: decision, tier: p.policy.AuthorTier(), stopped: &stopped,
+		phase: cmp.Or(p.log.chain.Plan.Phase, escalation.PlanItself), // without a current phase, all of the plan could not be pushed
 	})
 	if err != nil {
 		return err
@@ -79,8 +81,11 @@ func (p *planRun) waitAtGate(ctx workflow.Context) error {
 	if decision, ends := gate.Ending(answer); ends {
 		return p.end(ctx, decision)
 	}
-	p.at.Loop, _ = p.at.Loop.AfterGate(answer.Action)
-	p.at.Guidance, p.at.Anew, p.at.Continues = answer.Guidance, answer.Action == escalation.GateFix, nil
+	if answer.Action != escalation.GateOverride || p.at.Loop.Commit != "" { // a phase without a commit is passed over
+		p.at.Loop, _ = p.at.Loop.AfterGate(answer.Action)
+	}
+	p.at.Guidance, p.at.Continues = answer.Guidance, nil
+	p.at.Anew = answer.Action == escalation.GateFix && p.at.Loop.State.Role() == review.Author
 	switch answer.Action {
 	case escalation.GateOverride:
 		return p.approvePhase(ctx, escalation.PhaseAccepted)

@@ -129,7 +129,7 @@ func TestPhaseExecution(t *testing.T) {
 	require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
 	require.Contains(t, result.Reason, "2 phases approved, and c2 is pushed to https://git.example.org/infra")
 	require.Equal(t, []escalation.PhaseStatus{escalation.PhaseApproved, escalation.PhaseApproved}, statuses(result))
-	require.Equal(t, []activities.PushRequest{{Branch: "claudeops/run", Commit: "c2"}}, w.pushed, "only the end is pushed")
+	require.Equal(t, []activities.PushRequest{{Branch: "claudeops/run", Commit: "c2", Base: "b0", Pack: []byte("2")}}, w.pushed, "only the end is pushed")
 	var sessions []string
 	for _, session := range result.Sessions {
 		sessions = append(sessions, fmt.Sprintf("%s %s %s %s", session.Purpose, session.Phase, session.Model, session.Continuity))

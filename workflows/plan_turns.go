@@ -112,7 +112,7 @@ func (p *planRun) correction() *activities.Correction {
 		return nil
 	case p.at.Loop.State == review.StateQualityRetry:
 		return &activities.Correction{Commit: p.at.Loop.Commit, CheckOutput: change.CheckOutput}
-	case p.at.Loop.State == review.StateAutoFix && len(p.at.Loop.Open) > 0:
+	case p.at.Loop.State == review.StateAutoFix:
 		return &activities.Correction{Commit: p.at.Loop.Commit, Findings: p.at.Loop.Open}
 	}
 	return nil

@@ -60,6 +60,8 @@ var branches = []string{
 	"max_tier",
 	"notified",
 	"one_issue_cancelled",
+	"plan_phases",
+	"plan_review",
 	"refused",
 	"resume_failed",
 	"returned",
@@ -108,6 +110,8 @@ func replay(history *historypb.History) error {
 	}
 	replayer.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
 	replayer.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
+	replayer.RegisterWorkflowWithOptions(workflows.PlanReview, workflow.RegisterOptions{Name: workflows.PlanReviewWorkflow})
+	replayer.RegisterWorkflowWithOptions(workflows.PhaseExecution, workflow.RegisterOptions{Name: workflows.PhaseExecutionWorkflow})
 	conversation := workflows.Conversation
 	if limit := shortConversations[history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowId()]; limit != 0 {
 		conversation = workflows.NewConversation(limit)

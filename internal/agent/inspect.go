@@ -64,7 +64,7 @@ func (r *Runner) inspect(
 		return nil
 	}
 	change := &activities.Change{
-		Branch: place.Worktree.Branch, Base: found.Base, Commit: found.Commit, Within: found.Below,
+		Branch: place.Worktree.Branch, Base: found.Base, Commit: found.Commit, Tree: found.Tree, Within: found.Below,
 		Patch: r.mask.Text(found.Patch), Hidden: review.Hidden(found.Patch), Changed: review.ChangedLines(found.Since),
 		Checks: review.QualityUnknown,
 	}
@@ -193,7 +193,7 @@ func (i inspection) preview(ctx context.Context, words []string) (preview activi
 	switch {
 	case err != nil || ctx.Err() != nil:
 		output += fmt.Sprintf("\ncould not be run to its end: %v", errors.Join(err, context.Cause(ctx)))
-	case code != 0:
+	case code != 0 && (code != 1 || words[0] != "kubectl"): // kubectl diff says with 1 that there are differences
 		output += fmt.Sprintf("\nexit code %d", code)
 	}
 	return activities.Preview{Command: strings.Join(words, " "), Output: output}, true

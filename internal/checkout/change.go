@@ -16,6 +16,8 @@ type Change struct {
 	// Base is the commit from which the change is shown, and Commit the worktree's HEAD. Fork is the latest commit that the
 	// worktree and the shared directory have in common.
 	Base, Commit, Fork string
+	// Tree is the hash of the files of Commit.
+	Tree string
 	// List is the output of git diff with the options --raw --numstat --no-renames -z.
 	List string
 	// Patch is the change in git's format. PatchCut reports whether it was longer than permitted.
@@ -71,6 +73,9 @@ func (p *Place) Change(ctx context.Context, question Question, limit time.Durati
 	if change.Commit, err = p.git.at(ctx, p.Worktree, "rev-parse", "--verify", "HEAD^{commit}"); err != nil {
 		return nil, err
 	}
+	if change.Tree, err = p.git.at(ctx, p.Worktree, "rev-parse", "--verify", change.Commit+"^{tree}"); err != nil {
+		return nil, err
+	}
 	if change.Fork, err = p.git.at(ctx, p.Worktree, "merge-base", "main-worktree/HEAD", change.Commit); err != nil {
 		return nil, fmt.Errorf("the commits have nothing in common with %s: %w", p.Worktree.Origin, err)
 	}
@@ -110,7 +115,8 @@ func (g git) describe(ctx context.Context, tree *Worktree, change *Change, quest
 	if change.Patch, change.PatchCut, err = read(maxPatch, from, "--patch"); err != nil || question.Since == "" {
 		return err
 	}
-	change.Since, _, err = read(maxPatch, question.Since, "--unified=0")
+	change.Since, cut, err = read(maxPatch, question.Since, "--unified=0")
+	change.PatchCut = change.PatchCut || cut
 	return err
 }
 

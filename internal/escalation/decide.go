@@ -208,6 +208,9 @@ func DecideReview(reason string) Decision { return complete(OutcomeNeedsHuman, R
 // Approved returns the decision that ends the work on a plan when all of it is approved.
 func Approved(reason string) Decision { return complete(OutcomeApproved, RuleReview, reason) }
 
+// Overridden returns the decision that ends the work on a plan that a person has accepted as it is.
+func Overridden(reason string) Decision { return complete(OutcomeOverridden, RuleOperator, reason) }
+
 // ResolvedUnseen returns the decision on a refused recheck of incidents that were reported as healed. If the recheck
 // can run later, ResolvedUnseen returns decision unchanged. If the recheck can never run, for example because the
 // chain's budget is spent, the chain ends as resolved.

@@ -11,7 +11,7 @@ type Gate struct {
 	// Tier is the tier that the action `fix` starts: the tier that ran or was refused before the gate.
 	Tier Tier `json:"tier"`
 	// Phase is the number of the phase of a plan at which the gate is; empty if the gate belongs to no plan. At such a gate
-	// override accepts the phase, and the work on the plan goes on.
+	// override accepts the phase, and the work on the plan goes on. PlanItself is the plan as a whole.
 	Phase string `json:"phase,omitempty"`
 	// SessionID identifies the conversation of the session before the gate; empty if no session has run.
 	SessionID string `json:"session_id,omitempty"`

@@ -216,8 +216,6 @@ func (g *Gate) Next(closing GateClosing) string {
 	switch {
 	case closing.ToTier != 0:
 		return fmt.Sprintf("%s runs, once it is admitted%s", closing.ToTier, told)
-	case g.Phase != "" && (closing.Action == GateContinue || closing.Action == GateFix):
-		return "the author goes on, once it is admitted" + told
 	case closing.Action == GateContinue && g.Continuation != nil:
 		return fmt.Sprintf("%s goes on with session %s, once it is admitted%s", g.NextRunner(), g.Continuation.SessionID, told)
 	case closing.Action == GateFix && g.Fresh:
@@ -229,6 +227,8 @@ func (g *Gate) Next(closing GateClosing) string {
 		return fmt.Sprintf("%s runs again in a new session, once it is admitted%s", g.NextRunner(), told)
 	case closing.Action == GateRecheck:
 		return fmt.Sprintf("%s looks once more, and the chain ends as resolved if all is well", TierObserve)
+	case closing.Action == GateOverride && g.pushes():
+		return "nothing is pushed, the commits stay on their branch, and the work ends as overridden"
 	case closing.Action == GateOverride && g.Phase == PlanItself:
 		return "the plan is accepted as it is"
 	case closing.Action == GateOverride && g.Phase != "":
@@ -250,12 +250,15 @@ func (g *Gate) NextRunner() string {
 	return g.Tier.String()
 }
 
+// pushes reports whether all phases of a plan are approved, and their commits could not be pushed.
+func (g *Gate) pushes() bool { return g.Phase != "" && g.Resume == "approved" }
+
 // Repeats says what the action fix repeats at the gate of a plan if no session runs next; empty if one does.
 func (g *Gate) Repeats() string {
 	switch {
 	case g.Phase == "" || g.Role != "" || g.Resume == "":
 		return ""
-	case g.Resume == "approved":
+	case g.pushes():
 		return "what is approved is pushed again"
 	default:
 		return "the checks run again"
@@ -288,7 +291,7 @@ func (g *Gate) Ending(closing GateClosing) (Decision, bool) {
 		return Cancelled(), true
 	case closing.ToTier != 0 || closing.Action == GateContinue || closing.Action == GateFix || closing.Action == GateRecheck:
 		return Decision{}, false
-	case closing.Action == GateOverride && g.Phase != "":
+	case closing.Action == GateOverride && g.Phase != "" && !g.pushes():
 		return Decision{}, false
 	}
 	reason := fmt.Sprintf("%s at %s (%s)", closing, g.ID, g.Reason)

@@ -98,6 +98,9 @@ func phaseAnswer(action escalation.GateAction, gate escalation.Gate) string {
 		}
 		return fmt.Sprintf("fix: %s works on %s in a new session", gate.NextRunner(), what)
 	case escalation.GateOverride:
+		if _, ends := gate.Ending(escalation.GateClosing{Action: action}); ends {
+			return "override: end the work; nothing is pushed, and its branch stays"
+		}
 		return "override: accept " + what + " as it is, and go on"
 	case escalation.GateAbort:
 		return "abort: end the work; its branch stays"

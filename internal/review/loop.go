@@ -93,6 +93,8 @@ type Loop struct {
 	// Commit is the author's latest commit, and Reviewed the commit that was reviewed last; empty if there is none.
 	Commit   string `json:"commit,omitempty"`
 	Reviewed string `json:"reviewed,omitempty"`
+	// Tree is the hash of the files of Commit; empty if it is unknown.
+	Tree string `json:"tree,omitempty"`
 	// ForPerson lists why only a person may approve Commit.
 	ForPerson []string `json:"for_person,omitempty"`
 	// Open holds the findings of the latest review that block.
@@ -160,7 +162,9 @@ type Authored struct {
 	// Commit is the commit that the turn has left, and Files the whole change up to it.
 	Commit string
 	Files  []File
-	Scope  Scope
+	// Tree is the hash of the files of Commit. A commit with the files of the one before changes nothing.
+	Tree  string
+	Scope Scope
 	// Hidden reports whether the change has characters that a reader cannot see.
 	Hidden bool
 	// Problem says why the session has not done its work, or why its change is unknown; empty if neither holds.
@@ -175,11 +179,11 @@ func (l Loop) AfterAuthor(turn Authored) (Loop, Decision) {
 	switch {
 	case turn.Problem != "":
 		return l.ask(l.State, RuleAuthor, "%s", turn.Problem)
-	case turn.Commit == "" || turn.Commit == l.Commit || len(turn.Files) == 0:
+	case turn.Commit == "" || turn.Commit == l.Commit || len(turn.Files) == 0 || turn.Tree != "" && turn.Tree == l.Tree:
 		return l.ask(l.State, RuleNoCommit, "the author's turn has left no new commit that changes something")
 	}
 	next := l
-	next.Commit, next.ForPerson = turn.Commit, turn.Scope.ForPerson(turn.Files)
+	next.Commit, next.Tree, next.ForPerson = turn.Commit, turn.Tree, turn.Scope.ForPerson(turn.Files)
 	if len(turn.Lost) > 0 {
 		return next.ask(l.State, RulePlan, "the author has changed the plan itself: %s", strings.Join(turn.Lost, "; "))
 	}

@@ -63,6 +63,10 @@ func TestAfterAuthor(t *testing.T) {
 		"nothing":         {review.Authored{Scope: scope}, review.StateGate, review.RuleNoCommit},
 		"the same commit": {committed("c0"), review.StateGate, review.RuleNoCommit},
 		"an empty commit": {review.Authored{Commit: "c1", Scope: scope}, review.StateGate, review.RuleNoCommit},
+		"a commit with the same files": {
+			review.Authored{Commit: "c1", Tree: "t0", Files: []review.File{{Path: "a", Added: 1}}, Scope: scope},
+			review.StateGate, review.RuleNoCommit,
+		},
 		"a failed session": {
 			review.Authored{Commit: "c1", Problem: "it ran out of time"}, review.StateGate, review.RuleAuthor,
 		},
@@ -78,7 +82,7 @@ func TestAfterAuthor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			before := review.NewLoop(limits)
-			before.Commit, before.State = "c0", review.StateAutoFix
+			before.Commit, before.Tree, before.State = "c0", "t0", review.StateAutoFix
 			loop, decision := before.AfterAuthor(c.turn)
 			require.Equal(t, []any{c.state, c.rule}, []any{loop.State, decision.Rule}, decision.Reason)
 			require.Equal(t, loop.State, decision.State)
