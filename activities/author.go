@@ -206,6 +206,8 @@ type PlanResult struct {
 
 // ReadPlan reads a plan.
 func (t *Tiers) ReadPlan(ctx context.Context, request PlanRequest) (PlanResult, error) {
+	done := beat(ctx)
+	defer done()
 	return t.Plans.ReadPlan(ctx, request)
 }
 

@@ -318,6 +318,39 @@ func TestPlanGate(t *testing.T) {
 	}
 }
 
+// TestPlanOverride lets a person accept the work of an author that did not conclude.
+func TestPlanOverride(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change  bool
+		outcome escalation.Outcome
+		pushed  int
+	}{
+		"a commit": {true, escalation.OutcomeApproved, 1},
+		"nothing":  {false, escalation.OutcomeOverridden, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newPlanWorld(t)
+			w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+				result := w.commits(turn, input)
+				result.Work.Status = "needs_human"
+				if !c.change {
+					result.Change = nil
+				}
+				return result
+			}
+			w.answerAfter(2*time.Hour, said(escalation.GateOverride, ""))
+			result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: []string{"1"}})
+			require.NoError(t, err)
+			require.Equal(t, c.outcome, result.Outcome, result.Reason)
+			require.Equal(t, escalation.PhaseAccepted, result.Plan.Phases[0].Status)
+			require.Len(t, w.pushed, c.pushed)
+			require.Equal(t, c.change, strings.Contains(result.Gates[0].Reason, "it has committed c1"), result.Gates[0].Reason)
+		})
+	}
+}
+
 // TestPlanGateExpires lets nobody answer: the work ends, and what was approved stays on its branch.
 func TestPlanGateExpires(t *testing.T) {
 	t.Parallel()

@@ -101,7 +101,7 @@ func (r *Runner) inspect(
 func (p workplace) question(run activities.AgentRun) checkout.Question {
 	question := checkout.Question{Since: run.Since}
 	if of := run.Authoring; of != nil {
-		question.Base, question.Pack = of.From.Commit, true
+		question.Base, question.Fork, question.Pack = of.From.Commit, of.From.Base, true
 		if of.Whole {
 			question.Whole = p.Worktree.PathOf(of.Plan)
 		}

@@ -39,6 +39,9 @@ type Change struct {
 type Question struct {
 	// Base is an earlier commit of the worktree from which the change is shown; empty for Change.Fork.
 	Base string
+	// Fork replaces the latest commit that the worktree and the shared directory have in common, which an agent can choose; empty
+	// if the caller does not know it.
+	Fork string
 	// Since is the commit that was reviewed before; empty if there is none.
 	Since string
 	// Whole is the path of a file in the repository that the patch shows as a whole, and nothing else; empty for all changes.
@@ -76,8 +79,13 @@ func (p *Place) Change(ctx context.Context, question Question, limit time.Durati
 	if change.Tree, err = p.git.at(ctx, p.Worktree, "rev-parse", "--verify", change.Commit+"^{tree}"); err != nil {
 		return nil, err
 	}
-	if change.Fork, err = p.git.at(ctx, p.Worktree, "merge-base", "main-worktree/HEAD", change.Commit); err != nil {
-		return nil, fmt.Errorf("the commits have nothing in common with %s: %w", p.Worktree.Origin, err)
+	if change.Fork = question.Fork; change.Fork == "" {
+		change.Fork, err = p.git.at(ctx, p.Worktree, "merge-base", "main-worktree/HEAD", change.Commit)
+		if err != nil {
+			return nil, fmt.Errorf("the commits have nothing in common with %s: %w", p.Worktree.Origin, err)
+		}
+	} else if !p.git.contains(ctx, p.Worktree, change.Commit, change.Fork) {
+		return nil, fmt.Errorf("the worktree no longer has the commit %s, from which its work began", change.Fork)
 	}
 	if change.Base = cmp.Or(question.Base, change.Fork); !p.git.contains(ctx, p.Worktree, change.Commit, change.Base) {
 		return nil, fmt.Errorf("the worktree no longer has the commit %s, on which its work was based", change.Base)
@@ -91,7 +99,7 @@ func (p *Place) Change(ctx context.Context, question Question, limit time.Durati
 // describe fills in the files and the patches of a change.
 func (g git) describe(ctx context.Context, tree *Worktree, change *Change, question Question) error {
 	read := func(most int, from string, options ...string) (string, bool, error) {
-		args := append([]string{"diff", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"}, options...)
+		args := append([]string{"diff", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none"}, options...)
 		args = append(args, from, change.Commit, "--")
 		if question.Whole != "" && slices.Contains(options, "--patch") {
 			args = append(args, ":(top,literal)"+question.Whole)

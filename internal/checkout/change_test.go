@@ -59,6 +59,54 @@ func TestChange(t *testing.T) {
 	s.leave(place)
 }
 
+// TestChangeShowsWhatIsPushed lets an agent hide its commit behind a replacement, and a submodule behind a setting.
+func TestChangeShowsWhatIsPushed(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).repository()
+	base := s.git(s.work, "rev-parse", "HEAD")
+	place := s.enter(s.session("chain"))
+	top := place.Worktree.Guarded.Top
+	s.write("worktrees/chain/compose.yaml", "services: {evil: {}}\n")
+	s.commit(top, "evil")
+	evil := s.git(top, "rev-parse", "HEAD")
+	s.git(top, "reset", "--quiet", "--hard", base)
+	s.write("worktrees/chain/compose.yaml", "services: {good: {}}\n")
+	s.commit(top, "good")
+	s.git(top, "replace", evil, s.git(top, "rev-parse", "HEAD"))
+	s.git(top, "reset", "--quiet", "--hard", evil)
+	change, err := place.Change(t.Context(), checkout.Question{}, patience)
+	require.NoError(t, err)
+	require.Equal(t, evil, change.Commit)
+	require.Contains(t, change.Patch, "evil")
+	tree := change.Tree
+
+	s.git(top, "replace", "-d", evil)
+	s.git(top, "reset", "--quiet", "--hard", evil)
+	s.git(top, "commit", "--quiet", "--allow-empty", "-m", "nothing")
+	change, err = place.Change(t.Context(), checkout.Question{}, patience)
+	require.NoError(t, err)
+	require.NotEqual(t, evil, change.Commit)
+	require.NotEmpty(t, tree)
+	require.Equal(t, tree, change.Tree, "an empty commit has the files of the one before")
+
+	s.write("worktrees/chain/.gitmodules", "[submodule \"m\"]\n\tpath = m\n\turl = /nowhere\n\tignore = all\n")
+	s.git(top, "update-index", "--add", "--cacheinfo", "160000,"+evil+",m")
+	s.git(top, "add", ".gitmodules")
+	s.git(top, "commit", "--quiet", "-m", "a submodule")
+	before := s.git(top, "rev-parse", "HEAD")
+	s.git(top, "update-index", "--cacheinfo", "160000,"+base+",m")
+	s.git(top, "commit", "--quiet", "-m", "the submodule")
+	change, err = place.Change(t.Context(), checkout.Question{Base: before}, patience)
+	require.NoError(t, err)
+	require.Contains(t, change.List, ":160000 160000")
+
+	_, err = place.Change(t.Context(), checkout.Question{Fork: strings.Repeat("1", 40)}, patience)
+	require.ErrorContains(t, err, "from which its work began")
+	change, err = place.Change(t.Context(), checkout.Question{Fork: before}, patience)
+	require.NoError(t, err)
+	require.Equal(t, before, change.Fork)
+}
+
 // TestRemote checks the addresses of the remote, and the branch into which the shared directory's changes go.
 func TestRemote(t *testing.T) {
 	t.Parallel()

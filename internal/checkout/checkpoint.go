@@ -32,6 +32,7 @@ func (g git) pack(ctx context.Context, tree *Worktree, change *Change) error {
 		return nil
 	}
 	log, cut, err := g.atMost(ctx, tree, maxLog, "log", "--patch", "--text", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color",
+		"--ignore-submodules=none",
 		"-m", change.Fork+".."+change.Commit)
 	if err != nil || cut {
 		return err
@@ -148,7 +149,7 @@ func (k *Keeper) Document(ctx context.Context, directory, name string, most int)
 	if err != nil {
 		return Document{}, err
 	}
-	document.Patch, err = k.git.in(ctx, in, "diff", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--patch",
+	document.Patch, err = k.git.in(ctx, in, "diff", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none", "--patch",
 		empty, document.Commit, "--", ":(top,literal)"+document.Path)
 	return document, err
 }

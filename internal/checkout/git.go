@@ -32,7 +32,7 @@ type git struct {
 // LFS would contact a server that the repository names.
 func (g git) settings(top string) []string {
 	settings := []string{
-		"core.hooksPath=/dev/null", "core.fsmonitor=false", "safe.bareRepository=explicit", "protocol.allow=never",
+		"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.commitGraph=false", "safe.bareRepository=explicit", "protocol.allow=never",
 		"filter.lfs.smudge=", "filter.lfs.clean=", "filter.lfs.process=", "filter.lfs.required=false",
 		"gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "advice.detachedHead=false",
 		"status.showUntrackedFiles=normal", // otherwise git removes a worktree although it has new files
@@ -49,12 +49,12 @@ func (g git) settings(top string) []string {
 }
 
 // environment returns the whole environment of git. With this environment git ignores the configuration of the user and
-// of the system, and never asks for a password.
+// of the system, and never asks for a password. It shows objects as they are pushed, not those that refs/replace names instead.
 func (g git) environment(ceiling string) []string {
 	return []string{
 		"PATH=" + g.options.SearchPath, "HOME=/nonexistent", "LC_ALL=C",
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true",
-		"GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_CEILING_DIRECTORIES=" + ceiling,
+		"GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_CEILING_DIRECTORIES=" + ceiling,
 	}
 }
 

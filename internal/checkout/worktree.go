@@ -207,7 +207,7 @@ func (g git) look(ctx context.Context, tree *Worktree) (Left, error) {
 	if tree.Guarded.GitDir != before {
 		return left, fmt.Errorf("%s was changed", filepath.Join(tree.Guarded.Top, ".git"))
 	}
-	status, err := g.at(ctx, tree, "status", "--porcelain", "--no-renames", "--ignored", "-z")
+	status, err := g.at(ctx, tree, "status", "--porcelain", "--no-renames", "--ignored", "--ignore-submodules=none", "-z")
 	if err != nil {
 		return left, err
 	}

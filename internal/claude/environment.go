@@ -126,7 +126,10 @@ func gitSettings(more ...[2]string) map[string]string {
 		{"core.fsmonitor", "false"},
 		{"core.hooksPath", "/dev/null"},
 	}, more...)
-	variables := map[string]string{"GIT_CONFIG_COUNT": strconv.Itoa(len(settings))}
+	variables := map[string]string{
+		"GIT_CONFIG_COUNT":       strconv.Itoa(len(settings)),
+		"GIT_NO_REPLACE_OBJECTS": "1", // a reviewer must see what a push would send, not what refs/replace names instead
+	}
 	for i, setting := range settings {
 		variables["GIT_CONFIG_KEY_"+strconv.Itoa(i)] = setting[0]
 		variables["GIT_CONFIG_VALUE_"+strconv.Itoa(i)] = setting[1]

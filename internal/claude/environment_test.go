@@ -26,6 +26,7 @@ func always() []string {
 		"GIT_CONFIG_VALUE_0=explicit",
 		"GIT_CONFIG_VALUE_1=false",
 		"GIT_CONFIG_VALUE_2=/dev/null",
+		"GIT_NO_REPLACE_OBJECTS=1",
 	}
 }
 

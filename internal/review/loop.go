@@ -178,6 +178,9 @@ type Authored struct {
 func (l Loop) AfterAuthor(turn Authored) (Loop, Decision) {
 	switch {
 	case turn.Problem != "":
+		if turn.Commit != "" && turn.Commit != l.Commit {
+			return l.ask(l.State, RuleAuthor, "%s; it has committed %s", turn.Problem, short(turn.Commit))
+		}
 		return l.ask(l.State, RuleAuthor, "%s", turn.Problem)
 	case turn.Commit == "" || turn.Commit == l.Commit || len(turn.Files) == 0 || turn.Tree != "" && turn.Tree == l.Tree:
 		return l.ask(l.State, RuleNoCommit, "the author's turn has left no new commit that changes something")

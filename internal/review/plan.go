@@ -141,14 +141,17 @@ func (p Phase) lost(after Phase) []string {
 	if p.Title != after.Title {
 		lost = append(lost, fmt.Sprintf("phase %s is now called %q", p.Number, after.Title))
 	}
+	rest := slices.Clone(after.Items) // an entry may stand there several times
 	for _, item := range p.Items {
-		at := slices.IndexFunc(after.Items, func(other Item) bool { return other.Text == item.Text })
-		switch {
-		case at < 0:
+		at := slices.IndexFunc(rest, func(other Item) bool { return other.Text == item.Text })
+		if at < 0 {
 			lost = append(lost, fmt.Sprintf("%q of phase %s was removed", item.Text, p.Number))
-		case item.Done && !after.Items[at].Done:
+			continue
+		}
+		if item.Done && !rest[at].Done {
 			lost = append(lost, fmt.Sprintf("%q of phase %s was done, and is open again", item.Text, p.Number))
 		}
+		rest = slices.Delete(rest, at, at+1)
 	}
 	return lost
 }
