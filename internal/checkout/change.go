@@ -96,10 +96,16 @@ func (p *Place) Change(ctx context.Context, question Question, limit time.Durati
 	return change, p.git.pack(ctx, p.Worktree, change)
 }
 
+// plainDiff returns the arguments of a git command that compares, so that neither the repository nor its configuration changes
+// what it shows.
+func plainDiff(command string) []string {
+	return []string{command, "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none"}
+}
+
 // describe fills in the files and the patches of a change.
 func (g git) describe(ctx context.Context, tree *Worktree, change *Change, question Question) error {
 	read := func(most int, from string, options ...string) (string, bool, error) {
-		args := append([]string{"diff", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none"}, options...)
+		args := append(plainDiff("diff"), options...)
 		args = append(args, from, change.Commit, "--")
 		if question.Whole != "" && slices.Contains(options, "--patch") {
 			args = append(args, ":(top,literal)"+question.Whole)

@@ -31,9 +31,7 @@ func (g git) pack(ctx context.Context, tree *Worktree, change *Change) error {
 	if change.Commit == change.Fork {
 		return nil
 	}
-	log, cut, err := g.atMost(ctx, tree, maxLog, "log", "--patch", "--text", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color",
-		"--ignore-submodules=none",
-		"-m", change.Fork+".."+change.Commit)
+	log, cut, err := g.atMost(ctx, tree, maxLog, append(plainDiff("log"), "--patch", "--text", "-m", change.Fork+".."+change.Commit)...)
 	if err != nil || cut {
 		return err
 	}
@@ -149,7 +147,6 @@ func (k *Keeper) Document(ctx context.Context, directory, name string, most int)
 	if err != nil {
 		return Document{}, err
 	}
-	document.Patch, err = k.git.in(ctx, in, "diff", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=none", "--patch",
-		empty, document.Commit, "--", ":(top,literal)"+document.Path)
+	document.Patch, err = k.git.in(ctx, in, append(plainDiff("diff"), "--patch", empty, document.Commit, "--", ":(top,literal)"+document.Path)...)
 	return document, err
 }

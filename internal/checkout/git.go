@@ -32,7 +32,8 @@ type git struct {
 // LFS would contact a server that the repository names.
 func (g git) settings(top string) []string {
 	settings := []string{
-		"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.commitGraph=false", "safe.bareRepository=explicit", "protocol.allow=never",
+		"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.commitGraph=false",
+		"safe.bareRepository=explicit", "protocol.allow=never",
 		"filter.lfs.smudge=", "filter.lfs.clean=", "filter.lfs.process=", "filter.lfs.required=false",
 		"gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "advice.detachedHead=false",
 		"status.showUntrackedFiles=normal", // otherwise git removes a worktree although it has new files
