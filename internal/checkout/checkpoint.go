@@ -147,6 +147,7 @@ func (k *Keeper) Document(ctx context.Context, directory, name string, most int)
 	if err != nil {
 		return Document{}, err
 	}
-	document.Patch, err = k.git.in(ctx, in, append(plainDiff("diff"), "--patch", empty, document.Commit, "--", ":(top,literal)"+document.Path)...)
+	shown := append(plainDiff("diff"), "--patch", empty, document.Commit, "--", ":(top,literal)"+document.Path)
+	document.Patch, err = k.git.in(ctx, in, shown...)
 	return document, err
 }
