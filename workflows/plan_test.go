@@ -437,6 +437,25 @@ func TestPushOfAPlanFails(t *testing.T) {
 	require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
 	require.Len(t, w.pushed, 2)
 	require.Len(t, w.turns, 2, "no phase runs again")
+	require.Equal(t, "what is approved is pushed again", gate.Next(escalation.GateClosing{Action: escalation.GateFix}))
+}
+
+// TestUnpushedPlanIsLeft checks that a person can end work that cannot be pushed.
+func TestUnpushedPlanIsLeft(t *testing.T) {
+	t.Parallel()
+	w := newPlanWorld(t)
+	w.pushProblem = "no route"
+	gate := w.gateAfter(t, time.Hour)
+	w.answerAfter(2*time.Hour, said(escalation.GateOverride, ""))
+	result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.PlanItself, gate.Phase)
+	require.Contains(t, gate.Next(escalation.GateClosing{Action: escalation.GateOverride}), "nothing is pushed")
+	require.Equal(t, escalation.OutcomeOverridden, result.Outcome, result.Reason)
+	require.Equal(t, []escalation.PhaseStatus{escalation.PhaseApproved, escalation.PhaseApproved}, statuses(result))
+	require.Equal(t, "c2", result.Plan.Commit)
+	require.Empty(t, result.Plan.Pushed)
+	require.Len(t, w.pushed, 1)
 }
 
 // TestPlanReview has a plan reviewed, and amended where that is needed.

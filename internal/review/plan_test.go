@@ -81,4 +81,8 @@ func TestLost(t *testing.T) {
 	} {
 		require.Equal(t, want, before.Lost(parsed(t, after)), after)
 	}
+	twice := parsed(t, "## Phase 1: a\n- [x] run the tests\n- [x] run the tests\n")
+	require.Equal(t, []string{`"run the tests" of phase 1 was removed`}, twice.Lost(parsed(t, "## Phase 1: a\n- [x] run the tests\n")))
+	require.Equal(t, []string{`"run the tests" of phase 1 was done, and is open again`},
+		twice.Lost(parsed(t, "## Phase 1: a\n- [x] run the tests\n- [ ] run the tests\n")))
 }
