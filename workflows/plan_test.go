@@ -185,6 +185,25 @@ func TestPhaseIsCorrected(t *testing.T) {
 	require.Equal(t, "c3", w.pushed[0].Commit)
 }
 
+// TestCorrectionOfAFullConversation checks that an author whose conversation fills the window begins a new one.
+func TestCorrectionOfAFullConversation(t *testing.T) {
+	t.Parallel()
+	w := newPlanWorld(t)
+	w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+		result := w.commits(turn, input)
+		result.Report.ContextTokens, result.Report.ContextWindow = 170_000, 200_000
+		return result
+	}
+	w.review, _ = inTurn(t, finds(objection("wrong-port")), finds())
+	result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: []string{"1"}})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+	again := result.Sessions[2]
+	require.Equal(t, []any{escalation.ContinuityFresh, escalation.ReasonContextPressure}, []any{again.Continuity, again.ContinuityReason})
+	require.Empty(t, w.turns[1].ParentSessionID)
+	require.Equal(t, []review.Finding{objection("wrong-port")}, w.turns[1].Correction.Findings)
+}
+
 // TestCorrectionWithoutItsConversation checks that an author whose conversation is gone begins a new one.
 func TestCorrectionWithoutItsConversation(t *testing.T) {
 	t.Parallel()

@@ -59,7 +59,7 @@ func authorProblem(session escalation.Session, result activities.RunAuthorResult
 }
 
 // authorRequest describes the author's next session. A correction goes on in the conversation of the turn before, unless a
-// person wants a new one or that conversation is lost.
+// person wants a new one, or that conversation is lost or full.
 func (p *planRun) authorRequest() sessionRequest {
 	request := sessionRequest{
 		tier: p.policy.AuthorTier(), purpose: escalation.PurposeAuthor, phase: p.log.chain.Plan.Phase,
@@ -68,6 +68,9 @@ func (p *planRun) authorRequest() sessionRequest {
 	origin, reason := p.at.Continues, escalation.ReasonContinued
 	if origin == nil && !p.at.Anew && p.at.Loop.State != review.StateExecute {
 		origin, reason = p.at.Author, escalation.ReasonCorrection
+		if origin != nil && p.sessions.full(origin, p.policy.OfAuthor().For(request.tier)) {
+			origin, request.context.Reason = nil, escalation.ReasonContextPressure
+		}
 	}
 	if origin != nil {
 		request.origin, request.continues = origin, true

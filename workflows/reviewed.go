@@ -102,7 +102,7 @@ func (c *chainRun) runReview(
 			if result.unclosed != nil {
 				c.sessions.closeWithNext(*result.unclosed)
 			}
-			return s.correct(request.author), nil
+			return c.correct(s, request.author), nil
 		}
 		if result.loop.State == review.StateGate {
 			decision = escalation.Gated(*c.policy, escalation.DecideReview(result.decision.Reason))
@@ -114,9 +114,13 @@ func (c *chainRun) runReview(
 	return c.after(ctx, s, request.author, decision)
 }
 
-// correct returns the step in which the author continues its conversation to correct its change.
-func (s step) correct(author escalation.Session) step {
+// correct returns the step in which the author continues its conversation to correct its change. If the conversation is full,
+// a new session corrects it, as after a gate.
+func (c *chainRun) correct(s step, author escalation.Session) step {
 	s.action, s.continues, s.request, s.purpose = stepSession, &author, nil, escalation.PurposeTier
+	if c.sessions.full(&author, c.policy.For(s.tier)) {
+		s.continues = nil
+	}
 	s.corrects, s.chosen = true, false
 	return s
 }

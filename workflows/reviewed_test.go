@@ -232,6 +232,28 @@ func TestRequiredReview(t *testing.T) {
 	requireRecorded(t, result.Events, w.events)
 }
 
+// TestRequiredReviewOfAFullConversation has a change corrected by a new session, because the author's conversation is full.
+func TestRequiredReviewOfAFullConversation(t *testing.T) {
+	t.Parallel()
+	full := func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+		t.Helper()
+		report, err := concludes(escalation.VerdictResolved, 0.5)(t, input)
+		report.ContextTokens = 170_000
+		return report, err
+	}
+	w := newReviewedWorld(t, escalation.ReviewRequired, full, full)
+	w.policy.Review.MaxFixes = 3
+	w.review, _ = inTurn(t, finds(objection("wrong-port")), finds())
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
+	require.Equal(t, escalation.PurposeTier, result.Sessions[3].Purpose)
+	correction := w.ran[2]
+	require.NotEqual(t, result.Sessions[1].SessionID, correction.ParentSessionID)
+	require.False(t, correction.Continues)
+	require.Equal(t, []review.Finding{objection("wrong-port")}, correction.Correction.Findings)
+}
+
 // TestRequiredReviewAsksAPerson checks the answers at the gate of a change that is not approved.
 func TestRequiredReviewAsksAPerson(t *testing.T) {
 	t.Parallel()

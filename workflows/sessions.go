@@ -415,3 +415,10 @@ func (s *sessions) window(policy escalation.TierPolicy) int {
 	}
 	return window
 }
+
+// full reports whether the conversation of a session is too large to be continued with a model.
+func (s *sessions) full(session *escalation.Session, model escalation.TierPolicy) bool {
+	return escalation.ContinuityInput{
+		Parent: session, Window: s.window(model), Threshold: s.policy.ResumeThreshold, MaxTokens: s.policy.ResumeMaxTokens,
+	}.Full()
+}

@@ -56,7 +56,8 @@ func New(ctx context.Context, options Options) (*Runner, error) {
 	if err != nil {
 		return nil, errors.Join(err, keys.close())
 	}
-	workplaces, err := newWorkplaces(options)
+	boxes := newSandboxes(options.Config, options.Policy, options.Environ, guards.sockets)
+	workplaces, err := newWorkplaces(options, boxes)
 	if err != nil {
 		return nil, errors.Join(err, guards.close(), keys.close())
 	}
@@ -73,7 +74,7 @@ func New(ctx context.Context, options Options) (*Runner, error) {
 		conversations: conversations,
 		privates:      privates,
 		workplaces:    workplaces,
-		sandboxes:     newSandboxes(options.Config, options.Policy, options.Environ, guards.sockets),
+		sandboxes:     boxes,
 		guards:        guards,
 		modes:         newModes(options.Config, options.Logger),
 		mask:          options.Mask,

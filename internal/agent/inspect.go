@@ -46,6 +46,8 @@ type inspection struct {
 	place workplace
 	run   activities.AgentRun
 	own   *private
+	// tree contains the commit that is looked at, and nothing else.
+	tree *checkout.Worktree
 }
 
 // inspect returns what a session has committed in its worktree; nil if it has committed nothing. While programs run, the
@@ -83,8 +85,6 @@ func (r *Runner) inspect(
 		change.Files = change.Files[:min(len(change.Files), maxChangedFiles)]
 	case run.Authoring != nil && run.Authoring.Whole: // a plan changes nothing that could be checked
 		change.Checks = review.QualityNone
-	case found.Dirty:
-		change.CheckOutput = "the worktree has changes that are not committed, so no check and no preview says anything about the commit"
 	default:
 		observe(activities.AgentProgress{Waiting: "checks and previews of " + found.Commit})
 		r.runCommands(ctx, place, run, found, change)
@@ -136,8 +136,13 @@ func (r *Runner) runCommands(
 		return
 	}
 	defer r.free(ctx, own)
-	i := inspection{Runner: r, place: place, run: run, own: own}
-	change.Checks, change.CheckOutput = i.check(ctx, found)
+	tree, err := place.Committed(ctx, found.Commit)
+	if err != nil {
+		change.CheckOutput = r.mask.Text(err.Error())
+		return
+	}
+	i := inspection{Runner: r, place: place, run: run, own: own, tree: tree}
+	change.Checks, change.CheckOutput = i.check(ctx, found.Fork, change.Files)
 	for _, command := range previewsOf(change.Files, i.read) {
 		if len(change.Previews) == maxPreviews || ctx.Err() != nil {
 			return
@@ -148,14 +153,15 @@ func (r *Runner) runCommands(
 	}
 }
 
-// check runs the commands that the base commit lists. An author cannot weaken them, because its own commits do not count.
-// The checks may execute what the author has written: whoever lists them permits that. They get no keys, and may write
-// nothing but temporary files.
-func (i inspection) check(ctx context.Context, found *checkout.Change) (review.QualityResult, string) {
-	listed, err := i.place.File(ctx, found.Fork, review.ChecksFile, maxChecks)
+// check runs the commands that the base commit lists, and marks the files that they run. An author cannot weaken the list,
+// because its own commits do not count. The checks may execute what the author has written: whoever lists them permits
+// that. They get no keys, and may write nothing but temporary files.
+func (i inspection) check(ctx context.Context, base string, files []review.File) (review.QualityResult, string) {
+	listed, err := i.place.File(ctx, base, review.ChecksFile, maxChecks)
 	if err != nil {
 		return review.QualityUnknown, i.mask.Text(err.Error())
 	}
+	review.MarkChecks(files, listed)
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
 	var output strings.Builder
@@ -199,17 +205,17 @@ func (i inspection) preview(ctx context.Context, words []string) (preview activi
 	return activities.Preview{Command: strings.Join(words, " "), Output: output}, true
 }
 
-// command runs a program in the worktree, and returns the end of its output with secrets masked.
+// command runs a program at the top of the commit's files, and returns the end of its output with secrets masked.
 func (i inspection) command(
 	ctx context.Context, executables *guard.Executables, program string, args ...string,
 ) (output string, code int, err error) {
 	var said tail
 	observer := i.run
-	observer.Tier, observer.Directory = escalation.TierObserve, i.place.Directory
+	observer.Tier, observer.Directory = escalation.TierObserve, i.tree.Guarded.Top
 	sandbox, _ := i.sandboxes.of(observer, nil)
 	if sandbox != nil {
 		i.own.grant(sandbox)
-		for _, dir := range i.place.tree().Readable() {
+		for _, dir := range i.tree.Readable() {
 			sandbox.Readable = append(sandbox.Readable, resolved(dir)...)
 		}
 		sandbox.Executable = nil
@@ -218,15 +224,15 @@ func (i inspection) command(
 		}
 	}
 	code, err = claude.RunScript(ctx, ClaudeOptions(i.settings, i.environ), claude.Script{
-		Shell: program, Args: args, Dir: i.place.tree().Guarded.Top, Env: i.own.variables(), Keyless: true, Sandbox: sandbox,
+		Shell: program, Args: args, Dir: i.tree.Guarded.Top, Env: i.own.variables(), Keyless: true, Sandbox: sandbox,
 		Stdout: &said, Stderr: &said,
 	})
 	return i.mask.Text(plaintext.Block(said.text())), code, err
 }
 
-// read returns a file of the worktree for the choice of previews; empty if it cannot be read.
+// read returns a file of the commit for the choice of previews; empty if it cannot be read.
 func (i inspection) read(name string) string {
-	content, _ := guard.Host{}.ReadFile(filepath.Join(i.place.Worktree.Guarded.Top, filepath.FromSlash(name)))
+	content, _ := guard.Host{}.ReadFile(filepath.Join(i.tree.Guarded.Top, filepath.FromSlash(name)))
 	return string(content)
 }
 

@@ -92,6 +92,15 @@ func (s sandboxes) of(run activities.AgentRun, own []string) (sandbox *claude.Sa
 	return sandbox, ""
 }
 
+// ofGit returns the sandbox of the git that the worker runs: it writes nothing, and the worker's files are hidden as from
+// agents, because what it reads may be an agent's work. Package checkout adds the repository.
+func (s sandboxes) ofGit() *claude.Sandbox {
+	if s.choice == config.SandboxOff {
+		return nil
+	}
+	return &claude.Sandbox{Required: s.choice.Required(), Hidden: s.hidden}
+}
+
 // except returns the files that are in none of the directories. An agent that can write a program must not execute it.
 func except(files, directories []string) []string {
 	kept := []string{} // not nil, because nil is no limit

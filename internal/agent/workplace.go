@@ -38,12 +38,13 @@ type workplaces struct {
 	logger    *slog.Logger
 }
 
-func newWorkplaces(options Options) (workplaces, error) {
+func newWorkplaces(options Options, boxes sandboxes) (workplaces, error) {
 	settings := options.Config.Claude
 	driver := ClaudeOptions(settings, options.Environ)
 	checkouts := checkout.Options{
 		Locks: filepath.Join(options.Config.State.Dir, "directories"), SearchPath: pathIn(options.Environ),
 		User: driver.User, Containment: driver.Containment, Patience: activities.MaxDirectoryWait,
+		Sandbox: boxes.ofGit(),
 	}
 	if settings.Worktrees == config.WorktreesAuto {
 		checkouts.Worktrees = options.Config.WorktreesDir()

@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/guard"
 )
 
 // Change describes the commits of a worktree since it left the shared directory.
 type Change struct {
-	// Base is the commit from which the change is shown, and Commit the worktree's HEAD. Fork is the latest commit that the
-	// worktree and the shared directory have in common.
+	// Base is the commit from which the change is shown, and Commit the worktree's HEAD. Fork is the commit from which the work
+	// in the worktree began.
 	Base, Commit, Fork string
 	// Tree is the hash of the files of Commit.
 	Tree string
@@ -27,8 +29,6 @@ type Change struct {
 	Since string
 	// Below is the shared directory's path in its repository.
 	Below string
-	// Dirty reports whether the worktree also has changes that are not committed.
-	Dirty bool
 	// Log is what all commits since Fork have changed, with their messages. Pack contains these commits for Checkpoint. Both
 	// are empty if nobody asked for them, or if they are too large.
 	Log  string
@@ -39,8 +39,7 @@ type Change struct {
 type Question struct {
 	// Base is an earlier commit of the worktree from which the change is shown; empty for Change.Fork.
 	Base string
-	// Fork replaces the latest commit that the worktree and the shared directory have in common, which an agent can choose; empty
-	// if the caller does not know it.
+	// Fork is the commit from which the work began, possibly on another host; empty for the one with which the worktree began.
 	Fork string
 	// Since is the commit that was reviewed before; empty if there is none.
 	Since string
@@ -68,23 +67,23 @@ func (p *Place) Change(ctx context.Context, question Question, limit time.Durati
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	left, err := p.git.look(ctx, p.Worktree)
-	if err != nil || left.Commits == 0 && question.Base == "" {
+	if err := p.git.recheck(p.Worktree); err != nil {
 		return nil, err
 	}
-	change := &Change{Below: filepath.ToSlash(p.Worktree.repository.below), Dirty: left.Changed}
+	change := &Change{Below: filepath.ToSlash(p.Worktree.repository.below)}
+	var err error
 	if change.Commit, err = p.git.at(ctx, p.Worktree, "rev-parse", "--verify", "HEAD^{commit}"); err != nil {
 		return nil, err
 	}
 	if change.Tree, err = p.git.at(ctx, p.Worktree, "rev-parse", "--verify", change.Commit+"^{tree}"); err != nil {
 		return nil, err
 	}
-	if change.Fork = question.Fork; change.Fork == "" {
-		change.Fork, err = p.git.at(ctx, p.Worktree, "merge-base", "main-worktree/HEAD", change.Commit)
-		if err != nil {
-			return nil, fmt.Errorf("the commits have nothing in common with %s: %w", p.Worktree.Origin, err)
-		}
-	} else if !p.git.contains(ctx, p.Worktree, change.Commit, change.Fork) {
+	switch change.Fork = cmp.Or(question.Fork, p.Worktree.fork); {
+	case change.Fork == change.Commit && question.Base == "":
+		return nil, nil
+	case change.Fork == "":
+		return nil, fmt.Errorf("the commits have nothing in common with %s", p.Worktree.Origin)
+	case !p.git.contains(ctx, p.Worktree, change.Commit, change.Fork):
 		return nil, fmt.Errorf("the worktree no longer has the commit %s, from which its work began", change.Fork)
 	}
 	if change.Base = cmp.Or(question.Base, change.Fork); !p.git.contains(ctx, p.Worktree, change.Commit, change.Base) {
@@ -94,6 +93,24 @@ func (p *Place) Change(ctx context.Context, question Question, limit time.Durati
 		return change, err
 	}
 	return change, p.git.pack(ctx, p.Worktree, change)
+}
+
+// committed describes a second worktree, for the time in which a commit is checked.
+func (w *Worktree) committed() *Worktree {
+	return &Worktree{
+		repository: w.repository, Guarded: guard.Worktree{Top: w.Guarded.Top + ".committed", Common: w.Guarded.Common},
+	}
+}
+
+// Committed returns a worktree with the files of a commit and no others: it lacks what was not committed, and nothing in it
+// is hidden by an index that the agent wrote. Tidy removes it.
+func (p *Place) Committed(ctx context.Context, commit string) (*Worktree, error) {
+	tree := p.Worktree.committed()
+	if err := p.git.forget(ctx, tree); err != nil {
+		return nil, err
+	}
+	_, err := p.git.run(ctx, tree.administered(), []string{"worktree", "add", "--quiet", "--detach", tree.Guarded.Top, commit})
+	return tree, err
 }
 
 // plainDiff returns the arguments of a git command that compares, so that neither the repository nor its configuration changes

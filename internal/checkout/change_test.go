@@ -1,6 +1,8 @@
 package checkout_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -32,8 +34,8 @@ func TestChange(t *testing.T) {
 	s.write("worktrees/chain/draft", "x\n")
 	change, err := place.Change(t.Context(), checkout.Question{Since: first}, patience)
 	require.NoError(t, err)
-	require.Equal(t, []any{base, s.git(place.Worktree.Guarded.Top, "rev-parse", "HEAD"), "sub", true, false},
-		[]any{change.Base, change.Commit, change.Below, change.Dirty, change.PatchCut})
+	require.Equal(t, []any{base, s.git(place.Worktree.Guarded.Top, "rev-parse", "HEAD"), "sub", false},
+		[]any{change.Base, change.Commit, change.Below, change.PatchCut})
 	require.Equal(t, 3, strings.Count(change.List, ":"), change.List)
 	require.NotContains(t, change.List, "other")
 	require.Contains(t, change.Patch, "+services: {web: {}}")
@@ -105,6 +107,63 @@ func TestChangeShowsWhatIsPushed(t *testing.T) {
 	change, err = place.Change(t.Context(), checkout.Question{Fork: before}, patience)
 	require.NoError(t, err)
 	require.Equal(t, before, change.Fork)
+}
+
+// TestForkIsRemembered lets an agent move the branch of the shared directory, so that its first commit seems to be an old one.
+func TestForkIsRemembered(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).repository()
+	base := s.git(s.work, "rev-parse", "HEAD")
+	place := s.enter(s.session("chain"))
+	top := place.Worktree.Guarded.Top
+	s.write("worktrees/chain/compose.yaml", "services: {evil: {}}\n")
+	s.commit(top, "evil")
+	s.git(top, "update-ref", "refs/heads/main", "HEAD")
+	s.write("worktrees/chain/sub/config", "y\n")
+	s.commit(top, "good")
+	s.leave(place)
+	place = s.enter(s.session("chain"))
+	change, err := place.Change(t.Context(), checkout.Question{}, patience)
+	require.NoError(t, err)
+	require.Equal(t, base, change.Fork)
+	require.Contains(t, change.Patch, "evil")
+	s.git(top, "update-ref", "refs/heads/main", "HEAD")
+	require.False(t, s.leave(place).Kept, "a person has merged everything")
+
+	place = s.enter(s.session("chain"))
+	nothing, err := place.Change(t.Context(), checkout.Question{}, patience)
+	require.NoError(t, err)
+	require.Nil(t, nothing, "another worktree begins anew")
+	s.leave(place)
+}
+
+// TestCommitted returns the files of a commit, however an agent has hidden the others.
+func TestCommitted(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).repository()
+	place := s.enter(s.session("chain"))
+	top := place.Worktree.Guarded.Top
+	s.write("worktrees/chain/run.sh", "false\n")
+	s.commit(top, "a script")
+	commit := s.git(top, "rev-parse", "HEAD")
+	s.git(top, "update-index", "--assume-unchanged", "run.sh")
+	for _, name := range []string{"run.sh", "old.cache", "new"} {
+		s.write("worktrees/chain/"+name, "true\n")
+	}
+	for range 2 { // a worker may die before it removes the first
+		tree, err := place.Committed(t.Context(), commit)
+		require.NoError(t, err)
+		require.Equal(t, commit, s.git(tree.Guarded.Top, "rev-parse", "HEAD"))
+		require.Empty(t, s.git(tree.Guarded.Top, "status", "--porcelain", "--ignored"))
+		content, err := os.ReadFile(filepath.Join(tree.Guarded.Top, "run.sh"))
+		require.NoError(t, err)
+		require.Equal(t, "false\n", string(content))
+	}
+	require.True(t, s.leave(place).Kept)
+	left, err := os.ReadDir(filepath.Join(s.root, "worktrees"))
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.NotContains(t, s.git(s.work, "worktree", "list"), ".committed")
 }
 
 // TestRemote checks the addresses of the remote, and the branch into which the shared directory's changes go.

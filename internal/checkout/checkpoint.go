@@ -45,7 +45,7 @@ func (g git) pack(ctx context.Context, tree *Worktree, change *Change) error {
 }
 
 // restore makes the worktree contain the commit of a checkpoint. If the worktree is at this commit or after it, restore
-// changes nothing. Commits of the worktree that the checkpoint does not have stay under a name of their own.
+// changes nothing. What the checkpoint does not have, committed or not, stays under a name of its own.
 func (g git) restore(ctx context.Context, tree *Worktree, from Checkpoint) error {
 	if from.Commit == "" {
 		return nil
@@ -57,14 +57,38 @@ func (g git) restore(ctx context.Context, tree *Worktree, from Checkpoint) error
 	if err != nil || g.contains(ctx, tree, head, from.Commit) {
 		return err
 	}
-	if !g.contains(ctx, tree, from.Commit, head) {
-		left := "refs/claudeops/left/" + filepath.Base(tree.Guarded.Top) + "/" + head
-		if _, err := g.at(ctx, tree, "update-ref", left, head); err != nil {
+	in := inTree(tree)
+	in.writable = tree.Writable()
+	left, err := g.collect(ctx, in, head)
+	if err != nil {
+		return err
+	}
+	if !g.contains(ctx, tree, from.Commit, left) {
+		name := "refs/claudeops/left/" + filepath.Base(tree.Guarded.Top) + "/" + left
+		if _, err := g.run(ctx, in, []string{"update-ref", name, left}); err != nil {
 			return err
 		}
 	}
-	_, err = g.at(ctx, tree, "checkout", "--quiet", "--no-track", "-B", tree.Branch, from.Commit)
+	_, err = g.run(ctx, in, []string{"checkout", "--quiet", "--force", "--no-track", "-B", tree.Branch, from.Commit})
 	return err
+}
+
+// collect returns a commit of everything in a worktree that git does not ignore: head, or a commit after it. It gives the
+// worktree a new index, because files can be hidden in the agent's.
+func (g git) collect(ctx context.Context, in where, head string) (string, error) {
+	for _, args := range [][]string{{"read-tree", head}, {"add", "--all"}} {
+		if _, err := g.run(ctx, in, args); err != nil {
+			return "", err
+		}
+	}
+	files, err := g.run(ctx, in, []string{"write-tree"})
+	if err != nil {
+		return "", err
+	}
+	if committed, err := g.run(ctx, in, []string{"rev-parse", head + "^{tree}"}); err != nil || committed == files {
+		return head, err
+	}
+	return g.run(ctx, in, []string{"commit-tree", "-p", head, "-m", "not committed by its session", files})
 }
 
 // obtain adds the commits of a checkpoint to a repository that lacks them.
@@ -87,6 +111,7 @@ func (g git) unpack(ctx context.Context, at where, from Checkpoint) error {
 		return fmt.Errorf("its repository lacks the commit %s, on which that one is based", from.Base)
 	}
 	var output limited
+	at.writable = []string{filepath.Join(at.repository.dir, "objects")}
 	err := g.write(ctx, at, []string{"index-pack", "--stdin", "--fix-thin", "--strict"}, bytes.NewReader(from.Pack), &output)
 	if err != nil {
 		return err

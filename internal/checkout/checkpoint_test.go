@@ -92,6 +92,32 @@ func TestCheckpointLeavesNothing(t *testing.T) {
 	a.leave(back)
 }
 
+// TestCheckpointOverUncommittedWork moves a worktree whose agent went back and left edits that contradict the checkpoint. The
+// edits stay under another name.
+func TestCheckpointOverUncommittedWork(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).repository()
+	place := s.enter(s.session("run"))
+	top := place.Worktree.Guarded.Top
+	s.write("worktrees/run/compose.yaml", "services: {web: {}}\n")
+	s.commit(top, "phase")
+	from := s.checkpoint(place)
+	s.git(top, "reset", "--quiet", "--soft", "HEAD~")
+	s.write("worktrees/run/compose.yaml", "services: {other: {}}\n")
+	s.write("worktrees/run/new", "x\n")
+	s.git(top, "update-index", "--assume-unchanged", "compose.yaml")
+	s.leave(place)
+
+	place = s.enter(s.at(from))
+	require.Equal(t, from.Commit, s.git(top, "rev-parse", "HEAD"))
+	require.Empty(t, s.git(top, "status", "--porcelain"))
+	left := strings.Fields(s.git(s.work, "for-each-ref", "--format=%(refname)", "refs/claudeops/left"))
+	require.Len(t, left, 1)
+	require.Equal(t, "services: {other: {}}", s.git(s.work, "show", left[0]+":compose.yaml"))
+	require.Equal(t, "x", s.git(s.work, "show", left[0]+":new"))
+	s.leave(place)
+}
+
 // TestCheckpointRefused enters hosts that cannot have the commit. None of them works anywhere else.
 func TestCheckpointRefused(t *testing.T) {
 	t.Parallel()

@@ -35,6 +35,7 @@ func (g git) settings(top string) []string {
 		"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.commitGraph=false",
 		"safe.bareRepository=explicit", "protocol.allow=never",
 		"filter.lfs.smudge=", "filter.lfs.clean=", "filter.lfs.process=", "filter.lfs.required=false",
+		"user.name=claudeops", "user.email=claudeops@localhost",
 		"gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "advice.detachedHead=false",
 		"status.showUntrackedFiles=normal", // otherwise git removes a worktree although it has new files
 	}
@@ -64,7 +65,8 @@ type failedError struct{ command, message string }
 
 func (e *failedError) Error() string { return fmt.Sprintf("git %s: %s", e.command, e.message) }
 
-// in runs git in the working directory of a repository, and returns its output without the last line break.
+// in runs git in the working directory of a repository, where it writes nothing. It returns the output without the last line
+// break.
 func (g git) in(ctx context.Context, r repository, args ...string) (string, error) {
 	return g.run(ctx, where{repository: r}, args)
 }
@@ -77,19 +79,45 @@ func (g git) atMost(ctx context.Context, tree *Worktree, most int, args ...strin
 	return string(stdout.kept[:min(len(stdout.kept), most)]), cut, err
 }
 
-// where says where git runs: in the working directory of a repository or, with options that name its directories, in a worktree.
+// where says where git runs: in the working directory of a repository or, if tree is not nil, in a worktree.
 type where struct {
-	repository  repository
-	directories []string
+	repository repository
+	tree       *Worktree
+	// writable lists what git writes. Git follows links that agents have made in a repository, so its sandbox permits
+	// nothing else.
+	writable []string
 }
 
-// inTree returns the place of a worktree.
-func inTree(tree *Worktree) where {
-	return where{tree.repository, []string{"--git-dir=" + tree.Guarded.GitDir, "--work-tree=" + tree.Guarded.Top}}
+// inTree returns the place of a worktree, in which git writes nothing.
+func inTree(tree *Worktree) where { return where{repository: tree.repository, tree: tree} }
+
+// directories returns the options of git that name the directories of a worktree. Agents could change the result if git
+// searched for the directories.
+func (w where) directories() []string {
+	if w.tree == nil {
+		return nil
+	}
+	return []string{"--git-dir=" + w.tree.Guarded.GitDir, "--work-tree=" + w.tree.Guarded.Top}
 }
 
-// at runs git in a worktree. It passes the directories to git explicitly, because agents could change the result if
-// git searched for the directories.
+// sandbox returns the sandbox of git; nil if there is none.
+func (g git) sandbox(at where) *process.Sandbox {
+	if g.options.Sandbox == nil {
+		return nil
+	}
+	sandbox := *g.options.Sandbox
+	sandbox.Readable = append(slices.Clip(sandbox.Readable), at.repository.top, at.repository.dir)
+	if at.tree != nil {
+		sandbox.Readable = append(sandbox.Readable, at.tree.Readable()...)
+	}
+	if program, err := filepath.EvalSymlinks(g.path); err == nil {
+		sandbox.Readable = append(sandbox.Readable, filepath.Dir(program))
+	}
+	sandbox.Writable = at.writable
+	return &sandbox
+}
+
+// at runs git in a worktree.
 func (g git) at(ctx context.Context, tree *Worktree, args ...string) (string, error) {
 	return g.run(ctx, inTree(tree), args)
 }
@@ -110,8 +138,9 @@ func (g git) write(ctx context.Context, at where, args []string, stdin io.Reader
 	top := at.repository.top
 	stderr := limited{most: maxMessage}
 	exit, err := process.Run(ctx, process.Spec{
-		Path: g.path, Args: slices.Concat(at.directories, g.settings(top), args), Env: g.environment(filepath.Dir(top)), Dir: top,
+		Path: g.path, Args: slices.Concat(at.directories(), g.settings(top), args), Env: g.environment(filepath.Dir(top)), Dir: top,
 		Stdin: stdin, Stdout: stdout, Stderr: &stderr, Grace: gitGrace, Containment: g.options.Containment, User: g.options.User,
+		Sandbox: g.sandbox(at),
 	})
 	switch {
 	case err != nil:

@@ -25,6 +25,8 @@ type Options struct {
 	User *process.User
 	// Containment is the containment of git's processes. If it is empty, process.ModeAuto applies.
 	Containment process.Mode
+	// Sandbox restricts git, which gets what it reads and writes in addition; nil means no sandbox.
+	Sandbox *process.Sandbox
 	// Patience is the maximum time to wait for a worktree or directory that another session uses.
 	Patience time.Duration
 }
@@ -145,6 +147,7 @@ func (k *Keeper) enterWorktree(ctx context.Context, session Session, in found, w
 	if err != nil {
 		return nil, err
 	}
+	tree.forkFile = held.file + ".fork"
 	if err = k.git.open(ctx, tree); err == nil {
 		err = k.git.restore(ctx, tree, session.From)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/checkout"
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 // patience is longer than any test waits.
@@ -71,6 +72,7 @@ func (s *stage) options() checkout.Options {
 	}
 	options := checkout.Options{
 		Worktrees: filepath.Join(s.root, "worktrees"), Locks: filepath.Join(s.root, "locks"), SearchPath: path, Patience: patience,
+		Sandbox: &process.Sandbox{Hidden: []string{filepath.Join(s.root, "hidden")}},
 	}
 	if s.off {
 		options.Worktrees = ""

@@ -30,6 +30,9 @@ type Worktree struct {
 	Guarded guard.Worktree
 
 	repository repository
+	// fork is the commit from which the work in the worktree began; empty if it has nothing in common with the shared directory.
+	// It is kept in the file forkFile.
+	fork, forkFile string
 }
 
 // PathOf returns the path in the repository of a file below the shared directory.
@@ -43,11 +46,16 @@ func (w *Worktree) Readable() []string { return []string{w.Guarded.Top, w.Guarde
 // Writable lists the directories that git writes when an agent commits in the worktree. The configuration and the hooks
 // of the repository are not among these directories.
 func (w *Worktree) Writable() []string {
-	common := w.Guarded.Common
-	return []string{
-		w.Guarded.Top, w.Guarded.GitDir, filepath.Join(common, "objects"), filepath.Join(common, "refs"), filepath.Join(common, "logs"),
-		filepath.Join(common, "reftable"),
+	return append(commonly(w.Guarded.Common), w.Guarded.Top, w.Guarded.GitDir)
+}
+
+// commonly lists the directories of a repository in which git writes commits and branches.
+func commonly(dir string) []string {
+	var places []string
+	for _, name := range []string{"objects", "refs", "logs", "reftable"} {
+		places = append(places, filepath.Join(dir, name))
 	}
+	return places
 }
 
 // Left describes the changes that a session has left in its worktree.
@@ -81,18 +89,22 @@ func (g git) tryOpen(ctx context.Context, tree *Worktree) error {
 	}
 	there, err := g.exists(tree)
 	if err == nil && there && tree.unfinished() {
-		if _, err = g.in(ctx, tree.repository, "worktree", "remove", "--force", "--force", tree.Guarded.Top); err == nil {
-			there = false
-		}
+		err = g.discard(ctx, tree)
+		there = err != nil
 	}
 	if err == nil && !there {
 		tree.New = true
-		err = g.add(ctx, tree)
+		if err = tree.forgetFork(); err == nil {
+			err = g.add(ctx, tree)
+		}
+	}
+	if err == nil {
+		err = g.check(tree)
 	}
 	if err != nil {
 		return err
 	}
-	return g.check(tree)
+	return g.rememberFork(ctx, tree)
 }
 
 // exists reports whether a file or directory exists at the path of the worktree.
@@ -127,6 +139,9 @@ func (g git) add(ctx context.Context, tree *Worktree) error {
 	if err := g.forget(ctx, tree); err != nil {
 		return err
 	}
+	if err := g.prepare(tree); err != nil {
+		return err
+	}
 	from, args := "HEAD", []string{"worktree", "add", "--quiet", "--no-track", "-b", tree.Branch, tree.Guarded.Top, "HEAD"}
 	if _, err := g.in(ctx, tree.repository, "rev-parse", "--verify", "--quiet", "refs/heads/"+tree.Branch); err == nil {
 		from, args = tree.Branch, []string{"worktree", "add", "--quiet", tree.Guarded.Top, tree.Branch}
@@ -136,7 +151,34 @@ func (g git) add(ctx context.Context, tree *Worktree) error {
 			return unavailable("%s is not a directory of the repository %s", tree.Origin, tree.repository.top)
 		}
 	}
-	_, err := g.in(ctx, tree.repository, args...)
+	_, err := g.run(ctx, tree.administered(), args)
+	return err
+}
+
+// prepare makes the directories that git's sandbox can permit only if they exist.
+func (g git) prepare(tree *Worktree) error {
+	return process.AsUser(g.options.User, func() error {
+		for _, dir := range []string{"worktrees", "logs"} {
+			err := os.Mkdir(filepath.Join(tree.Guarded.Common, dir), 0o777) //nolint:gosec // as git does: the umask decides
+			if err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// administered returns the place where git makes and removes worktrees.
+func (w *Worktree) administered() where {
+	return where{
+		repository: w.repository,
+		writable:   append(commonly(w.Guarded.Common), filepath.Dir(w.Guarded.Top), filepath.Join(w.Guarded.Common, "worktrees")),
+	}
+}
+
+// discard removes the worktree with everything in it.
+func (g git) discard(ctx context.Context, tree *Worktree) error {
+	_, err := g.run(ctx, tree.administered(), []string{"worktree", "remove", "--force", "--force", tree.Guarded.Top})
 	return err
 }
 
@@ -147,8 +189,7 @@ func (g git) forget(ctx context.Context, tree *Worktree) error {
 	if err != nil || strings.TrimSpace(string(link)) != filepath.Join(tree.Guarded.Top, ".git") {
 		return nil //nolint:nilerr // there is no record
 	}
-	_, err = g.in(ctx, tree.repository, "worktree", "remove", "--force", "--force", tree.Guarded.Top)
-	return err
+	return g.discard(ctx, tree)
 }
 
 // maxLink limits the size of a file that names one of git's directories, in bytes.
@@ -184,6 +225,9 @@ func (g git) check(tree *Worktree) error {
 // and its branch.
 func (g git) leave(ctx context.Context, tree *Worktree) Left {
 	left, err := g.look(ctx, tree)
+	if err == nil {
+		err = g.forget(ctx, tree.committed())
+	}
 	if err == nil && left.Commits == 0 && !left.Changed {
 		err = g.remove(ctx, tree)
 		left.Kept = err != nil
@@ -194,18 +238,26 @@ func (g git) leave(ctx context.Context, tree *Worktree) Left {
 	return left
 }
 
+// recheck returns an error if a session has made git run programs, or has referred the worktree to another directory.
+func (g git) recheck(tree *Worktree) error {
+	before := tree.Guarded.GitDir
+	if err := tree.repository.check(g.options.User); err != nil {
+		return err
+	}
+	if err := g.check(tree); err != nil {
+		return err
+	}
+	if tree.Guarded.GitDir != before {
+		return fmt.Errorf("%s was changed", filepath.Join(tree.Guarded.Top, ".git"))
+	}
+	return nil
+}
+
 // look returns what is in the worktree.
 func (g git) look(ctx context.Context, tree *Worktree) (Left, error) {
 	left := Left{Kept: true}
-	before := tree.Guarded.GitDir
-	if err := tree.repository.check(g.options.User); err != nil {
+	if err := g.recheck(tree); err != nil {
 		return left, err
-	}
-	if err := g.check(tree); err != nil {
-		return left, err
-	}
-	if tree.Guarded.GitDir != before {
-		return left, fmt.Errorf("%s was changed", filepath.Join(tree.Guarded.Top, ".git"))
 	}
 	status, err := g.at(ctx, tree, "status", "--porcelain", "--no-renames", "--ignored", "--ignore-submodules=none", "-z")
 	if err != nil {
@@ -244,9 +296,12 @@ func changes(status, below string) bool {
 // remove removes the worktree. It removes the branch only if the shared directory has all commits of the branch. Git
 // itself refuses to remove a worktree with new changes, and a branch that is in use.
 func (g git) remove(ctx context.Context, tree *Worktree) error {
-	if _, err := g.in(ctx, tree.repository, "worktree", "remove", tree.Guarded.Top); err != nil {
+	if _, err := g.run(ctx, tree.administered(), []string{"worktree", "remove", tree.Guarded.Top}); err != nil {
 		return err
 	}
-	_, _ = g.in(ctx, tree.repository, "branch", "--quiet", "-d", tree.Branch) // a branch that is left is only a name
-	return nil
+	// To remove a branch, git writes the list of packed branches, which is in the repository's directory itself. A branch that
+	// is left is only a name.
+	in := where{repository: tree.repository, writable: []string{tree.Guarded.Common}}
+	_, _ = g.run(ctx, in, []string{"branch", "--quiet", "-d", tree.Branch})
+	return tree.forgetFork()
 }

@@ -38,8 +38,8 @@ func defaults() Config {
 		},
 		Tiers:  Tiers{Tier1: tier1(), Tier2: tier2(), Tier3: tier3()},
 		Review: defaultReview(),
-		Author: Author{Tier: escalation.TierSafeRepair, Role: Role{
-			Model: "sonnet", ContextWindow: window,
+		Author: Author{Tier: escalation.TierSafeRepair, ContextWindow: window, Role: Role{
+			Model:     "sonnet",
 			Timeout:   60 * time.Minute, // writes and tests one phase of a plan
 			MaxTurns:  150,
 			BudgetUSD: 5, // several times a normal phase

@@ -19,14 +19,14 @@ type Review struct {
 
 // Author holds the settings of authors: the sessions that change a repository after a plan.
 type Author struct {
-	Tier escalation.Tier `env:"AUTHOR_TIER" desc:"The tier whose permissions authors have: 2 or 3. An author repairs no service, so no cooldown delays it."`
-	Role Role            `envPrefix:"AUTHOR_"`
+	Tier          escalation.Tier `env:"AUTHOR_TIER" desc:"The tier whose permissions authors have: 2 or 3. An author repairs no service, so no cooldown delays it."`
+	ContextWindow int             `env:"AUTHOR_CONTEXT_WINDOW" desc:"The context window of their model in tokens. It applies until the CLI has reported one. A correction begins a new conversation if the author's fills more of it than CLAUDEOPS_RESUME_CONTEXT_THRESHOLD."`
+	Role          Role            `envPrefix:"AUTHOR_"`
 }
 
 // Role holds the settings of sessions with a role, reviewers or authors.
 type Role struct {
 	Model          string        `env:"MODEL" desc:"The model of sessions with this role, by its name for the CLI."`
-	ContextWindow  int           `env:"CONTEXT_WINDOW" desc:"The context window of that model in tokens. It applies until the CLI has reported one."`
 	Tools          RuleList      `env:"TOOLS" default:"the tools of the tier" desc:"Tools of the CLI that they can see, comma-separated names. The permission rules of the tier apply in any case: tier 1 for reviewers, CLAUDEOPS_AUTHOR_TIER for authors."`
 	Timeout        time.Duration `env:"TIMEOUT" desc:"Wall-clock limit of one attempt."`
 	MaxTurns       int           `env:"MAX_TURNS" desc:"Cap on the turns of one session; 0: no cap."`
@@ -40,7 +40,7 @@ func defaultReview() Review {
 		MaxFixes: 3,                  // the rules ask a person sooner if corrections do not help
 		MaxFiles: 30, MaxLines: 1500, // nobody reads more with care, and the prompt of a review must fit into a window
 		Reviewer: Role{
-			Model: "sonnet", ContextWindow: window,
+			Model:     "sonnet",
 			Timeout:   10 * time.Minute, // reads one change and a few files
 			MaxTurns:  40,
 			BudgetUSD: 1, // several times a normal review
@@ -57,13 +57,13 @@ func (r Review) validate(p *problems) {
 
 func (a Author) validate(p *problems) {
 	p.must("AUTHOR_TIER", a.Tier >= escalation.TierSafeRepair, "be 2 or 3, because tier 1 changes nothing")
+	p.must("AUTHOR_CONTEXT_WINDOW", a.ContextWindow > 0, "be above 0")
 	a.Role.validate("AUTHOR_", fmt.Sprintf("TIER%d_ALLOWED_TOOLS", int(a.Tier)), p)
 }
 
 // validate checks the role. The argument rules names the setting for permission rules of its tier.
 func (r Role) validate(prefix, rules string, p *problems) {
 	p.must(prefix+"MODEL", isWord(r.Model) && !strings.HasPrefix(r.Model, "-"), "be the name of a model, without spaces")
-	p.must(prefix+"CONTEXT_WINDOW", r.ContextWindow > 0, "be above 0")
 	p.must(prefix+"TIMEOUT", r.Timeout > 0, positive)
 	p.must(prefix+"MAX_TURNS", r.MaxTurns >= 0, noCap)
 	p.must(prefix+"BUDGET_USD", isBudget(r.BudgetUSD), noCap)
@@ -79,12 +79,14 @@ func (r Review) policy() escalation.ReviewPolicy {
 }
 
 func (a Author) policy() escalation.AuthorPolicy {
-	return escalation.AuthorPolicy{Tier: a.Tier, Role: a.Role.policy()}
+	author := escalation.AuthorPolicy{Tier: a.Tier, Role: a.Role.policy()}
+	author.Role.ContextWindow = a.ContextWindow
+	return author
 }
 
 func (r Role) policy() escalation.TierPolicy {
 	return escalation.TierPolicy{
-		Model: r.Model, ContextWindow: r.ContextWindow, Tools: r.Tools, Timeout: escalation.Duration(r.Timeout), MaxTurns: r.MaxTurns,
+		Model: r.Model, Tools: r.Tools, Timeout: escalation.Duration(r.Timeout), MaxTurns: r.MaxTurns,
 		BudgetUSD: r.BudgetUSD, AbortOnTimeout: r.AbortOnTimeout,
 	}
 }

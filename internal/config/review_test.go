@@ -35,9 +35,12 @@ func TestRolesAsConfigured(t *testing.T) {
 		"AUTHOR": {escalation.PurposeAuthor, escalation.TierFullRepair}, "REVIEWER": {escalation.PurposeReview, escalation.TierObserve},
 	} {
 		policy := load(t, "CLAUDEOPS_AUTHOR_TIER=3", "CLAUDEOPS_TIER1_DISALLOWED_TOOLS=Bash(rm:*)", "CLAUDEOPS_TIER3_DISALLOWED_TOOLS=Bash(rm:*)",
-			Prefix+name+"_MODEL=opus", Prefix+name+"_CONTEXT_WINDOW=5000", Prefix+name+"_TOOLS=Read,Edit", Prefix+name+"_TIMEOUT=2h",
+			"CLAUDEOPS_AUTHOR_CONTEXT_WINDOW=5000", Prefix+name+"_MODEL=opus", Prefix+name+"_TOOLS=Read,Edit", Prefix+name+"_TIMEOUT=2h",
 			Prefix+name+"_MAX_TURNS=7", Prefix+name+"_BUDGET_USD=3.5", Prefix+name+"_ABORT_ON_TIMEOUT=true").Policy()
 		want := role
+		if of.purpose == escalation.PurposeReview {
+			want.ContextWindow = 0 // a review is never resumed, except by a person
+		}
 		want.DisallowedTools = []string{"Bash(rm:*)"} // the rules of the tier
 		require.Equal(t, want, policy.OfPurpose(of.purpose).For(of.tier), name)
 		require.Equal(t, want, policy.OfPurpose(of.purpose).OfSession(of.tier).For(of.tier), name)
@@ -57,7 +60,7 @@ func TestRolesThatCannotBe(t *testing.T) {
 		"AUTHOR_TOOLS=Edit,Task":    "leave out Task",
 		"AUTHOR_TOOLS=Bash(ls:*)":   "is a permission rule and belongs into CLAUDEOPS_TIER2_ALLOWED_TOOLS",
 		"REVIEWER_TOOLS=WebFetch":   "name one of Bash, Read",
-		"REVIEWER_CONTEXT_WINDOW=0": "it must be above 0",
+		"AUTHOR_CONTEXT_WINDOW=0": "it must be above 0",
 	} {
 		problems := problemsOf(t, Prefix+setting)
 		require.NotEmpty(t, problems, setting)

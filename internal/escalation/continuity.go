@@ -81,17 +81,17 @@ func ChooseContinuity(s ContinuityInput) ContinuityChoice {
 		return ContinuityChoice{ContinuityHandoff, ReasonResumeFailed}
 	case s.TranscriptLost:
 		return ContinuityChoice{ContinuityHandoff, ReasonTranscriptLost}
-	case underPressure(s):
+	case s.Full():
 		return ContinuityChoice{ContinuityHandoff, ReasonContextPressure}
 	default:
 		return ContinuityChoice{ContinuityResume, ReasonParentSession}
 	}
 }
 
-// underPressure reports whether the conversation of s.Parent is too large to be resumed. It is too large if it has more
+// Full reports whether the conversation of s.Parent is too large to be resumed. It is too large if it has more
 // than MaxTokens tokens, or fills a larger part of Window than Threshold. If Window is unknown, only MaxTokens is
 // checked. In that case the CLI can still report that the prompt is too long.
-func underPressure(s ContinuityInput) bool {
+func (s ContinuityInput) Full() bool {
 	if s.MaxTokens > 0 && s.Parent.ContextTokens > s.MaxTokens {
 		return true
 	}

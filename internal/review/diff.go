@@ -21,6 +21,8 @@ type File struct {
 	Deleted bool `json:"deleted,omitempty"`
 	// Special reports whether the file is, or was, a symbolic link or a submodule.
 	Special bool `json:"special,omitempty"`
+	// Checks reports whether a command of the ChecksFile runs the file.
+	Checks bool `json:"checks,omitempty"`
 }
 
 // ParseDiff reads the output of `git diff --raw --numstat --no-renames -z`, which lists each file twice.
@@ -99,10 +101,6 @@ const (
 	ClassSpecial  Class = "link"   // a symbolic link, a submodule, or what git makes of files
 )
 
-// ChecksFile is the file at the top of a repository that lists the commands with which changes are checked, one for each
-// line. It counts as it is in the commit on which a change is based.
-const ChecksFile = ".claudeops-checks"
-
 // classOf maps patterns of file names, and of the names of directories, to their classes. A directory's pattern ends in a
 // slash, and matches at any depth.
 var classOf = []struct {
@@ -131,8 +129,11 @@ var classOf = []struct {
 
 // Class returns the class of the file.
 func (f File) Class() Class {
-	if f.Special {
+	switch {
+	case f.Special:
 		return ClassSpecial
+	case f.Checks:
+		return ClassGate
 	}
 	parts := strings.Split(strings.ToLower(f.Path), "/")
 	name, directories := parts[len(parts)-1], parts[:len(parts)-1]

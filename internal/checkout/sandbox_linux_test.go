@@ -1,0 +1,84 @@
+package checkout_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/checkout"
+	"github.com/claudeops/claudeops/internal/process"
+)
+
+// needSandbox skips a test where the kernel has no sandbox.
+func needSandbox(t *testing.T) {
+	t.Helper()
+	found, err := process.ProbeSandbox(t.Context(), process.ModeAuto, &process.Sandbox{}, nil)
+	require.NoError(t, err)
+	if found.ABI == 0 {
+		t.Skip("needs Landlock")
+	}
+}
+
+// TestGitFollowsNoLinkOfAnAgent lets an agent replace what git writes by links to files that the agent itself cannot write.
+func TestGitFollowsNoLinkOfAnAgent(t *testing.T) {
+	t.Parallel()
+	needSandbox(t)
+	for name, link := range map[string]struct{ file, target string }{
+		"log of the worktree": {".git/worktrees/run/logs/HEAD", ".git/hooks/pre-commit"},
+		"index":               {".git/worktrees/run/index", ".git/info/attributes"},
+		"names":               {".git/refs/claudeops", "../hidden"},
+		"objects":             {".git/objects/pack", "../hidden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t).repository()
+			s.write("hidden/x", "")
+			s.write("work/.git/hooks/pre-commit", "original\n")
+			s.write("work/.git/info/attributes", "original\n")
+			other := s.otherHost()
+			there := other.enter(other.session("run"))
+			other.write("worktrees/run/a", "x\n")
+			other.commit(there.Worktree.Guarded.Top, "elsewhere")
+			from := other.checkpoint(there)
+			other.leave(there)
+			place := s.enter(s.session("run"))
+			s.write("worktrees/run/b", "x\n")
+			s.commit(place.Worktree.Guarded.Top, "here")
+			s.leave(place)
+			file := filepath.Join(s.work, link.file)
+			require.NoError(t, os.RemoveAll(file))
+			require.NoError(t, os.Symlink(filepath.Join(s.work, link.target), file))
+
+			_, err := s.keeper().Enter(t.Context(), s.at(from), func(string) {})
+			require.ErrorContains(t, err, "git ", "git was refused")
+			for _, file := range []string{".git/hooks/pre-commit", ".git/info/attributes"} {
+				content, err := os.ReadFile(filepath.Join(s.work, file))
+				require.NoError(t, err)
+				require.Equal(t, "original\n", string(content))
+			}
+			entries, err := os.ReadDir(filepath.Join(s.root, "hidden"))
+			require.NoError(t, err)
+			require.Len(t, entries, 1)
+		})
+	}
+}
+
+// TestGitReadsNoOtherRepository lets an agent borrow the objects of a repository that is hidden from it.
+func TestGitReadsNoOtherRepository(t *testing.T) {
+	t.Parallel()
+	needSandbox(t)
+	s := newStage(t).repository()
+	s.write("hidden/secret", "secret\n")
+	hidden := filepath.Join(s.root, "hidden")
+	s.git(hidden, "init", "--quiet")
+	s.commit(hidden, "secrets")
+	place := s.enter(s.session("chain"))
+	s.write("work/.git/objects/info/alternates", filepath.Join(hidden, ".git", "objects")+"\n")
+	s.git(place.Worktree.Guarded.Top, "merge", "--quiet", "--allow-unrelated-histories", "-m", "borrowed",
+		s.git(hidden, "rev-parse", "HEAD"))
+	_, err := place.Change(t.Context(), checkout.Question{Pack: true}, patience)
+	require.ErrorContains(t, err, "no longer has the commit", "git cannot follow the history into the other repository")
+	s.leave(place)
+}

@@ -1,0 +1,38 @@
+package review_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/review"
+)
+
+// TestMarkChecks marks what a list of checks runs, and not what it only looks at.
+func TestMarkChecks(t *testing.T) {
+	t.Parallel()
+	const checks = `docker compose -f web/compose.yaml config --quiet
+sh scripts/verify.sh web/compose.yaml
+cd web && ./check.py --strict
+env A=./x timeout 1.5 ./bin/lint
+FAST=1 bash -c 'cd tools; python3 "render.py" | diff - expected'
+make -C build docker
+node tools/audit
+go vet ./...
+`
+	for name, marked := range map[string]bool{
+		"scripts/verify.sh": true, "web/check.py": true, "bin/lint": true, "tools/render.py": true, "build/x": false,
+		"tools/audit/index.js": true, "docker/compose.yaml": false, "expected": false, "main.go": false, "verify": false,
+		"web/compose.yaml": false, "other.yaml": false,
+	} {
+		files := []review.File{{Path: name}}
+		review.MarkChecks(files, checks)
+		require.Equal(t, marked, files[0].Checks, name)
+	}
+	files := []review.File{{Path: "scripts/verify.sh", Checks: true}}
+	require.Equal(t, review.ClassGate, files[0].Class())
+	review.MarkChecks(files, "docker compose -f scripts/verify.sh config")
+	require.Equal(t, review.ClassOrdinary, files[0].Class())
+	review.MarkChecks(files, "if scripts/verify.sh # not a whole command")
+	require.Equal(t, review.ClassGate, files[0].Class(), "what cannot be read counts word by word")
+}
