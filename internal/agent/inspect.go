@@ -199,11 +199,14 @@ func (i inspection) preview(ctx context.Context, words []string) (preview activi
 	switch {
 	case err != nil || ctx.Err() != nil:
 		output += fmt.Sprintf("\ncould not be run to its end: %v", errors.Join(err, context.Cause(ctx)))
-	case code != 0 && (code != 1 || words[0] != "kubectl"): // kubectl diff says with 1 that there are differences
+	case failed(words[0], code):
 		output += fmt.Sprintf("\nexit code %d", code)
 	}
 	return activities.Preview{Command: strings.Join(words, " "), Output: output}, true
 }
+
+// failed reports whether a program ended with an error. kubectl diff says with 1 that there are differences.
+func failed(program string, code int) bool { return code != 0 && (code != 1 || program != "kubectl") }
 
 // command runs a program at the top of the commit's files, and returns the end of its output with secrets masked.
 func (i inspection) command(

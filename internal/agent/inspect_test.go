@@ -41,3 +41,9 @@ func TestOutputOfCommandsIsBounded(t *testing.T) {
 	require.LessOrEqual(t, len(said.text()), maxCommandOutput+len("…\n"))
 	require.True(t, strings.HasPrefix(said.text(), "…\n") && strings.HasSuffix(said.text(), "the end"))
 }
+
+func TestPreviewThatFails(t *testing.T) {
+	t.Parallel()
+	require.False(t, failed("kubectl", 0) || failed("kubectl", 1) || failed("docker", 0))
+	require.True(t, failed("kubectl", 2) && failed("docker", 1) && failed("terraform", 1) && failed("kubectl", -1))
+}

@@ -1,6 +1,8 @@
 package checkout_test
 
 import (
+	"bytes"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,6 +60,15 @@ func TestChange(t *testing.T) {
 	change, err = place.Change(t.Context(), checkout.Question{}, patience)
 	require.NoError(t, err)
 	require.True(t, change.PatchCut)
+	long := change.Commit
+	s.git(place.Worktree.Guarded.Top, "rm", "--quiet", "long")
+	s.git(place.Worktree.Guarded.Top, "commit", "--quiet", "-m", "short again")
+	change, err = place.Change(t.Context(), checkout.Question{Since: base}, patience)
+	require.NoError(t, err)
+	require.False(t, change.PatchCut)
+	change, err = place.Change(t.Context(), checkout.Question{Since: long}, patience)
+	require.NoError(t, err)
+	require.True(t, change.PatchCut, "the lines changed since then are not complete")
 	s.leave(place)
 }
 
@@ -135,6 +146,39 @@ func TestForkIsRemembered(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, nothing, "another worktree begins anew")
 	s.leave(place)
+}
+
+// TestChangeReadsCommitsThemselves lets an agent write a cache of commits that contradicts them: its commit has no parent.
+func TestChangeReadsCommitsThemselves(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).repository()
+	place := s.enter(s.session("chain"))
+	top := place.Worktree.Guarded.Top
+	s.write("worktrees/chain/compose.yaml", "services: {web: {}}\n")
+	s.commit(top, "work")
+	s.git(top, "commit-graph", "write", "--reachable")
+	file := filepath.Join(s.work, ".git", "objects", "info", "commit-graph")
+	graph, err := os.ReadFile(file)
+	require.NoError(t, err)
+	// The data of each commit begin with the hash of its tree, and go on with the positions of its parents.
+	at := bytes.Index(graph, hexadecimal(t, s.git(top, "rev-parse", "HEAD^{tree}")))
+	require.Positive(t, at)
+	copy(graph[at+20:], []byte{0x70, 0, 0, 0}) // no parent
+	require.NoError(t, os.Chmod(file, 0o600))
+	require.NoError(t, os.WriteFile(file, graph, 0o600))
+	require.Equal(t, "1", s.git(top, "rev-list", "--count", "HEAD"), "git itself is deceived")
+	change, err := place.Change(t.Context(), checkout.Question{}, patience)
+	require.NoError(t, err)
+	require.Contains(t, change.Patch, "web")
+	require.Equal(t, 1, s.leave(place).Commits)
+}
+
+// hexadecimal decodes a hash.
+func hexadecimal(t *testing.T, hash string) []byte {
+	t.Helper()
+	decoded, err := hex.DecodeString(hash)
+	require.NoError(t, err)
+	return decoded
 }
 
 // TestCommitted returns the files of a commit, however an agent has hidden the others.

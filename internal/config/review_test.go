@@ -52,14 +52,14 @@ func TestRolesAsConfigured(t *testing.T) {
 func TestRolesThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for setting, want := range map[string]string{
-		"AUTHOR_TIER=1":             "it must be 2 or 3, because tier 1 changes nothing",
-		"AUTHOR_MODEL=-p":           "it must be the name of a model",
-		"AUTHOR_TIMEOUT=0s":         "it must be longer than nothing",
-		"AUTHOR_MAX_TURNS=-1":       "it must be 0 (no cap) or more",
-		"AUTHOR_BUDGET_USD=-1":      "it must be 0 (no cap) or more",
-		"AUTHOR_TOOLS=Edit,Task":    "leave out Task",
-		"AUTHOR_TOOLS=Bash(ls:*)":   "is a permission rule and belongs into CLAUDEOPS_TIER2_ALLOWED_TOOLS",
-		"REVIEWER_TOOLS=WebFetch":   "name one of Bash, Read",
+		"AUTHOR_TIER=1":           "it must be 2 or 3, because tier 1 changes nothing",
+		"AUTHOR_MODEL=-p":         "it must be the name of a model",
+		"AUTHOR_TIMEOUT=0s":       "it must be longer than nothing",
+		"AUTHOR_MAX_TURNS=-1":     "it must be 0 (no cap) or more",
+		"AUTHOR_BUDGET_USD=-1":    "it must be 0 (no cap) or more",
+		"AUTHOR_TOOLS=Edit,Task":  "leave out Task",
+		"AUTHOR_TOOLS=Bash(ls:*)": "is a permission rule and belongs into CLAUDEOPS_TIER2_ALLOWED_TOOLS",
+		"REVIEWER_TOOLS=WebFetch": "name one of Bash, Read",
 		"AUTHOR_CONTEXT_WINDOW=0": "it must be above 0",
 	} {
 		problems := problemsOf(t, Prefix+setting)
