@@ -241,7 +241,7 @@ func TestRequiredReviewOfAFullConversation(t *testing.T) {
 		report.ContextTokens = 170_000
 		return report, err
 	}
-	w := newReviewedWorld(t, escalation.ReviewRequired, full, full)
+	w := newReviewedWorld(t, escalation.ReviewRequired, repeated(2, full)...)
 	w.policy.Review.MaxFixes = 3
 	w.review, _ = inTurn(t, finds(objection("wrong-port")), finds())
 	result, err := w.run(t, workflows.ChainInput{})

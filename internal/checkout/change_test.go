@@ -156,21 +156,23 @@ func TestChangeReadsCommitsThemselves(t *testing.T) {
 	top := place.Worktree.Guarded.Top
 	s.write("worktrees/chain/compose.yaml", "services: {web: {}}\n")
 	s.commit(top, "work")
+	s.write("worktrees/chain/more", "x\n")
+	s.commit(top, "more work")
 	s.git(top, "commit-graph", "write", "--reachable")
 	file := filepath.Join(s.work, ".git", "objects", "info", "commit-graph")
 	graph, err := os.ReadFile(file)
 	require.NoError(t, err)
 	// The data of each commit begin with the hash of its tree, and go on with the positions of its parents.
-	at := bytes.Index(graph, hexadecimal(t, s.git(top, "rev-parse", "HEAD^{tree}")))
+	at := bytes.Index(graph, hexadecimal(t, s.git(top, "rev-parse", "HEAD~^{tree}")))
 	require.Positive(t, at)
 	copy(graph[at+20:], []byte{0x70, 0, 0, 0}) // no parent
 	require.NoError(t, os.Chmod(file, 0o600))
 	require.NoError(t, os.WriteFile(file, graph, 0o600))
-	require.Equal(t, "1", s.git(top, "rev-list", "--count", "HEAD"), "git itself is deceived")
+	require.Equal(t, "2", s.git(top, "rev-list", "--count", "HEAD"), "git itself is deceived")
 	change, err := place.Change(t.Context(), checkout.Question{}, patience)
 	require.NoError(t, err)
 	require.Contains(t, change.Patch, "web")
-	require.Equal(t, 1, s.leave(place).Commits)
+	require.Equal(t, 2, s.leave(place).Commits)
 }
 
 // hexadecimal decodes a hash.
