@@ -2,8 +2,6 @@ package review_test
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -267,70 +265,6 @@ func TestNoProgress(t *testing.T) {
 			require.Zero(t, again.Fixes)
 		})
 	}
-}
-
-// TestLoopProperties plays random turns. Without a person, no sequence leads past a P0, to a commit that was not reviewed
-// or checked, or runs without end.
-func TestLoopProperties(t *testing.T) {
-	t.Parallel()
-	approved := 0
-	for seed := range uint64(3_000) {
-		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // reproducible on purpose
-		loop := review.NewLoop(review.Limits{Fixes: random.IntN(6), Retries: random.IntN(4)})
-		var last *review.Verdict
-		var steps, commits int
-		checked := ""
-		for ; loop.State != review.StateGate && loop.State != review.StateApproved; steps++ {
-			require.Less(t, steps, 60, "seed %d: the loop runs without end", seed)
-			switch loop.State.Role() {
-			case review.Author:
-				if random.IntN(12) > 0 {
-					commits++
-				}
-				loop, _ = loop.AfterAuthor(committed(fmt.Sprint("c", commits)))
-				continue
-			case review.Reviewer:
-				last = draw(random)
-				loop, _ = loop.AfterReview(review.Reviewed{
-					Commit: fmt.Sprint("c", commits-random.IntN(12)/11), Verdict: last, Changed: map[string][]review.Span{"compose.yaml": {{From: 1, To: random.IntN(6)}}},
-				})
-				continue
-			}
-			result := []review.QualityResult{"passed", "passed", "none", "failed", "unknown"}[random.IntN(5)]
-			if result == "passed" || result == "none" {
-				checked = loop.Commit
-			}
-			loop, _ = loop.AfterQuality(result, "said")
-		}
-		if loop.State != review.StateApproved {
-			continue
-		}
-		approved++
-		require.NotNil(t, last)
-		require.True(t, loop.Approves(fmt.Sprint("c", commits)), "seed %d: the approval is of the last commit", seed)
-		require.Equal(t, checked, loop.Commit, "seed %d: it was not checked", seed)
-		require.Equal(t, loop.Reviewed, loop.Commit, "seed %d: it was not reviewed", seed)
-		require.False(t, slices.ContainsFunc(last.Findings, func(f review.Finding) bool { return f.Priority == review.P0 }),
-			"seed %d: a P0 was passed", seed)
-	}
-	require.Greater(t, approved, 100, "the turns are not all of one kind")
-}
-
-// draw returns a random verdict, sometimes none.
-func draw(random *rand.Rand) *review.Verdict {
-	if random.IntN(15) == 0 {
-		return nil
-	}
-	drawn := verdict([]review.Status{"ready", "ready_with_corrections", "not_ready", "healthy"}[random.IntN(13)/4])
-	for i := range random.IntN(4) {
-		f := finding(fmt.Sprint("f", i, random.IntN(3)), []review.Priority{"P0", "P1", "P2"}[random.IntN(3)])
-		f.Line = 1 + random.IntN(9)
-		if random.IntN(10) == 0 {
-			f.Action = review.HumanRequired
-		}
-		drawn.Findings = append(drawn.Findings, f)
-	}
-	return drawn
 }
 
 // TestAcceptedFindingsStayAccepted checks the loop of the change that follows an overridden one.
