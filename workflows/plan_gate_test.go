@@ -21,7 +21,7 @@ func TestPlanContinuesAReviewer(t *testing.T) {
 			w := newPlanWorld(t)
 			w.review, _ = inTurn(t, breaksOff(escalation.SessionTimedOut), finds())
 			gate := w.gateAfter(t, time.Hour)
-			w.answerAfter(2*time.Hour, said(escalation.GateContinue, "read compose.yaml first"))
+			answered := w.answerAfter(2*time.Hour, said(escalation.GateContinue, "read compose.yaml first"))
 			result, err := w.run(workflowType, workflows.PlanInput{})
 			require.NoError(t, err)
 			require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
@@ -29,6 +29,8 @@ func TestPlanContinuesAReviewer(t *testing.T) {
 			interrupted := result.Session(gate.Continuation.SessionID)
 			require.Equal(t, []any{escalation.PurposeReview, escalation.SessionTimedOut}, []any{interrupted.Purpose, interrupted.Status})
 			require.Equal(t, []string{"reviewer", "review"}, []string{gate.Role, gate.Resume})
+			require.Equal(t, "the reviewer goes on with session "+interrupted.SessionID+", once it is admitted, with the guidance",
+				answered.resolution.Next)
 			require.Equal(t, []string{interrupted.SessionID, "read compose.yaml first"}, []string{w.asked[1].Continues, w.asked[1].Guidance})
 			require.Len(t, w.turns, authors)
 			if authors > 0 {

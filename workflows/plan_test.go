@@ -399,11 +399,12 @@ func TestChecksRunAgain(t *testing.T) {
 		return result
 	}
 	w.inspect = func() activities.Change { return done }
-	w.answerAfter(2*time.Hour, said(escalation.GateFix, ""))
+	answered := w.answerAfter(2*time.Hour, said(escalation.GateFix, ""))
 	result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: []string{"1"}})
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
 	require.Equal(t, []int{1, 1}, []int{w.inspected, len(w.turns)})
+	require.Equal(t, "the checks run again", answered.resolution.Next)
 }
 
 // TestReviewerWithoutEnd has a reviewer that always finds something: the work stops at a gate, within its budget.
