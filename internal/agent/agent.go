@@ -130,7 +130,7 @@ func (r *Runner) Run(
 	}
 	report, err := r.runAt(ctx, place, run, observe)
 	if err == nil && report.Status == escalation.SessionCompleted {
-		report.Change = r.inspect(ctx, place, run, observe)
+		report, err = r.inspected(ctx, place, run, report, observe)
 	}
 	limit := leaveLimit
 	if r.draining.Err() != nil {
@@ -138,6 +138,27 @@ func (r *Runner) Run(
 	}
 	report.Worktree = place.leave(ctx, limit)
 	return report, err
+}
+
+// inspected adds to the report of an agent that has ended what it has committed. If the checks are stopped with the worker,
+// they say nothing about the commit. The error then is activities.ErrDraining, and another attempt repeats them.
+func (r *Runner) inspected(
+	ctx context.Context, place workplace, run activities.AgentRun, report activities.AgentReport, observe func(activities.AgentProgress),
+) (activities.AgentReport, error) {
+	change := r.inspect(ctx, place, run, func(now activities.AgentProgress) {
+		// If the worker dies meanwhile, the next attempt must know that the agent has worked, and what it has spent.
+		now.Turns, now.Tokens, now.CostUSD, now.InFlight = report.Turns, report.Tokens, report.CostUSD, report.InFlight
+		observe(now)
+	})
+	if change == nil || ctx.Err() == nil {
+		report.Change = change
+		return report, nil
+	}
+	report.Status, report.Error, report.Output = escalation.SessionStopped, "it was stopped while the checks ran", nil
+	if errors.Is(context.Cause(ctx), activities.ErrDraining) {
+		return report, activities.ErrDraining
+	}
+	return report, nil
 }
 
 // stopped returns the report of a run that was stopped while it waited for its workplace.
