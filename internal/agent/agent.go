@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ type Runner struct {
 	modes         modes
 	mask          *redact.Redactor
 	environ       []string
+	checkLimit    time.Duration
 	logger        *slog.Logger
 	// draining is a context that the function interrupt cancels. When draining ends, every running agent is stopped,
 	// and so is every agent that is started afterwards.
@@ -79,6 +81,7 @@ func New(ctx context.Context, options Options) (*Runner, error) {
 		modes:         newModes(options.Config, options.Logger),
 		mask:          options.Mask,
 		environ:       options.Environ,
+		checkLimit:    cmp.Or(options.CheckLimit, checkLimit),
 		logger:        options.Logger,
 		draining:      draining,
 		interrupt:     interrupt,

@@ -24,7 +24,8 @@ import (
 const (
 	// changeLimit limits the time in which a change is read from git.
 	changeLimit = 2 * time.Minute
-	// checkLimit limits the time of all checks of a repository together. previewLimit limits one preview.
+	// checkLimit limits the time of all checks of a repository together, unless Options say otherwise. previewLimit limits one
+	// preview.
 	checkLimit, previewLimit = 5 * time.Minute, time.Minute
 	// maxPreviews limits the previews of one change.
 	maxPreviews = 5
@@ -162,7 +163,7 @@ func (i inspection) check(ctx context.Context, base string, files []review.File)
 		return review.QualityUnknown, i.mask.Text(err.Error())
 	}
 	review.MarkChecks(files, listed)
-	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	ctx, cancel := context.WithTimeout(ctx, i.checkLimit)
 	defer cancel()
 	var output strings.Builder
 	result := review.QualityNone

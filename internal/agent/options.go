@@ -2,6 +2,7 @@ package agent
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
@@ -29,6 +30,8 @@ type Options struct {
 	// Executable is the program that the CLI runs to ask whether a call is allowed. It must contain package agentshell.
 	// If Executable is empty, this process's own program is used.
 	Executable string
+	// CheckLimit limits the time of all checks of a repository together; 0 for five minutes.
+	CheckLimit time.Duration
 	// ArchiveFailed is called after a failed operation on the archive; nil for no call. If save is true, a conversation
 	// could not be saved. Otherwise a conversation could not be restored.
 	ArchiveFailed func(save bool)

@@ -47,7 +47,7 @@ func openResources(
 	r.agents, err = agent.New(ctx, agent.Options{
 		Config: cfg, Environ: env.Environ, CLI: cli, Policy: policy, Place: r.places.of, Archive: r.archive,
 		Records: records{r.store, r.mask, env.Telemetry.Metrics(), r.recovery}, Executable: env.Executable,
-		ArchiveFailed: env.Telemetry.Metrics().ArchiveFailed, Mask: r.mask, Logger: env.Logger,
+		CheckLimit: env.CheckLimit, ArchiveFailed: env.Telemetry.Metrics().ArchiveFailed, Mask: r.mask, Logger: env.Logger,
 	})
 	return r, err
 }

@@ -80,6 +80,8 @@ type Environment struct {
 	// have ended without closing them, and releases the services of these chains. The metrics of gates and incidents
 	// are read at the same interval.
 	SweepInterval time.Duration
+	// CheckLimit limits the time of all checks of a repository together; 0 means five minutes.
+	CheckLimit time.Duration
 }
 
 // locate finds the CLI, and logs a warning about the CLI's version if there is one.
