@@ -15,6 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/forge/forgetest"
+	"github.com/claudeops/claudeops/internal/process"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -157,6 +158,30 @@ func TestFaultPlanDuringChecks(t *testing.T) {
 			said, err := os.ReadFile(begun)
 			require.NoError(t, err)
 			require.Equal(t, 1, strings.Count(string(said), "begun"))
+		})
+	}
+}
+
+// TestFaultPlanDuringThePush ends the worker while the remote receives a push. The next worker pushes again, and nobody is
+// asked.
+func TestFaultPlanDuringThePush(t *testing.T) {
+	t.Parallel()
+	c, address := startTemporalAt(t)
+	for name, end := range map[string]func(*roleProcess, *testing.T){"killed": (*roleProcess).kill, "drained": (*roleProcess).drain} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begun, held := filepath.Join(t.TempDir(), "begun"), filepath.Join(t.TempDir(), "held")
+			require.NoError(t, os.WriteFile(held, nil, 0o600))
+			f := newPlanFault(t, c, address, amended())
+			require.NoError(t, process.WriteProgram(filepath.Join(f.remote, "hooks", "pre-receive"),
+				fmt.Appendf(nil, "#!/bin/sh\n[ -e %[1]s ] && touch %[2]s\nwhile [ -e %[1]s ]; do sleep 0.05; done\n", held, begun)))
+			f.run = f.startPlan(workflows.PlanReviewWorkflow)
+			first := f.work()
+			require.Eventually(t, exists(begun), testTimeout, 20*time.Millisecond)
+			end(first, t)
+			require.NoError(t, os.Remove(held))
+			f.work()
+			requireAmended(t, f.finish(), f.remote)
 		})
 	}
 }
