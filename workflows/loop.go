@@ -169,9 +169,13 @@ func (r *reviews) add(ctx workflow.Context, request reviewRequest, result review
 	if done.Approved {
 		severity = escalation.SeverityInfo
 	}
+	what := "the change"
+	if change.Branch != "" { // a plan that nobody has amended has none, nor has an author's turn without a commit
+		what += " on " + change.Branch
+	}
 	r.log.add(ctx, escalation.Event{
 		Kind: escalation.EventReview, Severity: severity, SessionID: done.ReviewerID,
-		Message: fmt.Sprintf("the change on %s is %s", change.Branch, done.Describe()),
+		Message: fmt.Sprintf("%s is %s", what, done.Describe()),
 	})
 	all := &r.log.chain.Reviews
 	*all = append(*all, done)

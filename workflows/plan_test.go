@@ -527,6 +527,7 @@ func TestPlanReview(t *testing.T) {
 			require.Len(t, w.pushed, c.pushed)
 			require.True(t, w.asked[0].Task.Amend)
 			require.Equal(t, "b0", w.asked[0].Change.Commit)
+			require.Regexp(t, "^the change is (not )?approved", messagesOf(result.Events, escalation.EventReview)[0])
 			require.Equal(t, escalation.PlanItself, result.Plan.Phases[0].Number)
 			if len(w.turns) > 0 {
 				require.True(t, w.turns[0].Task.Amend)
