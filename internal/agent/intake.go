@@ -164,10 +164,13 @@ func (in *intake) copyLines(source io.Reader, target io.Writer) (*claude.Lineage
 	return nil, &alteredError{in.sessionID, how}
 }
 
-// readLine returns the next complete line. It returns io.EOF for an incomplete one.
+// readLine returns the next complete line, until the next call. It returns io.EOF for an incomplete one.
 func readLine(lines *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
+	line, err := lines.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return line, err
+	}
+	for line = bytes.Clone(line); ; {
 		part, err := lines.ReadSlice('\n')
 		line = append(line, part...)
 		if len(line) > maxTranscriptLine {

@@ -14,7 +14,7 @@ import (
 // the fork's own session ID, and more fields beside them. It leaves out lines about itself, calls without a result and
 // messages that the conversation has left behind.
 type Lineage struct {
-	lines map[string]lineageLine
+	lines map[string]*lineageLine
 	// order lists the UUIDs as they were read, and last is that of the last message.
 	order []string
 	last  string
@@ -22,16 +22,17 @@ type Lineage struct {
 	results map[string]bool
 	// forked holds UUIDs that occur with two contents.
 	forked map[string]bool
-	// known is a lineage that probably has most of the lines, spelled the same; nil if there is none.
+	// outlines finds lines by their outlines.
+	outlines map[outline]*lineageLine
+	// known is a lineage that probably has most of the lines; nil if there is none.
 	known *Lineage
 }
 
-// lineageLine is a line with a UUID.
+// lineageLine is a line with a UUID. Nobody changes it once it is in a Lineage, so that forks can share it.
 type lineageLine struct {
+	uuid   string
 	parent string
 	digest [sha256.Size]byte
-	// spelling is a digest of everything from which the line was made, as it is spelled. Equal spellings make equal lines.
-	spelling [sha256.Size]byte
 	// message reports whether the line is a message of the main thread.
 	message bool
 	// calls holds the calls of the message, and said whether it has anything else that a model reads.
@@ -44,37 +45,65 @@ type lineageLine struct {
 }
 
 // NewLineage returns an empty Lineage. Decoding a line is costly. So Add takes a line from the lineage known if that has the same line
-// in the same spelling. The caller must not change known any more; it is nil if there is none.
+// with the same outline. The caller must not change known any more; it is nil if there is none.
 func NewLineage(known *Lineage) *Lineage {
-	return &Lineage{lines: map[string]lineageLine{}, results: map[string]bool{}, forked: map[string]bool{}, known: known}
+	size := 0
+	if known != nil {
+		size = len(known.order) + 16 // a turn adds a few lines
+	}
+	return &Lineage{
+		lines: make(map[string]*lineageLine, size), order: make([]string, 0, size), outlines: make(map[outline]*lineageLine, size),
+		results: map[string]bool{}, forked: map[string]bool{}, known: known,
+	}
 }
 
 // Forget drops what NewLineage has got, which Add no longer needs when all lines are there.
 func (l *Lineage) Forget() { l.known = nil }
 
 // Add adds a line of the transcript. It returns false if the line does not belong there: it must be a JSON object, and
-// the conversation that it names, if any, must be sessionID.
+// the conversation that it names, if any, must be sessionID. Add does not keep line.
 func (l *Lineage) Add(line []byte, sessionID string) bool {
+	key := outlineOf(line, sessionID)
+	if found := l.known.find(key); found != nil {
+		l.outlines[key] = found
+		l.add(found)
+		return true
+	}
 	var read inheritable
-	if json.Unmarshal(line, &read) != nil || read.SessionID != nil && *read.SessionID != sessionID {
+	if json.Unmarshal(line, &read) != nil || !read.belongsTo(sessionID) {
 		return false
 	}
 	if read.UUID == "" {
 		return true
 	}
-	found := l.decode(read)
+	found := read.decode()
+	if read.fixesOutline(line, sessionID) {
+		l.outlines[key] = found
+	}
+	l.add(found)
+	return true
+}
+
+// find returns the line with an outline; nil if there is none.
+func (l *Lineage) find(key outline) *lineageLine {
+	if l == nil {
+		return nil
+	}
+	return l.outlines[key]
+}
+
+func (l *Lineage) add(found *lineageLine) {
 	for _, call := range found.answered {
 		l.results[call] = true
 	}
 	if found.message {
-		l.last = read.UUID
+		l.last = found.uuid
 	}
-	if known, again := l.lines[read.UUID]; again && known.digest != found.digest {
-		l.forked[read.UUID] = true
+	if known, again := l.lines[found.uuid]; again && known.digest != found.digest {
+		l.forked[found.uuid] = true
 	}
-	l.lines[read.UUID] = found
-	l.order = append(l.order, read.UUID)
-	return true
+	l.lines[found.uuid] = found
+	l.order = append(l.order, found.uuid)
 }
 
 // inheritable holds what a fork takes over of a line, and what the line names.
@@ -83,7 +112,7 @@ type inheritable struct {
 	Subtype   systemSubtype   `json:"subtype"`
 	UUID      string          `json:"uuid"`
 	Parent    string          `json:"parentUuid"`
-	SessionID *string         `json:"sessionId"`
+	SessionID json.RawMessage `json:"sessionId"`
 	Sidechain bool            `json:"isSidechain"`
 	Message   json.RawMessage `json:"message"`
 	// Attachment and Rendered are what the CLI itself has told the model.
@@ -91,33 +120,23 @@ type inheritable struct {
 	Rendered   json.RawMessage `json:"rendered"`
 }
 
-// spelling returns a digest of all fields from which a lineageLine is made. Each has its length before it, so that two lines
-// never have the same digest by moving text from one field to another.
-func (i inheritable) spelling() (sum [sha256.Size]byte) {
-	digest := sha256.New()
-	_, _ = fmt.Fprintf(digest, "%q %q %q %t %d %d %d\n",
-		i.Type, i.Subtype, i.Parent, i.Sidechain, len(i.Message), len(i.Attachment), len(i.Rendered))
-	for _, text := range []json.RawMessage{i.Message, i.Attachment, i.Rendered} {
-		_, _ = digest.Write(text)
+// belongsTo reports whether the line names the session, or none.
+func (i inheritable) belongsTo(sessionID string) bool {
+	if i.SessionID == nil {
+		return true
 	}
-	return [sha256.Size]byte(digest.Sum(nil))
+	var named *string
+	return json.Unmarshal(i.SessionID, &named) == nil && (named == nil || *named == sessionID)
 }
 
-// decode makes the line, or takes it from the known lineage.
-func (l *Lineage) decode(read inheritable) lineageLine {
-	spelling := read.spelling()
-	if l.known != nil {
-		if line, found := l.known.lines[read.UUID]; found && line.spelling == spelling {
-			return line
-		}
+func (i inheritable) decode() *lineageLine {
+	line := &lineageLine{
+		uuid: i.UUID, parent: i.Parent, summary: i.Subtype == systemCompacted,
+		message: !i.Sidechain && (i.Type == eventUser || i.Type == eventAssistant),
+		digest:  digestOf(i.Type, i.Parent, i.Message, i.Attachment, i.Rendered),
 	}
-	line := lineageLine{
-		parent: read.Parent, spelling: spelling, summary: read.Subtype == systemCompacted,
-		message: !read.Sidechain && (read.Type == eventUser || read.Type == eventAssistant),
-	}
-	line.digest = digestOf(read.Type, read.Parent, read.Message, read.Attachment, read.Rendered)
 	if line.message {
-		readMessage(read.Message, &line)
+		readMessage(i.Message, line)
 	}
 	return line
 }
@@ -216,7 +235,7 @@ func (t thread) gap() string {
 
 // thread returns the lines that lead to the last message. It stops at a summary.
 func (l *Lineage) thread() thread {
-	found := thread{lines: map[string]bool{}}
+	found := thread{lines: make(map[string]bool, len(l.lines))}
 	for id := l.last; id != "" && !found.lines[id]; {
 		line, known := l.lines[id]
 		if !known {
@@ -235,7 +254,7 @@ func (l *Lineage) thread() thread {
 
 // lasts reports whether a fork must have a message. The CLI leaves out calls without a result, and messages without
 // content.
-func (l *Lineage) lasts(line lineageLine) bool {
+func (l *Lineage) lasts(line *lineageLine) bool {
 	if !line.message {
 		return false
 	}
