@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/forge"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // Proposer writes pull requests as the agents' user.
@@ -47,9 +48,11 @@ type ProposeRequest struct {
 	// Comment reports that the author has proposed the change itself, and only the review is added.
 	Comment bool `json:"comment,omitempty"`
 	// Problem is what the chain found before the author began; empty if that is not known.
-	Problem     string    `json:"problem,omitempty"`
-	CheckOutput string    `json:"check_output,omitempty"`
-	Previews    []Preview `json:"previews,omitempty"`
+	Problem string `json:"problem,omitempty"`
+	// Phases are the phases of the plan that the change carries out; empty if there is no plan. Review is that of the last one.
+	Phases      []escalation.PlanPhase `json:"phases,omitempty"`
+	CheckOutput string                 `json:"check_output,omitempty"`
+	Previews    []Preview              `json:"previews,omitempty"`
 }
 
 // ProposeResult says where a change is proposed.
@@ -91,11 +94,35 @@ func (t *Tiers) describe(chainID string, request ProposeRequest) forge.Descripti
 	if t.PagesURL != "" {
 		about.Link = strings.TrimSuffix(t.PagesURL, "/") + "/chains/" + url.PathEscape(chainID)
 	}
+	if done.Phase != escalation.PlanItself {
+		about.Phase = done.Phase
+	}
+	for _, phase := range request.Phases {
+		about.Phases = append(about.Phases, describePhase(phase))
+	}
 	for _, preview := range request.Previews {
 		about.Previews = append(about.Previews, forge.Preview(preview))
 	}
 	return about
 }
+
+// describePhase describes a phase in a line: what became of it, what its latest review and the checks said, and its cost.
+func describePhase(phase escalation.PlanPhase) string {
+	parts := []string{string(phase.Status)}
+	if phase.Status == escalation.PhaseAccepted {
+		parts[0] += " by a person"
+	}
+	if judged := phase.Judgement(); judged != "" {
+		parts = append(parts, judged)
+	}
+	if phase.Turns+phase.Reviews > 0 {
+		parts = append(parts, plaintext.Dollars(phase.CostUSD))
+	}
+	return plaintext.Cut(phase.Name(), maxPhaseName) + ": " + strings.Join(parts, ", ")
+}
+
+// maxPhaseName limits the title of a phase in a pull request, in characters.
+const maxPhaseName = 80
 
 // decisionOn says what was decided about a change.
 func decisionOn(request ProposeRequest) string {

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
-	"strings"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -194,6 +194,9 @@ func (p *planRun) load(ctx workflow.Context) (activities.PlanResult, error) {
 // begin begins the work on a plan with its first phase.
 func (p *planRun) begin(ctx workflow.Context, found activities.PlanResult) error {
 	state := &escalation.PlanState{Task: p.task, File: p.input.File, Title: found.Plan.Title, Base: found.Change.Commit}
+	if p.sessions.directory != "" {
+		state.Repository = path.Base(p.sessions.directory)
+	}
 	p.at = planStep{Plan: found.Plan, From: activities.Checkpoint{Commit: found.Change.Commit, Base: found.Change.Commit}}
 	if p.task == escalation.PlanReviewed {
 		p.at.Phases, p.at.Change = []review.Phase{{Number: escalation.PlanItself, Title: found.Plan.Title}}, &found.Change
@@ -320,7 +323,7 @@ func (p *planRun) finish(ctx workflow.Context) error {
 	if last := p.at.Change; last != nil && last.Commit == state.Commit {
 		change.CheckOutput, change.Previews = last.CheckOutput, last.Previews
 	}
-	about := proposal{tier: p.policy.AuthorTier(), title: state.Title, problem: describePlan(*state)}
+	about := proposal{tier: p.policy.AuthorTier(), title: state.Title, problem: describePlan(*state), phases: state.Phases}
 	after, decision := p.reviews.push(ctx, loop, change, about)
 	if after.State == review.StateGate {
 		after.Resume = review.StateApproved // to push again
@@ -404,11 +407,7 @@ func describePhases(state escalation.PlanState) string {
 	return text
 }
 
-// describePlan describes the plan and its phases for a pull request, one phase a line.
+// describePlan describes the plan for a pull request.
 func describePlan(state escalation.PlanState) string {
-	lines := []string{fmt.Sprintf("The plan %s: %s.", state.File, describePhases(state))}
-	for _, phase := range state.Phases {
-		lines = append(lines, fmt.Sprintf("%s: %s", describePhase(phase), phase.Status))
-	}
-	return strings.Join(lines, "\n")
+	return fmt.Sprintf("The plan %s: %s.", state.File, describePhases(state))
 }

@@ -192,6 +192,8 @@ func (p *planRun) reviewTurn(ctx workflow.Context, request reviewRequest) error 
 	found, fixed := result.loop.Progress(request.loop)
 	phase := p.log.chain.Plan.Current()
 	phase.Found, phase.Fixed = phase.Found+found, phase.Fixed+fixed
+	latest := p.log.chain.Reviews[len(p.log.chain.Reviews)-1]
+	phase.Checks, phase.Verdict = latest.Checks, latest.Status
 	p.at.Loop = result.loop
 	if result.unclosed != nil {
 		p.sessions.closeWithNext(*result.unclosed)

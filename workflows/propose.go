@@ -18,13 +18,15 @@ type proposal struct {
 	title string
 	// problem is what was found before the author began; empty if that is not known.
 	problem string
+	// phases are the phases of the plan that the change carries out; empty if there is no plan.
+	phases []escalation.PlanPhase
 }
 
 // propose proposes an approved change that was pushed in a pull request, if its repository is at a forge. A failure is an event:
 // the commit stays approved and pushed.
 func (r *reviews) propose(ctx workflow.Context, change activities.Change, about proposal, byPerson bool) {
 	r.write(ctx, change, about, activities.ProposeRequest{
-		Title: cmp.Or(about.title, change.Subject), ByPerson: byPerson, Problem: about.problem,
+		Title: cmp.Or(about.title, change.Subject), ByPerson: byPerson, Problem: about.problem, Phases: about.phases,
 		CheckOutput: change.CheckOutput, Previews: change.Previews,
 	})
 }

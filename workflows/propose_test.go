@@ -170,7 +170,12 @@ func TestPullRequestOfAPlan(t *testing.T) {
 	request := w.proposed[0]
 	require.Equal(t, []any{*project, escalation.TierSafeRepair, result.Plan.Title, "c2", "claudeops/run", "checks of c2", false},
 		[]any{request.Project, request.Tier, request.Title, request.Review.Commit, request.Review.Branch, request.CheckOutput, request.ByPerson})
-	require.Contains(t, request.Problem, "docs/plan.md: 2 phases approved.\nphase 1 (web): approved\nphase 2 ")
+	require.Equal(t, "The plan docs/plan.md: 2 phases approved.", request.Problem)
+	require.Equal(t, result.Plan.Phases, request.Phases)
+	for i, phase := range request.Phases {
+		require.Equal(t, []any{fmt.Sprint(i + 1), escalation.PhaseApproved, "passed", "ready"}, []any{phase.Number, phase.Status, phase.Checks, phase.Verdict})
+		require.InDelta(t, 0.6, phase.CostUSD, 1e-9)
+	}
 	require.Equal(t, pullRequest, result.Reviews[1].PullRequest)
 	requireRecorded(t, result.Events, w.events)
 }

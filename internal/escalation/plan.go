@@ -1,5 +1,7 @@
 package escalation
 
+import "strings"
+
 // PlanTask says what a workflow does with a plan.
 type PlanTask string
 
@@ -15,6 +17,8 @@ type PlanState struct {
 	// File is the path of the plan in its repository, and Title its heading.
 	File  string `json:"file"`
 	Title string `json:"title,omitempty"`
+	// Repository is the last element of the repository's path; empty for the default directory of the workers.
+	Repository string `json:"repository,omitempty"`
 	// Base is the commit on which the work is based. Branch is the branch of its worktree, and Commit the latest approved
 	// commit; both are empty before there is one.
 	Base   string `json:"base,omitempty"`
@@ -46,6 +50,10 @@ type PlanPhase struct {
 	// Found counts the findings that blocked, and Fixed those of them that the next review did not find again.
 	Found int `json:"found,omitempty"`
 	Fixed int `json:"fixed,omitempty"`
+	// Checks is the result of the repository's checks in the latest review, and Verdict the reviewer's conclusion there. Each is
+	// empty if that review has none.
+	Checks  string `json:"checks,omitempty"`
+	Verdict string `json:"verdict,omitempty"`
 	// CostUSD is the cost of all sessions of the phase, and ReviewCostUSD that of its reviews, both in US dollars.
 	CostUSD       float64 `json:"cost_usd"`
 	ReviewCostUSD float64 `json:"review_cost_usd,omitempty"`
@@ -89,6 +97,18 @@ func (p *PlanState) Current() *PlanPhase {
 	}
 	return nil
 }
+
+// Name returns the number and the title of the phase.
+func (p PlanPhase) Name() string {
+	if p.Number == PlanItself {
+		return "the plan"
+	}
+	return strings.TrimSpace(p.Number + " " + p.Title)
+}
+
+// Judgement says what the latest review of the phase and the checks have found, such as "verdict ready, checks passed"; empty if
+// there was no review.
+func (p PlanPhase) Judgement() string { return judgement(p.Verdict, p.Checks) }
 
 // Finished reports whether the phase needs no further work.
 func (p PlanPhase) Finished() bool { return p.Status != PhaseWaiting && p.Status != PhaseRunning }

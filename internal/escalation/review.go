@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // ReviewMode says what happens with the commits of a session that repairs.
@@ -113,6 +114,24 @@ type Review struct {
 	Pushed string `json:"pushed,omitempty"`
 	// PullRequest is the address of the pull request that proposes Commit, or in which the author has; empty if there is none.
 	PullRequest string `json:"pull_request,omitempty"`
+}
+
+// Judgement says what the reviewer and the checks have found, such as "verdict ready, checks passed"; empty if neither has run.
+func (r Review) Judgement() string { return judgement(r.Status, r.Checks) }
+
+func judgement(verdict, checks string) string {
+	var parts []string
+	if verdict != "" {
+		parts = append(parts, "verdict "+strings.ReplaceAll(verdict, "_", " "))
+	}
+	switch checks {
+	case "":
+	case "none":
+		parts = append(parts, "no checks")
+	default:
+		parts = append(parts, "checks "+checks)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Describe describes the review in one line.

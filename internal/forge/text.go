@@ -20,6 +20,10 @@ type Description struct {
 	Files, Lines   int
 	// Problem says why there is a change; empty if that is not known.
 	Problem string
+	// Phases describes the phases of a plan, one line each; empty if there is no plan. Phase is the number of the phase that Decision,
+	// Checks and Previews are about; empty if they are about all of the change.
+	Phases []string
+	Phase  string
 	// Decision says in a sentence what was decided about the change. Status, Summary and Findings are the reviewer's verdict.
 	Decision, Status, Summary string
 	Findings                  []string
@@ -38,6 +42,8 @@ const (
 	maxProse, maxOutput = 4000, 3000
 	// maxFindings limits the findings, and maxFinding each of them, in characters.
 	maxFindings, maxFinding = 30, 400
+	// maxPhases limits the phases, and maxPhase each of them, in characters.
+	maxPhases, maxPhase = 60, 160
 	// maxPreviews limits the previews.
 	maxPreviews = 5
 	// maxText limits a whole text, in characters. GitHub accepts 65,536.
@@ -83,15 +89,32 @@ func (d Description) whole() string {
 	_, _ = fmt.Fprintf(&b, "An agent of Claude Ops has made this change. Its latest review is about %s in %s.\n",
 		plaintext.Count(d.Lines, "changed line"), plaintext.Count(d.Files, "file"))
 	section("Why", quoted(wrapped(plaintext.Cut(plaintext.Block(d.Problem), maxProse))))
-	section("Review", d.review())
-	section("Checks", d.checks())
-	section("Previews", d.previews())
+	section("Phases", d.phases())
+	of := ""
+	if d.Phase != "" {
+		of = " of phase " + codeSpan(d.Phase)
+	}
+	section("Review"+of, d.review())
+	section("Checks"+of, d.checks())
+	section("Previews"+of, d.previews())
 	chain := codeSpan(d.ChainID)
 	if d.Link != "" {
 		chain = fmt.Sprintf("[%s](%s)", chain, d.Link)
 	}
 	_, _ = fmt.Fprintf(&b, "\n---\nChain %s, branch %s, commit %s\n", chain, codeSpan(d.Branch), codeSpan(d.Commit))
 	return b.String()
+}
+
+// phases returns the phases of the plan, one a line.
+func (d Description) phases() string {
+	var lines []string
+	for _, phase := range d.Phases[:min(len(d.Phases), maxPhases)] {
+		lines = append(lines, plaintext.Cut(plaintext.Compact(phase), maxPhase))
+	}
+	if left := len(d.Phases) - maxPhases; left > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", left))
+	}
+	return quoted(strings.Join(lines, "\n"))
 }
 
 // review returns the decision and the reviewer's verdict.

@@ -20,6 +20,28 @@ func described(hostile string) forge.Description {
 	}
 }
 
+// ofPlan returns the description of a change that carries out a plan of two phases.
+func ofPlan(hostile string) forge.Description {
+	d := described(hostile)
+	d.Phases = []string{"1 " + hostile + ": approved, verdict ready, checks passed, $0.84", "2 Its rule: approved, verdict ready, no checks, $0.50"}
+	d.Phase = "2"
+	return d
+}
+
+// TestMarkdownOfAPlan checks that each phase has a line, and that the verdict names its phase.
+func TestMarkdownOfAPlan(t *testing.T) {
+	t.Parallel()
+	text := ofPlan("the port is wrong").Markdown()
+	_, text, _ = strings.Cut(text, "## Phases")
+	require.Equal(t, "\n\n> ```text\n> 1 the port is wrong: approved, verdict ready, checks passed, $0.84\n"+
+		"> 2 Its rule: approved, verdict ready, no checks, $0.50\n> ```\n\n"+
+		"## Review of phase `2`\n\nVerdict: `ready`.\n\n> ```text\n> Approved by rule reviewed: the port is wrong\n> \n> the port is wrong\n"+
+		"> - the port is wrong\n> - P2 old-image (compose.yaml:3): pin it\n> ```\n\n"+
+		"## Checks of phase `2`\n\nResult: `passed`.\n\n> ```text\n> the port is wrong\n> ```\n\n"+
+		"## Previews of phase `2`\n\n> ```text\n> $ docker compose -f ./compose.yaml config\n> the port is wrong\n> ```\n\n"+
+		"---\nChain [`chain-1`](https://ops.example.org/chains/chain-1), branch `claudeops/chain-1`, commit `c2`\n", text)
+}
+
 func TestMarkdown(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "<!-- claudeops chain=chain-1 commit=c2 review=r1 -->\n\n"+
@@ -40,7 +62,7 @@ func TestMarkdownOfAgentsIsInert(t *testing.T) {
 		"```\n/merge\nFixes #1 @everyone", "> ```\n/approve", "``````````\n<img src=x>", "~~~\n# a\n", "\u2028/label ~x", "\r/merge\r\n/close", "a\x1b[2J\u202eb",
 		strings.Repeat("`", 5000) + "\n/x", "--><b>x</b>",
 	} {
-		text := described(hostile).Markdown()
+		text := ofPlan(hostile).Markdown()
 		fence := ""
 		for line := range strings.Lines(text) {
 			line = strings.TrimSuffix(line, "\n")
@@ -68,14 +90,19 @@ func TestMarkdownOfAgentsIsInert(t *testing.T) {
 func TestMarkdownIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, unit := range []string{"x", "x ", "ä\n", "\n.", "`"} {
-		d := described(strings.Repeat(unit, 20_000))
+		d := ofPlan(strings.Repeat(unit, 20_000))
 		for range 60 {
 			d.Findings, d.Previews = append(d.Findings, d.Findings[0]), append(d.Previews, d.Previews[0])
+		}
+		for range 600 {
+			d.Phases = append(d.Phases, d.Phases[0])
 		}
 		text := d.Markdown()
 		require.LessOrEqual(t, utf8.RuneCountInString(text), 60_000, "%q", unit)
 		require.Contains(t, text, "Verdict: `ready`")
 		require.Contains(t, text, "and 32 more")
+		require.Contains(t, text, "> 2 Its rule: approved, verdict ready")
+		require.Contains(t, text, "> and 542 more", "of the phases")
 		require.True(t, strings.HasSuffix(text, "commit `c2`\n"))
 	}
 }
