@@ -102,6 +102,9 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 	if len(chain.Sessions) == 0 {
 		opening.History = g.history
 	}
+	if chain.Plan != nil {
+		opening.Plan = chain.Plan.File
+	}
 	g.offer(ctx, &opening, request.stopped)
 	if ctx.Err() != nil {
 		return nil

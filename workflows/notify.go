@@ -243,7 +243,14 @@ const maxToldIncidents = 5
 
 // describeTry describes a session in one line. It quotes what the agent says that it has tried; if it says nothing, what it has found.
 func describeTry(session escalation.Session) string {
-	line := fmt.Sprintf("%s (%s): %s, $%.2f", session.Tier, session.Model, session.Status, session.CostUSD)
+	who := session.Tier.String()
+	if session.Purpose.HasRole() {
+		who = string(session.Purpose)
+	}
+	if session.Phase != "" && session.Phase != escalation.PlanItself {
+		who += ", phase " + session.Phase
+	}
+	line := fmt.Sprintf("%s (%s): %s, $%.2f", who, session.Model, session.Status, session.CostUSD)
 	if session.Verdict != nil {
 		did := ""
 		if session.Verdict.Remediation != "" {

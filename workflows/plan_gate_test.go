@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -86,6 +87,58 @@ func TestPlanContinuesAnAuthor(t *testing.T) {
 			require.Contains(t, refused.refusal, "going on with it was tried, and failed")
 			require.False(t, w.turns[c.turn+1].Continues)
 			require.Equal(t, escalation.PurposeAuthor, result.Session(continued.SessionID).Purpose)
+		})
+	}
+}
+
+// TestPlanContinuesBySignal continues an author that was interrupted, by a signal. The gate names the plan.
+func TestPlanContinuesBySignal(t *testing.T) {
+	t.Parallel()
+	w := newPlanWorld(t)
+	w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+		result := w.commits(turn, input)
+		if turn == 1 {
+			return timedOut(result.Report)
+		}
+		return result
+	}
+	gate := w.gateAfter(t, time.Hour)
+	w.replyAfter(2*time.Hour, said(escalation.GateContinue, "use port 8080"))
+	result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: []string{"1"}})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+	require.Equal(t, []string{"1", "docs/plan.md"}, []string{gate.Phase, gate.Plan})
+	require.Equal(t, []string{"author, phase 1 (writer): timed_out, $0.50"}, gate.Tried)
+	require.Equal(t, []any{true, gate.Continuation.SessionID, "use port 8080"},
+		[]any{w.turns[1].Continues, w.turns[1].ParentSessionID, w.turns[1].Guidance})
+	require.Contains(t, strings.Join(messagesOf(result.Events, escalation.EventGateOpened), "\n"), "gate-1 waits for a person at phase 1, ")
+}
+
+// TestPlanOffersNoContinuation checks that no client can continue the session of a reviewer whose finding the author corrects next.
+func TestPlanOffersNoContinuation(t *testing.T) {
+	t.Parallel()
+	for workflowType, input := range map[string]workflows.PlanInput{
+		workflows.PhaseExecutionWorkflow: {Phases: []string{"1"}}, workflows.PlanReviewWorkflow: {},
+	} {
+		t.Run(workflowType, func(t *testing.T) {
+			t.Parallel()
+			w := newPlanWorld(t)
+			risk := objection("open-door")
+			risk.Action = review.HumanRequired
+			w.review = finds(risk)
+			gate := w.gateAfter(t, time.Hour)
+			byUpdate := w.answerAfter(2*time.Hour, said(escalation.GateContinue, "go on"))
+			w.replyAfter(3*time.Hour, said(escalation.GateContinue, "go on"))
+			w.answerAfter(4*time.Hour, said(escalation.GateAbort, ""))
+			result, err := w.run(workflowType, input)
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeAborted, result.Outcome)
+			require.Equal(t, []string{"author", "auto_fix"}, []string{gate.Role, gate.Resume})
+			require.Nil(t, gate.Continuation)
+			require.Equal(t, []escalation.GateAction{escalation.GateFix, escalation.GateOverride, escalation.GateAbort}, gate.Options)
+			const want = "gate-1 offers no continue_session: the next step is auto_fix, and the last session was that of the reviewer"
+			require.Equal(t, want, byUpdate.refusal)
+			require.Contains(t, strings.Join(messagesOf(result.Events, escalation.EventGateRefused), "\n"), want)
 		})
 	}
 }

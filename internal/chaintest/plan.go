@@ -1,20 +1,20 @@
 package chaintest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Planned returns a chain that carries out a plan. Its first phase is approved, and the second one waits at a gate. A title comes
-// from a hostile author.
+// Planned returns a chain that carries out a plan. Its first phase is approved. The second one waits at a gate, because a finding of
+// its reviewer needs a person: the author's correction is next, so the reviewer's session cannot be continued. A title comes from a
+// hostile author.
 func Planned() escalation.Chain {
-	gate := BareGate()
-	gate.Source, gate.Phase, gate.CostUSD, gate.Tried = escalation.GateNeedsHuman, "2", 1.34, nil
-	gate.Reason, gate.NoContinuation = "the same finding came for the third time: wrong-port (compose.yaml:4)", ""
+	const finding = "P1 open-door (firewall.rules:7, human_required): the rule lets everybody in"
 	second := planned(3, escalation.PurposeAuthor, "1", 0.24, escalation.VerdictResolved)
 	second.ParentID, second.Continuity = 1, escalation.ContinuityResume
-	return escalation.Chain{
+	chain := escalation.Chain{
 		ID: "plan-run-ports", Trigger: escalation.TriggerPlan, Actor: "ada", MaxTier: escalation.TierSafeRepair,
 		StartedAt: plannedAt, CostUSD: 1.34,
 		Sessions: []escalation.Session{
@@ -22,26 +22,86 @@ func Planned() escalation.Chain {
 			planned(2, escalation.PurposeReview, "1", 0.11, ""),
 			second,
 			planned(4, escalation.PurposeReview, "1", 0.1, ""),
-			planned(5, escalation.PurposeAuthor, "2", 0.5, escalation.VerdictResolved),
+			planned(5, escalation.PurposeAuthor, "2", 0.38, escalation.VerdictResolved),
+			planned(6, escalation.PurposeReview, "2", 0.12, ""),
 		},
-		Gates: []escalation.Gate{gate},
+		Reviews: []escalation.Review{
+			plannedReview(2, "1", "not_ready", "corrections", "the author corrects: P1 wrong-port (compose.yaml:4, auto_fix): 8433 is not 8443"),
+			plannedReview(4, "1", "ready", "reviewed", "the reviewer approves 3f2a9c1d5e6f"),
+			plannedReview(6, "2", "not_ready", "human_required", "a person must decide: "+finding),
+		},
 		Plan: &escalation.PlanState{
 			Task: escalation.PlanRun, File: "docs/ports.md", Title: "Move the \x1b[31mproxy",
 			Base:   "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567",
-			Branch: "claudeops/plan-run-ports", Commit: "3f2a9c1d5e6f708192a3b4c5d6e7f80912345678", Phase: "2", State: "review",
+			Branch: "claudeops/plan-run-ports", Commit: plannedCommit, Phase: "2", State: "gate",
 			Phases: []escalation.PlanPhase{
 				{
-					Number: "1", Title: "The port", Status: escalation.PhaseApproved, Commit: "3f2a9c1d5e6f708192a3b4c5d6e7f80912345678",
-					Turns: 2, Reviews: 2, Found: 3, Fixed: 3, CostUSD: 0.84, ReviewCostUSD: 0.21,
+					Number: "1", Title: "The port", Status: escalation.PhaseApproved, Commit: plannedCommit,
+					Turns: 2, Reviews: 2, Found: 3, Fixed: 3, CostUSD: 0.84, ReviewCostUSD: 0.21, Checks: "passed", Verdict: "ready",
 				},
-				{Number: "2", Title: "The rule of the firewall", Status: escalation.PhaseRunning, Turns: 1, CostUSD: 0.5},
+				{
+					Number: "2", Title: "The rule of the firewall", Status: escalation.PhaseRunning,
+					Turns: 1, Reviews: 1, Found: 1, CostUSD: 0.5, ReviewCostUSD: 0.12, Checks: "passed", Verdict: "not_ready",
+				},
 				{Number: "2.1", Title: "Its test", Status: escalation.PhaseWaiting},
 				{Number: "3", Title: "Old ports", Status: escalation.PhaseSkipped},
 			},
-			Pushed: "https://git.example.org/infra", PullRequest: "https://git.example.org/infra/pulls/7",
 		},
 	}
+	chain.Reviews[0].Findings = []string{"P1 wrong-port (compose.yaml:4, auto_fix): 8433 is not 8443"}
+	chain.Reviews[1].Approved, chain.Reviews[1].Commit = true, plannedCommit
+	chain.Reviews[2].Findings = []string{finding}
+	chain.Gates = []escalation.Gate{plannedGate(chain, &escalation.LoopGate{
+		Role: "author", Resume: "auto_fix", NoContinuation: "the next step is auto_fix, and the last session was that of the reviewer",
+	})}
+	return chain
 }
+
+// Resumable returns the chain of Planned, whose second phase waits because its author has timed out. The gate offers to continue
+// the author's session.
+func Resumable() escalation.Chain {
+	chain := Planned()
+	chain.Sessions, chain.Reviews = chain.Sessions[:5], chain.Reviews[:2]
+	author := &chain.Sessions[4]
+	author.Status, author.Error, author.CostUSD, author.Verdict = escalation.SessionTimedOut, "it ran for more than 5m0s", 0.5, nil
+	phase := chain.Plan.Current()
+	phase.Reviews, phase.Found, phase.ReviewCostUSD, phase.Checks, phase.Verdict = 0, 0, 0, "", ""
+	chain.Reviews = append(chain.Reviews, escalation.Review{
+		AuthorID: author.SessionID, Phase: "2", Rule: "author", Reason: "the author's session ended timed_out: it ran for more than 5m0s",
+	})
+	chain.Gates = []escalation.Gate{plannedGate(chain, &escalation.LoopGate{
+		Role: "author", Resume: "execute", Continuation: &escalation.Continuation{
+			SessionID: author.SessionID, Tier: author.Tier, Role: "author", Resume: "execute", Status: author.Status,
+		},
+	})}
+	return chain
+}
+
+// plannedGate returns the gate that opens after the latest review of a chain of Planned. Its options are those that a workflow offers.
+func plannedGate(chain escalation.Chain, loop *escalation.LoopGate) escalation.Gate {
+	var tried []string
+	for _, session := range chain.Sessions {
+		tried = append(tried, fmt.Sprintf("%s, phase %s (%s): %s, $%.2f", session.Purpose, session.Phase, session.Model, session.Status, session.CostUSD))
+	}
+	policy := escalation.Policy{Gate: escalation.GatePolicy{Timeout: escalation.Duration(72 * time.Hour)}}
+	return escalation.NewGate(policy, escalation.GateInput{
+		Number: 1, At: Noon.Add(-125 * time.Minute), Decision: escalation.DecideReview(chain.Reviews[len(chain.Reviews)-1].Reason),
+		Tier: escalation.TierSafeRepair, Last: chain.Last(), Loop: loop, SpentUSD: chain.CostUSD, Phase: chain.Plan.Phase, Plan: chain.Plan.File,
+		Tried: tried,
+	})
+}
+
+// plannedReview returns a review of the chain of Planned. Its number is that of the reviewer's session, after the author's.
+func plannedReview(number byte, phase, status, rule, reason string) escalation.Review {
+	return escalation.Review{
+		AuthorID: Conversation(number - 1), ReviewerID: Conversation(number), Phase: phase, Branch: "claudeops/plan-run-ports",
+		Base: "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567", Commit: fmt.Sprintf("c%d", number), Files: 1, Lines: 3,
+		Checks: "passed", Status: status, Rule: rule, Reason: reason,
+	}
+}
+
+// plannedCommit is the approved commit of the first phase of Planned.
+const plannedCommit = "3f2a9c1d5e6f708192a3b4c5d6e7f80912345678"
 
 // plannedAt is the start of the chain of Planned.
 var plannedAt = Noon.Add(-3 * time.Hour)
@@ -68,14 +128,17 @@ func planned(number byte, purpose escalation.Purpose, phase string, costUSD floa
 func Amended() escalation.Chain {
 	chain := Planned()
 	chain.ID, chain.Gates, chain.Sessions, chain.CostUSD = "plan-review-ports", nil, chain.Sessions[:2], 0.5
+	chain.Reviews = chain.Reviews[:2]
 	for i := range chain.Sessions {
-		chain.Sessions[i].Phase = escalation.PlanItself
+		chain.Sessions[i].Phase, chain.Reviews[i].Phase = escalation.PlanItself, escalation.PlanItself
 	}
 	phase := chain.Plan.Phases[0]
 	phase.Number, phase.Title, phase.Turns, phase.Reviews, phase.CostUSD, phase.ReviewCostUSD = escalation.PlanItself, "", 1, 1, 0.5, 0.11
-	chain.Plan.Task, chain.Plan.Phase, chain.Plan.State, chain.Plan.PullRequest = escalation.PlanReviewed, "", "", ""
-	chain.Plan.Branch = "claudeops/plan-review-ports"
-	chain.Plan.Phases = []escalation.PlanPhase{phase}
+	phase.Checks = "" // those of a plan do not run
+	plan := chain.Plan
+	plan.Task, plan.Phase, plan.State, plan.Phases = escalation.PlanReviewed, "", "", []escalation.PlanPhase{phase}
+	plan.Branch, plan.Pushed = "claudeops/plan-review-ports", "https://git.example.org/infra"
+	plan.PullRequest = plan.Pushed + "/pulls/7"
 	chain.Outcome, chain.Reason, chain.EndedAt = escalation.OutcomeApproved, "the reviewer approves the plan", Noon.Add(-2*time.Hour)
 	return chain
 }

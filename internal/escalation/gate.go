@@ -13,6 +13,8 @@ type Gate struct {
 	// Phase is the number of the phase of a plan at which the gate is; empty if the gate belongs to no plan. At such a gate
 	// override accepts the phase, and the work on the plan goes on. PlanItself is the plan as a whole.
 	Phase string `json:"phase,omitempty"`
+	// Plan is the path of that plan in its repository; empty if the gate belongs to no plan, and at gates of 0.1.0.
+	Plan string `json:"plan,omitempty"`
 	// SessionID identifies the conversation of the session before the gate; empty if no session has run.
 	SessionID string `json:"session_id,omitempty"`
 	// Rule names the policy rule that would have ended the chain without the gate. Reason explains the decision in a

@@ -41,8 +41,8 @@ type GateInput struct {
 	Tried []string
 	// History describes the earlier repairs of a fault that has come back, one line for each.
 	History []string
-	// Phase is the phase of a plan at which the gate is; empty if it belongs to no plan.
-	Phase string
+	// Phase is the phase of a plan at which the gate is, and Plan the path of the plan; both are empty if it belongs to no plan.
+	Phase, Plan string
 	// Before lists the chain's earlier gates in order. A caller can omit all except the latest maxAutomaticFixes gates,
 	// because NewGate counts only these.
 	Before []Gate
@@ -73,7 +73,7 @@ const maxAutomaticFixes = 2
 // NewGate returns the gate to open under policy, without opening it.
 func NewGate(policy Policy, o GateInput) Gate {
 	gate := Gate{
-		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier, Phase: o.Phase,
+		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier, Phase: o.Phase, Plan: o.Plan,
 		Rule: o.Decision.Rule, Reason: o.Decision.Reason, Tried: o.Tried, History: o.History, CostUSD: o.SpentUSD,
 		OpenedAt: o.At, ExpiresAt: o.At.Add(policy.Gate.Timeout.Std()), OnTimeout: GateAbort,
 	}
@@ -248,6 +248,17 @@ func (g *Gate) NextRunner() string {
 		return "the " + g.Role
 	}
 	return g.Tier.String()
+}
+
+// Place names the tier of the gate, or the phase of a plan at which it is.
+func (g *Gate) Place() string {
+	switch g.Phase {
+	case "":
+		return g.Tier.String()
+	case PlanItself:
+		return "the plan"
+	}
+	return "phase " + g.Phase
 }
 
 // pushes reports whether all phases of a plan are approved, and their commits could not be pushed.

@@ -95,7 +95,7 @@ func (p Plans) Start(ctx context.Context, s PlanStart) (Started, error) {
 	id := s.workflowID()
 	run, err := connection.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: id, TaskQueue: cfg.Worker.TaskQueue, WorkflowExecutionErrorWhenAlreadyStarted: true,
-		StaticSummary: line(fmt.Sprintf("%s of %s", s.Task, s.Input.File), 200),
+		StaticSummary: line(fmt.Sprintf("%s of %s", s.Task, s.Input.File), 200), Memo: map[string]any{planMemo: s.Input.File},
 	}, s.workflowType(), s.Input)
 	if _, runs := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); runs {
 		return Started{}, withKind(KindConflict, s.alreadyRuns(id))
@@ -105,6 +105,9 @@ func (p Plans) Start(ctx context.Context, s PlanStart) (Started, error) {
 	}
 	return Started{run.GetID(), run.GetRunID()}, nil
 }
+
+// planMemo is the memo of a workflow that holds the path of its plan. Lists of workflows have memos, and no input.
+const planMemo = "plan"
 
 // alreadyRuns returns the error for a workflow whose ID is taken.
 func (s PlanStart) alreadyRuns(id string) error {
@@ -135,20 +138,27 @@ func PlanTitle(plan *escalation.PlanState) string {
 }
 
 // PhaseName names a phase of a plan.
-func PhaseName(phase escalation.PlanPhase) string {
-	if phase.Number == escalation.PlanItself {
-		return "the plan"
-	}
-	return strings.TrimSpace(phase.Number + " " + phase.Title)
-}
+func PhaseName(phase escalation.PlanPhase) string { return phase.Name() }
+
+// The progress of a phase that does not run although its status is running.
+const (
+	PhaseAtGate     = "waits for a person"
+	PhaseUnfinished = "not finished" // the work on the plan has ended
+)
 
 // PhaseProgress describes how far a phase is, with the state of its loop if it is the current one.
 func PhaseProgress(plan *escalation.PlanState, phase escalation.PlanPhase) string {
-	text := string(phase.Status)
-	if current := plan.Current(); current != nil && current.Number == phase.Number && plan.State != "" {
-		text += " (" + strings.ReplaceAll(plan.State, "_", " ") + ")"
+	current := plan.Current()
+	if current == nil || current.Number != phase.Number || phase.Status != escalation.PhaseRunning {
+		return string(phase.Status)
 	}
-	return text
+	switch plan.State {
+	case "":
+		return PhaseUnfinished
+	case "gate":
+		return PhaseAtGate
+	}
+	return string(phase.Status) + " (" + strings.ReplaceAll(plan.State, "_", " ") + ")"
 }
 
 // PhaseFixes says how many of a phase's findings were fixed, and what the reviews cost for each; empty if there was none.

@@ -60,13 +60,18 @@ func TestPhases(t *testing.T) {
 		progress = append(progress, PhaseName(phase)+": "+PhaseProgress(plan, phase))
 	}
 	require.Equal(t, []string{
-		"1 The port: approved", "2 The rule of the firewall: running (review)", "2.1 Its test: waiting", "3 Old ports: skipped",
+		"1 The port: approved", "2 The rule of the firewall: waits for a person", "2.1 Its test: waiting", "3 Old ports: skipped",
 	}, progress)
+	for state, want := range map[string]string{"auto_fix": "running (auto fix)", "": "not finished"} {
+		plan.State = state
+		require.Equal(t, want, PhaseProgress(plan, plan.Phases[1]))
+		require.Equal(t, "approved", PhaseProgress(plan, plan.Phases[0]))
+	}
 	fixed, cost := PhaseFixes(plan.Phases[0])
 	require.Equal(t, []string{"3 of 3", "$0.07"}, []string{fixed, cost})
 	fixed, cost = PhaseFixes(escalation.PlanPhase{Found: 2, ReviewCostUSD: 1})
 	require.Equal(t, []string{"0 of 2", ""}, []string{fixed, cost}, "a cost for nothing is none")
-	fixed, _ = PhaseFixes(plan.Phases[1])
+	fixed, _ = PhaseFixes(plan.Phases[2])
 	require.Empty(t, fixed)
 }
 

@@ -111,13 +111,18 @@ func phaseAnswer(action escalation.GateAction, gate escalation.Gate) string {
 
 // GatePlace names the tier of a gate, or the phase of a plan at which it is.
 func GatePlace(gate escalation.Gate) string {
-	switch gate.Phase {
-	case "":
-		return gate.Tier.String()
-	case escalation.PlanItself:
-		return "the plan"
+	return line(gate.Place(), 60)
+}
+
+// GateSubject names the tier of a gate, or the phase and the plan at which it is.
+func GateSubject(gate escalation.Gate) string {
+	switch {
+	case gate.Phase == "" || gate.Plan == "":
+		return GatePlace(gate)
+	case gate.Phase == escalation.PlanItself:
+		return "the plan " + line(gate.Plan, 200)
 	}
-	return "phase " + line(gate.Phase, 60)
+	return GatePlace(gate) + " of " + line(gate.Plan, 200)
 }
 
 // CallSubject returns the most informative field of a call's input. If the input has no known field, CallSubject returns

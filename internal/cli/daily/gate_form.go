@@ -10,14 +10,15 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 )
 
 // guidanceLines is the height of the input field for guidance.
 const guidanceLines = 3
 
 // gateForm asks a person for the answer to a gate. First it asks for the action. If an agent continues after this action,
-// and the answer contains no guidance yet, gateForm asks for guidance. If the chain ends after this action, gateForm asks for a
-// confirmation.
+// and the answer contains no guidance yet, gateForm asks for guidance. If the action ends the chain or accepts what is there, gateForm
+// asks for a confirmation.
 type gateForm struct {
 	Gate escalation.Gate
 
@@ -45,11 +46,11 @@ func (f *gateForm) begin() tea.Cmd {
 	ask := huh.NewInput().Title("Your answer (" + strings.Join(letters, ", ") + ")").Value(&f.reply).Validate(f.check)
 	guide := huh.NewText().Title("Guidance for the agent, or nothing").Value(&f.guidance).
 		Lines(guidanceLines).CharLimit(escalation.MaxGuidance).ExternalEditor(false)
-	confirm := huh.NewConfirm().Title("The chain ends here. Sure?").Value(&f.sure)
+	confirm := huh.NewConfirm().TitleFunc(f.confirmation, &f.reply).Value(&f.sure)
 	f.form = huh.NewForm(
 		huh.NewGroup(ask),
-		huh.NewGroup(guide).WithHideFunc(func() bool { return f.ends() || f.chosen().Guidance != "" }),
-		huh.NewGroup(confirm).WithHideFunc(func() bool { return !f.ends() }),
+		huh.NewGroup(guide).WithHideFunc(func() bool { return f.decides() || f.chosen().Guidance != "" }),
+		huh.NewGroup(confirm).WithHideFunc(func() bool { return !f.decides() }),
 	).WithTheme(huh.ThemeFunc(huh.ThemeBase16))
 	start := f.form.Init()
 	_, fit := f.form.Update(f.size)
@@ -57,7 +58,7 @@ func (f *gateForm) begin() tea.Cmd {
 }
 
 // fill passes a message to the form. When the form is complete, fill returns the answer. If the person does not confirm
-// the end of the chain, the form starts again.
+// it, the form starts again.
 func (f *gateForm) fill(msg tea.Msg) (*escalation.GateAnswer, tea.Cmd) {
 	if size, ok := msg.(tea.WindowSizeMsg); ok {
 		if size == f.size {
@@ -70,7 +71,7 @@ func (f *gateForm) fill(msg tea.Msg) (*escalation.GateAnswer, tea.Cmd) {
 		return nil, cmd
 	}
 	answer := f.chosen()
-	if f.ends() && !f.sure {
+	if f.decides() && !f.sure {
 		return nil, f.begin()
 	}
 	if answer.Guidance == "" {
@@ -97,10 +98,18 @@ func (f *gateForm) chosen() escalation.GateAnswer {
 	return answer
 }
 
-// ends reports whether the typed answer ends the chain.
-func (f *gateForm) ends() bool {
+// decides reports whether after the typed answer no agent works on what the gate is about.
+func (f *gateForm) decides() bool {
 	action := f.chosen().Action
 	return action == escalation.GateOverride || action == escalation.GateAbort
+}
+
+// confirmation asks for a confirmation of the typed answer. An override at a phase of a plan does not end the chain.
+func (f *gateForm) confirmation() string {
+	if _, ends := f.Gate.Ending(escalation.GateClosing{Action: f.chosen().Action}); ends {
+		return "The chain ends here. Sure?"
+	}
+	return "Accept " + operations.GatePlace(f.Gate) + " as it is. Sure?"
 }
 
 // lines returns the text of the gate, and the form below.

@@ -81,7 +81,7 @@ func tierOf(row operations.GateRow) string {
 		return "?"
 	}
 	if row.Gate.Phase != "" {
-		return console.Printable(operations.GatePlace(*row.Gate), 20)
+		return console.Printable(operations.GateSubject(*row.Gate), 40)
 	}
 	return fmt.Sprint(int(row.Gate.Tier))
 }

@@ -125,7 +125,14 @@ const maxFindings = 5
 
 // writeReview writes how a review has ended, and its findings.
 func writeReview(w io.Writer, done escalation.Review) {
-	_, _ = fmt.Fprintf(w, "    Review of %s: %s\n", console.Printable(done.Branch, 80), console.Printable(done.Describe(), 300))
+	what := done.Branch
+	if done.Phase != "" && done.Phase != escalation.PlanItself {
+		what = "phase " + done.Phase
+	}
+	if judged := done.Judgement(); judged != "" {
+		what += " (" + judged + ")"
+	}
+	_, _ = fmt.Fprintf(w, "    Review of %s: %s\n", console.Printable(what, 160), console.Printable(done.Describe(), 300))
 	for _, finding := range done.Findings[:min(len(done.Findings), maxFindings)] {
 		_, _ = fmt.Fprintf(w, "        %s\n", console.Printable(finding, maxFinding))
 	}
