@@ -186,14 +186,16 @@ func pageToken(key string) ([]byte, error) {
 
 // Row is one chain in a list.
 type Row struct {
-	ID        string    `json:"id"`
-	RunID     string    `json:"run_id"`
-	Status    string    `json:"status"`
-	Outcome   string    `json:"outcome,omitempty"`
-	Gate      string    `json:"gate,omitempty"` // open while the chain waits for a person, closed afterwards
-	Tier      int64     `json:"tier,omitempty"`
-	Trigger   string    `json:"trigger,omitempty"`
-	Services  []string  `json:"services,omitempty"`
+	ID       string   `json:"id"`
+	RunID    string   `json:"run_id"`
+	Status   string   `json:"status"`
+	Outcome  string   `json:"outcome,omitempty"`
+	Gate     string   `json:"gate,omitempty"` // open while the chain waits for a person, closed afterwards
+	Tier     int64    `json:"tier,omitempty"`
+	Trigger  string   `json:"trigger,omitempty"`
+	Services []string `json:"services,omitempty"`
+	// Plan is the path of the plan that the chain works on; empty if it works on none, or if no client of this program started it.
+	Plan      string    `json:"plan,omitempty"`
 	CostUSD   float64   `json:"cost_usd"`
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
@@ -262,12 +264,13 @@ func listPage(ctx context.Context, c Connection, query string, limit int, token 
 	}
 	rows = []Row{} // an empty list is [] in JSON
 	for _, execution := range listed.GetExecutions() {
-		rows = append(rows, rowOf(execution))
+		rows = append(rows, rowOf(execution, c.Converter))
 	}
 	return rows, listed.GetNextPageToken(), nil
 }
 
-func rowOf(execution *workflowpb.WorkflowExecutionInfo) Row {
+// rowOf returns the row of a chain. The argument memos decodes memos; search attributes are never encrypted.
+func rowOf(execution *workflowpb.WorkflowExecutionInfo, memos converter.DataConverter) Row {
 	row := Row{
 		ID:        execution.GetExecution().GetWorkflowId(),
 		RunID:     execution.GetExecution().GetRunId(),
@@ -290,6 +293,9 @@ func rowOf(execution *workflowpb.WorkflowExecutionInfo) Row {
 			// If the attribute has an unexpected type, target stays empty.
 			_ = converter.GetDefaultDataConverter().FromPayload(payload, target)
 		}
+	}
+	if payload, ok := execution.GetMemo().GetFields()[planMemo]; ok {
+		_ = memos.FromPayload(payload, &row.Plan) // without the key for it, Plan stays empty
 	}
 	return row
 }

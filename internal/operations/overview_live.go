@@ -118,6 +118,14 @@ func (l *liveChain) services() []string {
 	return l.row.Services
 }
 
+// plan returns the path of the plan that the chain works on; empty if there is none, or if that is not known.
+func (l *liveChain) plan() string {
+	if l.chain != nil && l.chain.Plan != nil {
+		return l.chain.Plan.File
+	}
+	return l.row.Plan
+}
+
 // costUSD returns the cost of the chain so far.
 func (l *liveChain) costUSD() float64 {
 	if l.chain == nil {
@@ -129,7 +137,7 @@ func (l *liveChain) costUSD() float64 {
 // wait says because of what the chain waits; nil if it does not wait.
 func (l *liveChain) wait(locks []store.ServiceLock, now time.Time) *WaitingChain {
 	wait := &WaitingChain{
-		ChainID: l.row.ID, Services: l.services(), Trigger: escalation.Trigger(l.row.Trigger), CostUSD: l.costUSD(),
+		ChainID: l.row.ID, Services: l.services(), Trigger: escalation.Trigger(l.row.Trigger), Plan: l.plan(), CostUSD: l.costUSD(),
 	}
 	switch {
 	case l.ended:
@@ -159,8 +167,8 @@ func (l *liveChain) working() *WorkingChain {
 		return nil
 	}
 	working := &WorkingChain{
-		ChainID: l.row.ID, Services: l.services(), Trigger: escalation.Trigger(l.row.Trigger), StartedAt: l.row.StartedAt,
-		CostUSD: l.costUSD(),
+		ChainID: l.row.ID, Services: l.services(), Trigger: escalation.Trigger(l.row.Trigger), Plan: l.plan(),
+		StartedAt: l.row.StartedAt, CostUSD: l.costUSD(),
 	}
 	if l.chain == nil {
 		working.Problem = "no worker answered for it; what Temporal and the records know is shown"

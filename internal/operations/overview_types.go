@@ -43,11 +43,13 @@ type NowWork struct {
 
 // WorkingChain is a chain at work.
 type WorkingChain struct {
-	ChainID   string             `json:"chain_id"`
-	Services  []string           `json:"services,omitempty"`
-	Trigger   escalation.Trigger `json:"trigger,omitempty"`
-	DryRun    bool               `json:"dry_run,omitempty"`
-	StartedAt time.Time          `json:"started_at"`
+	ChainID  string             `json:"chain_id"`
+	Services []string           `json:"services,omitempty"`
+	Trigger  escalation.Trigger `json:"trigger,omitempty"`
+	// Plan is the path of the plan that the chain works on; empty if it works on none, or if that is not known.
+	Plan      string    `json:"plan,omitempty"`
+	DryRun    bool      `json:"dry_run,omitempty"`
+	StartedAt time.Time `json:"started_at"`
 	// CostUSD is the cost of the chain so far, in US dollars. It includes the running session, as an estimate.
 	CostUSD float64 `json:"cost_usd"`
 	// Session is the running session; nil if the chain is between two steps, or works through the chains of its issues.
@@ -113,8 +115,10 @@ type WaitingChain struct {
 	ChainID  string             `json:"chain_id"`
 	Services []string           `json:"services,omitempty"`
 	Trigger  escalation.Trigger `json:"trigger,omitempty"`
-	CostUSD  float64            `json:"cost_usd"`
-	Kind     WaitKind           `json:"kind"`
+	// Plan is the path of the plan that the chain works on; empty if it works on none, or if that is not known.
+	Plan    string   `json:"plan,omitempty"`
+	CostUSD float64  `json:"cost_usd"`
+	Kind    WaitKind `json:"kind"`
 	// Rule is the rule that makes the chain wait; empty for the kinds worker, retry, paused and place.
 	Rule escalation.Rule `json:"rule,omitempty"`
 	// Reason explains the wait in a sentence. It can contain words of agents.

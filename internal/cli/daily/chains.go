@@ -56,7 +56,10 @@ func writeChains(w io.Writer, rows []operations.Row) {
 	lines := [][]string{{"CHAIN", "STATUS", "OUTCOME", "TIER", "COST", "STARTED", "SERVICES"}}
 	for _, row := range rows {
 		subject := strings.Join(row.Services, ", ")
-		if row.Trigger == string(escalation.TriggerPlan) {
+		switch {
+		case row.Plan != "":
+			subject = "plan " + row.Plan
+		case row.Trigger == string(escalation.TriggerPlan):
 			subject = "(a plan)"
 		}
 		lines = append(lines, []string{

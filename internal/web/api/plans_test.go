@@ -34,11 +34,15 @@ func planRepository(t *testing.T) string {
 	return dir
 }
 
-// TestPlanByAPI carries out a plan with the real workflow: its author asks for a person, who ends the work.
+// TestPlanByAPI carries out a plan with the real workflow: its author asks for a person, who continues the author's session, and then
+// ends the work.
 func TestPlanByAPI(t *testing.T) {
 	t.Parallel()
 	dir := planRepository(t)
-	author := claudesim.Play(claudesim.Always(claudesim.Conclude(review.Work{Status: review.WorkNeedsHuman, Summary: "which port?"})))
+	asks := func(question string) claudesim.Reply {
+		return claudesim.Conclude(review.Work{Status: review.WorkNeedsHuman, Summary: question})
+	}
+	author := claudesim.Play(claudesim.On(claudesim.Match{Prompt: "port 8443"}, asks("for whom?")), claudesim.Always(asks("which port?")))
 	s := serve(t, webtest.Install(t, author, "CLAUDEOPS_GATE_TIMEOUT=1h", "CLAUDEOPS_REPOSITORIES="+dir))
 
 	body := map[string]any{"task": "run", "file": "plan.md", "repository": "infra"}
@@ -59,7 +63,8 @@ func TestPlanByAPI(t *testing.T) {
 		return len(gates.Gates) == 1 && gates.Gates[0].Gate != nil
 	}, testTimeout, testLook, "no gate is open")
 	require.Equal(t, started.ChainID, gates.Gates[0].ChainID)
-	require.Equal(t, "2", gates.Gates[0].Gate.Phase)
+	require.Equal(t, []string{"2", "plan.md"}, []string{gates.Gates[0].Gate.Phase, gates.Gates[0].Gate.Plan})
+	require.Contains(t, gates.Gates[0].Gate.Options, escalation.GateContinue, gates.Gates[0].Gate.NoContinuation)
 	path := "/api/v1/chains/" + started.ChainID
 	escalated := s.ask(t, http.MethodPost, path+"/escalate", map[string]any{"to_tier": 3})
 	require.Equal(t, http.StatusUnprocessableEntity, escalated.status)
@@ -67,7 +72,7 @@ func TestPlanByAPI(t *testing.T) {
 
 	var now operations.Snapshot
 	s.ask(t, http.MethodGet, path, nil).into(t, &now)
-	require.Equal(t, "Ports", now.Chain.Plan.Title)
+	require.Equal(t, []string{"Ports", "infra"}, []string{now.Chain.Plan.Title, now.Chain.Plan.Repository})
 	require.Equal(t, []escalation.PhaseStatus{escalation.PhaseSkipped, escalation.PhaseRunning}, []escalation.PhaseStatus{
 		now.Chain.Plan.Phases[0].Status, now.Chain.Plan.Phases[1].Status,
 	})
@@ -77,15 +82,31 @@ func TestPlanByAPI(t *testing.T) {
 	var page operations.ChainPage
 	s.ask(t, http.MethodGet, "/api/v1/chains?trigger=plan&gate=true", nil).into(t, &page)
 	require.Len(t, page.Chains, 1)
+	require.Equal(t, "plan.md", page.Chains[0].Plan)
 	var detail operations.SessionDetail
 	s.ask(t, http.MethodGet, "/api/v1/sessions/1", nil).into(t, &detail)
 	require.Equal(t, "author, phase 2", operations.SessionTask(&detail.Session), "the records have role and phase")
 
-	answered := s.ask(t, http.MethodPost, path+"/gate", map[string]any{"gate_id": "gate-1", "action": "abort"})
+	continued := s.ask(t, http.MethodPost, path+"/gate", map[string]any{
+		"gate_id": "gate-1", "action": "continue_session", "guidance": "port 8443",
+	})
+	require.Equal(t, http.StatusOK, continued.status, string(continued.body))
+	var resolution escalation.GateResolution
+	continued.into(t, &resolution)
+	require.Equal(t, "the author goes on with session "+session.SessionID+", once it is admitted, with the guidance", resolution.Next)
+	require.Eventually(t, func() bool {
+		s.ask(t, http.MethodGet, path, nil).into(t, &now)
+		return len(now.Chain.Gates) == 2
+	}, testTimeout, testLook, "the author has not asked again")
+	second := now.Chain.Sessions[1]
+	require.Equal(t, []any{session.ID, escalation.ContinuityResume, escalation.ReasonContinued, "author, phase 2", "for whom?"},
+		[]any{second.ParentID, second.Continuity, second.ContinuityReason, operations.SessionTask(&second), second.Verdict.Summary})
+
+	answered := s.ask(t, http.MethodPost, path+"/gate", map[string]any{"gate_id": "gate-2", "action": "abort"})
 	require.Equal(t, http.StatusOK, answered.status, string(answered.body))
 	require.Eventually(t, func() bool {
 		s.ask(t, http.MethodGet, path, nil).into(t, &now)
 		return now.Chain.Outcome == escalation.OutcomeAborted
 	}, testTimeout, testLook)
-	require.Equal(t, 1, now.Chain.Plan.Phases[1].Turns)
+	require.Equal(t, 2, now.Chain.Plan.Phases[1].Turns)
 }
