@@ -147,7 +147,7 @@ func TestBrowserBarriers(t *testing.T) {
 	tab := s.visit(t, "ada", access.Operate)
 	for name, path := range samplePaths() {
 		looks := []string{"light"}
-		if slices.Contains([]string{"now", "chain", "session", "policy", "talk"}, name) {
+		if slices.Contains([]string{"now", "chain", "plan", "session", "policy", "talk"}, name) {
 			looks = append(looks, "dark")
 		}
 		for _, look := range looks {

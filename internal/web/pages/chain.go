@@ -88,14 +88,7 @@ func (p *Pages) writeChain(w http.ResponseWriter, r *http.Request, id string, dr
 	page.Sessions, page.Took = p.rows(now)
 	if gate := now.Chain.OpenGate(); gate != nil && page.Running() {
 		page.Gate = &gateForm{ChainID: id, Gate: *gate, Services: now.Chain.Services, Draft: draft, Back: r.URL.Path}
-		if now.Chain.Plan != nil {
-			page.Gate.Plan = operations.PlanTitle(now.Chain.Plan)
-		}
-		for _, incident := range now.Chain.Incidents {
-			if incident.Handler == "" {
-				page.Gate.Faults = append(page.Gate.Faults, fault{incident.ID, incident.Summary})
-			}
-		}
+		page.Gate.describe(now.Chain)
 		if r.Method == http.MethodPost {
 			page.Gate.Back = "/chains/" + r.PathValue("id")
 		}

@@ -39,10 +39,10 @@ func (p *Pages) functions() template.FuncMap {
 		"meaning": operations.AnswerMeaning,
 
 		"task":      func(s escalation.Session) string { return operations.SessionTask(&s) },
-		"place":     operations.GatePlace,
 		"phaseName": operations.PhaseName,
 		"progress":  operations.PhaseProgress,
 		"commit":    operations.ShortCommit,
+		"phaseTone": phaseTone,
 		"fixes": func(phase escalation.PlanPhase) fixes {
 			fixed, cost := operations.PhaseFixes(phase)
 			return fixes{fixed, cost}
@@ -120,6 +120,17 @@ type namedCost struct {
 type namedTurn struct {
 	Name string
 	Turn turnCard
+}
+
+// phaseTone returns the class that colours the progress of a phase.
+func phaseTone(phase escalation.PlanPhase, progress string) string {
+	switch {
+	case phase.Status == escalation.PhaseWaiting:
+		return "calm"
+	case progress == operations.PhaseAtGate || progress == operations.PhaseUnfinished:
+		return "warn"
+	}
+	return tone(phase.Status)
 }
 
 // fixes says how many findings of a phase were fixed, and what the reviews cost for each.

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -16,14 +17,47 @@ type gateForm struct {
 	ChainID  string
 	Gate     escalation.Gate
 	Services []string
-	// Plan names the plan of the gate; empty if it has none, or if nobody has asked.
-	Plan string
+	// Plan and Phase name the plan and the phase of the gate; empty if it has none, or if nobody has asked.
+	Plan, Phase string
+	// Review is the review because of which the gate is open; nil if there is none, or if nobody has asked.
+	Review *escalation.Review
 	// Faults are the incidents on which the chain works.
 	Faults []fault
 	// Draft is the answer that was refused; nil if there is none.
 	Draft *draft
 	// Back is the path of the page that follows the answer.
 	Back string
+}
+
+// Heading names what the gate is about.
+func (f gateForm) Heading() string {
+	switch {
+	case f.Gate.Phase == escalation.PlanItself:
+		return cmp.Or(f.Plan, f.Gate.Plan, "A plan")
+	case f.Gate.Phase != "":
+		return cmp.Or(f.Plan, f.Gate.Plan, "A plan") + ", " + cmp.Or(f.Phase, operations.GatePlace(f.Gate))
+	case len(f.Services) > 0:
+		return names(f.Services)
+	}
+	return "All services"
+}
+
+// describe adds what the chain knows about the gate.
+func (f *gateForm) describe(chain escalation.Chain) {
+	if plan := chain.Plan; plan != nil {
+		f.Plan = operations.PlanTitle(plan)
+		if phase := plan.Current(); phase != nil && phase.Title != "" {
+			f.Phase = fmt.Sprintf("phase %s (%s)", phase.Number, phase.Title)
+		}
+	}
+	if f.Gate.Rule == escalation.RuleReview && len(chain.Reviews) > 0 {
+		f.Review = &chain.Reviews[len(chain.Reviews)-1]
+	}
+	for _, incident := range chain.Incidents {
+		if incident.Handler == "" {
+			f.Faults = append(f.Faults, fault{incident.ID, incident.Summary})
+		}
+	}
 }
 
 // fault is an incident in few words.

@@ -38,6 +38,11 @@ func (p *Pages) showNow(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
+// HasPlan reports whether one of the open gates is that of a plan.
+func (n nowPage) HasPlan() bool {
+	return slices.ContainsFunc(n.Forms, func(form gateForm) bool { return form.Gate.Phase != "" })
+}
+
 // faultsOf returns the incidents of which the chain takes care.
 func faultsOf(chainID string, incidents []operations.Incident) []fault {
 	var faults []fault

@@ -392,28 +392,90 @@ func TestTimeline(t *testing.T) {
 	require.False(t, timelineOf(operations.Snapshot{Chain: begun, Live: true}, chaintest.Noon).Drawn(), "nothing has happened yet")
 }
 
-// TestPlan checks the page of a chain that works on a plan: its phases, the roles and phases of its sessions, and a gate that speaks
-// of the phase.
+// TestPlan checks the page of a chain that works on a plan: its phases, the roles and phases of its sessions, its reviews, and a gate
+// that speaks of the phase.
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	s := newSample()
 	page := get(s.serve(t, ada), "/chains/"+samplePlan).Body.String()
 	for _, want := range []string{
-		"(docs/ports.md)</h1>", "<h2 id=\"phases-title\">Phases</h2>", ">running (review)</span>", `<span class="state calm">waiting</span>`, "<code>3f2a9c1d5e</code>", "</span>3 of 3<", "</span>$0.07<",
+		"(docs/ports.md)</h1>", "<h2 id=\"phases-title\">Phases</h2>", `<span class="state warn">waits for a person</span><br><span class="faint">verdict not ready, checks passed</span>`,
+		`<span class="state calm">waiting</span>`, "<code>3f2a9c1d5e</code>", "</span>3 of 3<", "</span>$0.07<",
 		"<b>author, phase 1, tier 2</b>", "<b>review, phase 1, tier 1</b>", ">Author</span>", ">Review</span>",
-		"<title>Session #2, review, phase 1, opus, completed, $0.11</title>", ", phase 2: what should happen?", "override: accept phase 2 as it is",
-		`href="https://git.example.org/infra/pulls/7"`, "Its commits stay on their branch.", "run of docs/ports.md by ada",
+		"<title>Session #2, review, phase 1, opus, completed, $0.11</title>", ", phase 2 (The rule of the firewall): what should happen?",
+		"<dt>Why</dt><dd>a person must decide: P1 open-door", "<dt>Review</dt><dd>3 lines in 1 file of <code>c6</code>, checks passed, verdict not ready, rule human required<ol",
+		"override: accept phase 2 as it is", `<span class="state good">approved</span> <b>phase 1</b> <code>claudeops/plan-run-ports</code>`,
+		"Its commits stay on their branch.", "run of docs/ports.md by ada",
 	} {
 		require.Contains(t, page, want)
 	}
 	require.NotContains(t, page, "higher tier", "a plan has none")
+	require.NotContains(t, page, "highest tier", "a plan has none")
+	s.plan.Chain.Plan.Repository = "infra"
+	require.Contains(t, get(s.serve(t, ada), "/chains/"+samplePlan).Body.String(), "run of docs/ports.md in infra by ada")
 	s.plan = operations.Snapshot{Chain: chaintest.Amended()}
-	s.plan.Chain.Plan.PullRequest = "javascript:window.owned=1"
 	amended := get(s.serve(t, ada), "/chains/"+samplePlan).Body.String()
 	require.Contains(t, amended, `<span class="state good">approved</span>`)
-	require.NotContains(t, amended, "javascript:")
+	require.Contains(t, amended, `href="https://git.example.org/infra/pulls/7"`)
+	s.plan.Chain.Plan.PullRequest = "javascript:window.owned=1"
+	amended = get(s.serve(t, ada), "/chains/"+samplePlan).Body.String()
+	require.NotContains(t, amended, `href="javascript:`)
+	require.NotContains(t, amended, "ZgotmplZ", "an address that is no link is text")
 	s.plan.Chain.Plan.Phases = nil
 	require.Contains(t, get(s.serve(t, ada), "/chains/"+samplePlan).Body.String(), "Its phases are not read yet.")
-	require.Contains(t, get(s.serve(t, ada), "/chains").Body.String(), "<td>a plan</td>")
-	require.Contains(t, get(s.serve(t, ada), "/").Body.String(), "author, phase 2, tier 2 sonnet")
+}
+
+// TestPlansInLists checks that lists name the file of a plan, if it is known.
+func TestPlansInLists(t *testing.T) {
+	t.Parallel()
+	s := newSample()
+	gate := *s.plan.Chain.OpenGate()
+	s.now.Gates.Gates = append(s.now.Gates.Gates, operations.GateRow{ChainID: samplePlan, Gate: &gate})
+	handler := s.serve(t, ada)
+	require.Contains(t, get(handler, "/chains").Body.String(), "<td>plan <code>docs/ports.md</code></td>")
+	now := get(handler, "/").Body.String()
+	require.Contains(t, now, "author, phase 2, tier 2 sonnet</span></a> plan <code>docs/disks.md</code>")
+	require.Contains(t, now, "docs/ports.md, phase 2: what should happen?")
+	require.Contains(t, now, "At the gate of a plan, fix and override are about its phase")
+	require.NotContains(t, get(newSample().serve(t, ada), "/").Body.String(), "At the gate of a plan")
+	gate.Plan, s.now.Work.Chains[2].Plan = "", ""
+	now = get(handler, "/").Body.String()
+	require.Contains(t, now, "</a> a plan <span")
+	require.Contains(t, now, "A plan, phase 2: what should happen?")
+}
+
+// TestContinueAtTheGateOfAPlan checks that the page offers to continue a session exactly where the gate does, and takes that answer.
+func TestContinueAtTheGateOfAPlan(t *testing.T) {
+	t.Parallel()
+	const choice, meaning = `<input type="radio" name="action" value="continue_session" required>`, "continue session: the author goes on in its conversation"
+	const form = "gate_id=gate-1&action=continue_session&guidance=use+port+8443"
+	for name, c := range map[string]struct {
+		chain   escalation.Chain
+		offered bool
+		session string
+	}{
+		"an author that was interrupted": {chaintest.Resumable(), true, " of the author, which ended timed_out, can be continued in state execute"},
+		"a finding of the reviewer":      {chaintest.Planned(), false, "none can be continued: the next step is auto_fix, and the last session was that of the reviewer"},
+	} {
+		s := newSample()
+		gate := c.chain.OpenGate()
+		s.plan.Chain = c.chain
+		s.now.Gates.Gates = []operations.GateRow{{ChainID: samplePlan, Gate: gate}}
+		handler := s.serve(t, ada)
+		for _, path := range []string{"/", "/chains/" + samplePlan} {
+			page := get(handler, path).Body.String()
+			require.Contains(t, page, c.session, "%s on %s", name, path)
+			require.Equal(t, c.offered, strings.Contains(page, choice+" <span>"+meaning), "%s on %s", name, path)
+			require.Contains(t, page, "fix: the author works on phase 2 in a new session", "%s on %s", name, path)
+		}
+		answered := post(handler, "/chains/"+samplePlan+"/answer", form)
+		if !c.offered {
+			require.Equal(t, http.StatusConflict, answered.Code)
+			require.Contains(t, html.UnescapeString(answered.Body.String()), "gate-1 offers no continue_session: the next step is auto_fix")
+			require.Empty(t, s.acts)
+			continue
+		}
+		require.Equal(t, http.StatusSeeOther, answered.Code, answered.Body)
+		require.Equal(t, []string{"ada (verified: true) answers gate-1 of " + samplePlan + " with continue_session: use port 8443"}, s.acts)
+	}
 }

@@ -320,7 +320,7 @@ func newSample() *sample {
 	s.list = operations.ChainPage{Next: "bmV4dA", Chains: []operations.Row{
 		{ID: sampleChain, Status: "running", Gate: "open", Tier: 2, Trigger: "scheduled", Services: []string{"jellyfin"}, CostUSD: 0.53, StartedAt: chaintest.Noon.Add(-3 * time.Hour)},
 		{ID: "chain-20260301-113000-aa01bb", Status: "running", Tier: 2, Trigger: "issue", Services: []string{"caddy"}, CostUSD: 0.14, StartedAt: chaintest.Noon.Add(-20 * time.Minute)},
-		{ID: samplePlan, Status: "running", Gate: "open", Tier: 2, Trigger: "plan", CostUSD: 1.34, StartedAt: chaintest.Noon.Add(-3 * time.Hour)},
+		{ID: samplePlan, Status: "running", Gate: "open", Tier: 2, Trigger: "plan", Plan: "docs/ports.md", CostUSD: 1.34, StartedAt: chaintest.Noon.Add(-3 * time.Hour)},
 		{ID: "chain-20260301-110000-77aa12", Status: "completed", Outcome: "healthy", Tier: 1, Trigger: "scheduled", CostUSD: 0.0031, StartedAt: chaintest.Noon.Add(-time.Hour), EndedAt: chaintest.Noon.Add(-59 * time.Minute)},
 		{ID: "chain-20260301-090000-0bc451", Status: "completed", Outcome: "resolved", Tier: 3, Trigger: "scheduled", Services: []string{"postgres", "nextcloud"}, CostUSD: 2.5043, StartedAt: chaintest.Noon.Add(-26 * time.Hour), EndedAt: chaintest.Noon.Add(-25 * time.Hour)},
 		{ID: "chain-20260228-150000-9d8c7b", Status: "completed", Outcome: "needs_human", Tier: 2, Trigger: "manual", Services: []string{"caddy"}, CostUSD: 0.61, StartedAt: chaintest.Noon.Add(-50 * time.Hour), EndedAt: chaintest.Noon.Add(-49 * time.Hour)},
@@ -426,7 +426,7 @@ func sampleNow(faults []operations.Incident) operations.Now {
 				Session: &operations.WorkingSession{Number: 43, Tier: 2, Model: "sonnet", StartedAt: chaintest.Noon.Add(-6 * time.Minute), Host: "host-1", Attempt: 2, Failure: "the API call failed: Connection refused"},
 			},
 			{ChainID: "chain-20260301-115900-bb02cc", Services: nil, CostUSD: 0.0021, StartedAt: chaintest.Noon.Add(-time.Minute), Doing: "thinks", Session: &operations.WorkingSession{Number: 44, Tier: 1, Model: "haiku", StartedAt: chaintest.Noon.Add(-50 * time.Second), Attempt: 1}},
-			{ChainID: "plan-run-disks", Trigger: escalation.TriggerPlan, CostUSD: 0.4, StartedAt: chaintest.Noon.Add(-time.Minute), Doing: "thinks", Session: &operations.WorkingSession{Number: 45, Tier: 2, Model: "sonnet", Purpose: escalation.PurposeAuthor, Phase: "2", StartedAt: chaintest.Noon.Add(-50 * time.Second), Attempt: 1}},
+			{ChainID: "plan-run-disks", Trigger: escalation.TriggerPlan, Plan: "docs/disks.md", CostUSD: 0.4, StartedAt: chaintest.Noon.Add(-time.Minute), Doing: "thinks", Session: &operations.WorkingSession{Number: 45, Tier: 2, Model: "sonnet", Purpose: escalation.PurposeAuthor, Phase: "2", StartedAt: chaintest.Noon.Add(-50 * time.Second), Attempt: 1}},
 		}},
 		Waits: operations.NowWaits{Chains: []operations.WaitingChain{
 			{ChainID: sampleChain, Kind: operations.WaitGate, Reason: "a person"},
