@@ -11,7 +11,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/forge"
-	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // Proposer writes pull requests as the agents' user.
@@ -98,31 +97,13 @@ func (t *Tiers) describe(chainID string, request ProposeRequest) forge.Descripti
 		about.Phase = done.Phase
 	}
 	for _, phase := range request.Phases {
-		about.Phases = append(about.Phases, describePhase(phase))
+		about.Phases = append(about.Phases, phase.Describe())
 	}
 	for _, preview := range request.Previews {
 		about.Previews = append(about.Previews, forge.Preview(preview))
 	}
 	return about
 }
-
-// describePhase describes a phase in a line: what became of it, what its latest review and the checks said, and its cost.
-func describePhase(phase escalation.PlanPhase) string {
-	parts := []string{string(phase.Status)}
-	if phase.Status == escalation.PhaseAccepted {
-		parts[0] += " by a person"
-	}
-	if judged := phase.Judgement(); judged != "" {
-		parts = append(parts, judged)
-	}
-	if phase.Turns+phase.Reviews > 0 {
-		parts = append(parts, plaintext.Dollars(phase.CostUSD))
-	}
-	return plaintext.Cut(phase.Name(), maxPhaseName) + ": " + strings.Join(parts, ", ")
-}
-
-// maxPhaseName limits the title of a phase in a pull request, in characters.
-const maxPhaseName = 80
 
 // decisionOn says what was decided about a change.
 func decisionOn(request ProposeRequest) string {

@@ -11,7 +11,8 @@ import (
 // its reviewer needs a person: the author's correction is next, so the reviewer's session cannot be continued. A title comes from a
 // hostile author.
 func Planned() escalation.Chain {
-	const finding = "P1 open-door (firewall.rules:7, human_required): the rule lets everybody in"
+	const wrongPort = "P1 wrong-port (compose.yaml:4, auto_fix): 8433 is not 8443"
+	const openDoor = "P1 open-door (firewall.rules:7, human_required): the rule lets everybody in"
 	second := planned(3, escalation.PurposeAuthor, "1", 0.24, escalation.VerdictResolved)
 	second.ParentID, second.Continuity = 1, escalation.ContinuityResume
 	chain := escalation.Chain{
@@ -26,9 +27,9 @@ func Planned() escalation.Chain {
 			planned(6, escalation.PurposeReview, "2", 0.12, ""),
 		},
 		Reviews: []escalation.Review{
-			plannedReview(2, "1", "not_ready", "corrections", "the author corrects: P1 wrong-port (compose.yaml:4, auto_fix): 8433 is not 8443"),
+			plannedReview(2, "1", "not_ready", "corrections", "the author corrects: "+wrongPort),
 			plannedReview(4, "1", "ready", "reviewed", "the reviewer approves 3f2a9c1d5e6f"),
-			plannedReview(6, "2", "not_ready", "human_required", "a person must decide: "+finding),
+			plannedReview(6, "2", "not_ready", "human_required", "a person must decide: "+openDoor),
 		},
 		Plan: &escalation.PlanState{
 			Task: escalation.PlanRun, File: "docs/ports.md", Title: "Move the \x1b[31mproxy",
@@ -48,9 +49,9 @@ func Planned() escalation.Chain {
 			},
 		},
 	}
-	chain.Reviews[0].Findings = []string{"P1 wrong-port (compose.yaml:4, auto_fix): 8433 is not 8443"}
+	chain.Reviews[0].Findings = []string{wrongPort}
 	chain.Reviews[1].Approved, chain.Reviews[1].Commit = true, plannedCommit
-	chain.Reviews[2].Findings = []string{finding}
+	chain.Reviews[2].Findings = []string{openDoor}
 	chain.Gates = []escalation.Gate{plannedGate(chain, &escalation.LoopGate{
 		Role: "author", Resume: "auto_fix", NoContinuation: "the next step is auto_fix, and the last session was that of the reviewer",
 	})}
@@ -80,14 +81,15 @@ func Resumable() escalation.Chain {
 // plannedGate returns the gate that opens after the latest review of a chain of Planned. Its options are those that a workflow offers.
 func plannedGate(chain escalation.Chain, loop *escalation.LoopGate) escalation.Gate {
 	var tried []string
-	for _, session := range chain.Sessions {
-		tried = append(tried, fmt.Sprintf("%s, phase %s (%s): %s, $%.2f", session.Purpose, session.Phase, session.Model, session.Status, session.CostUSD))
+	for i := range chain.Sessions {
+		one := &chain.Sessions[i]
+		tried = append(tried, fmt.Sprintf("%s, phase %s (%s): %s, $%.2f", one.Purpose, one.Phase, one.Model, one.Status, one.CostUSD))
 	}
 	policy := escalation.Policy{Gate: escalation.GatePolicy{Timeout: escalation.Duration(72 * time.Hour)}}
 	return escalation.NewGate(policy, escalation.GateInput{
 		Number: 1, At: Noon.Add(-125 * time.Minute), Decision: escalation.DecideReview(chain.Reviews[len(chain.Reviews)-1].Reason),
-		Tier: escalation.TierSafeRepair, Last: chain.Last(), Loop: loop, SpentUSD: chain.CostUSD, Phase: chain.Plan.Phase, Plan: chain.Plan.File,
-		Tried: tried,
+		Tier: escalation.TierSafeRepair, Last: chain.Last(), Loop: loop, SpentUSD: chain.CostUSD, Tried: tried,
+		Phase: chain.Plan.Phase, Plan: chain.Plan.File,
 	})
 }
 

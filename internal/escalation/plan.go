@@ -1,6 +1,10 @@
 package escalation
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
+)
 
 // PlanTask says what a workflow does with a plan.
 type PlanTask string
@@ -109,6 +113,24 @@ func (p PlanPhase) Name() string {
 // Judgement says what the latest review of the phase and the checks have found, such as "verdict ready, checks passed"; empty if
 // there was no review.
 func (p PlanPhase) Judgement() string { return judgement(p.Verdict, p.Checks) }
+
+// maxPhaseName limits the name of a phase in its description, in characters.
+const maxPhaseName = 80
+
+// Describe describes the phase in a line: what became of it, what its latest review and the checks have found, and its cost.
+func (p PlanPhase) Describe() string {
+	parts := []string{string(p.Status)}
+	if p.Status == PhaseAccepted {
+		parts[0] += " by a person"
+	}
+	if judged := p.Judgement(); judged != "" {
+		parts = append(parts, judged)
+	}
+	if p.Turns+p.Reviews > 0 {
+		parts = append(parts, plaintext.Dollars(p.CostUSD))
+	}
+	return plaintext.Cut(p.Name(), maxPhaseName) + ": " + strings.Join(parts, ", ")
+}
 
 // Finished reports whether the phase needs no further work.
 func (p PlanPhase) Finished() bool { return p.Status != PhaseWaiting && p.Status != PhaseRunning }

@@ -87,8 +87,8 @@ func (p *Pages) writeChain(w http.ResponseWriter, r *http.Request, id string, dr
 	page := chainPage{Snapshot: now, Lines: timelineOf(now, p.Clock()), Doing: doing(now)}
 	page.Sessions, page.Took = p.rows(now)
 	if gate := now.Chain.OpenGate(); gate != nil && page.Running() {
-		page.Gate = &gateForm{ChainID: id, Gate: *gate, Services: now.Chain.Services, Draft: draft, Back: r.URL.Path}
-		page.Gate.describe(now.Chain)
+		form := gateForm{ChainID: id, Gate: *gate, Services: now.Chain.Services, Draft: draft, Back: r.URL.Path}.of(now.Chain)
+		page.Gate = &form
 		if r.Method == http.MethodPost {
 			page.Gate.Back = "/chains/" + r.PathValue("id")
 		}

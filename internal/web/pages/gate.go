@@ -42,8 +42,8 @@ func (f gateForm) Heading() string {
 	return "All services"
 }
 
-// describe adds what the chain knows about the gate.
-func (f *gateForm) describe(chain escalation.Chain) {
+// of returns the form with what the chain knows about the gate.
+func (f gateForm) of(chain escalation.Chain) gateForm {
 	if plan := chain.Plan; plan != nil {
 		f.Plan = operations.PlanTitle(plan)
 		if phase := plan.Current(); phase != nil && phase.Title != "" {
@@ -58,6 +58,7 @@ func (f *gateForm) describe(chain escalation.Chain) {
 			f.Faults = append(f.Faults, fault{incident.ID, incident.Summary})
 		}
 	}
+	return f
 }
 
 // fault is an incident in few words.
