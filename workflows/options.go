@@ -134,8 +134,8 @@ func withNotification(ctx workflow.Context, summary string) workflow.Context {
 
 const (
 	// tierOverhead is the time that an attempt needs in addition to the agent's own limit. This time covers the start,
-	// the repair turn for a missing verdict, and stopping the process tree.
-	tierOverhead = 5 * time.Minute
+	// the repair turn for a missing verdict, stopping the process tree, and the checks and previews of what it has committed.
+	tierOverhead = 20 * time.Minute
 	// tierAttempts limits the attempts at a session. It stops a session that kills its worker every time, for example
 	// by exhausting memory. If a model is not reachable, the session fails sooner, because the activity counts such
 	// failures (maxFailures). The activity does not count drained and lost workers as failures.

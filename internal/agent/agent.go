@@ -106,10 +106,8 @@ func (r *Runner) Close() error {
 func (r *Runner) Run(
 	ctx context.Context, order activities.AgentRun, observe func(activities.AgentProgress),
 ) (activities.AgentReport, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	unhook := context.AfterFunc(r.draining, func() { cancel(activities.ErrDraining) })
-	defer unhook()
+	ctx, stop := r.untilDrained(ctx)
+	defer stop()
 	// End the processes of an earlier attempt. These processes may have outlived their worker, and two agents must
 	// never work on one conversation.
 	if !order.Ended {
@@ -135,12 +133,27 @@ func (r *Runner) Run(
 	if err == nil && report.Status == escalation.SessionCompleted {
 		report, err = r.inspected(ctx, place, run, report, observe)
 	}
-	limit := leaveLimit
-	if r.draining.Err() != nil {
-		limit = drainLeaveLimit
-	}
-	report.Worktree = place.leave(ctx, limit)
+	report.Worktree = place.leave(ctx, r.leaveLimit())
 	return report, err
+}
+
+// leaveLimit limits the time in which a worktree is examined at the end of a session.
+func (r *Runner) leaveLimit() time.Duration {
+	if r.draining.Err() != nil {
+		return drainLeaveLimit
+	}
+	return leaveLimit
+}
+
+// untilDrained returns a context that also ends, with the cause activities.ErrDraining, when running agents are interrupted. The
+// caller must call stop.
+func (r *Runner) untilDrained(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(r.draining, func() { cancel(activities.ErrDraining) })
+	return ctx, func() {
+		unhook()
+		cancel(nil)
+	}
 }
 
 // inspected adds to the report of an agent that has ended what it has committed. If the checks are stopped with the worker,

@@ -40,6 +40,8 @@ func (r *Runner) ReadPlan(ctx context.Context, request activities.PlanRequest) (
 func (r *Runner) Inspect(
 	ctx context.Context, order activities.AgentRun, observe func(activities.AgentProgress),
 ) (*activities.Change, error) {
+	ctx, stop := r.untilDrained(ctx)
+	defer stop()
 	run, err := r.inDirectory(order)
 	if err != nil {
 		return nil, err
@@ -48,8 +50,11 @@ func (r *Runner) Inspect(
 	if err != nil {
 		return nil, err
 	}
-	defer place.leave(ctx, leaveLimit)
 	change := r.inspect(ctx, place, run, observe)
+	place.leave(ctx, r.leaveLimit())
+	if ctx.Err() != nil { // what was stopped says nothing about the commit
+		return nil, context.Cause(ctx)
+	}
 	if change == nil {
 		return nil, errors.New("the run has no worktree on this host")
 	}

@@ -35,6 +35,8 @@ func (r *Runner) Push(ctx context.Context, request activities.PushRequest) (acti
 	if !commitPattern.MatchString(request.Commit) || !branchPattern.MatchString(request.Branch) {
 		return activities.PushResult{Problem: "only a commit on the branch of a chain is pushed"}, nil
 	}
+	ctx, stop := r.untilDrained(ctx)
+	defer stop()
 	run, err := r.inDirectory(activities.AgentRun{Directory: request.Directory, Tier: escalation.TierObserve})
 	if err != nil {
 		return activities.PushResult{}, err
@@ -53,10 +55,10 @@ func (r *Runner) Push(ctx context.Context, request activities.PushRequest) (acti
 		return activities.PushResult{}, err
 	}
 	defer r.free(ctx, own)
-	ctx, cancel := context.WithTimeout(ctx, pushLimit)
+	limited, cancel := context.WithTimeout(ctx, pushLimit)
 	defer cancel()
 	var said tail
-	code, err := claude.RunScript(ctx, ClaudeOptions(r.settings, r.environ), claude.Script{
+	code, err := claude.RunScript(limited, ClaudeOptions(r.settings, r.environ), claude.Script{
 		Shell: guard.Host{}.LookPath("git", filepath.SplitList(pathIn(r.environ))), Dir: origin.Top, Env: own.variables(), Keyless: true,
 		Args: []string{
 			"-c", "safe.directory=" + origin.Top, "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
@@ -67,9 +69,11 @@ func (r *Runner) Push(ctx context.Context, request activities.PushRequest) (acti
 	})
 	result := activities.PushResult{Remote: withoutCredentials(origin.Remote)}
 	switch {
+	case ctx.Err() != nil: // it was stopped with the worker, and says nothing about the remote
+		return activities.PushResult{}, context.Cause(ctx)
 	case err != nil:
 		return activities.PushResult{}, err
-	case code != 0 || ctx.Err() != nil:
+	case code != 0 || limited.Err() != nil:
 		result.Problem = fmt.Sprintf("git push: exit code %d: %s", code, r.mask.Text(plaintext.Cut(plaintext.Compact(said.text()), 500)))
 	}
 	return result, nil
