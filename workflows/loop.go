@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 
@@ -169,17 +170,21 @@ func (r *reviews) add(ctx workflow.Context, request reviewRequest, result review
 	if done.Approved {
 		severity = escalation.SeverityInfo
 	}
-	what := "the change"
-	if change.Branch != "" { // a plan that nobody has amended has none, nor has an author's turn without a commit
-		what += " on " + change.Branch
-	}
 	r.log.add(ctx, escalation.Event{
 		Kind: escalation.EventReview, Severity: severity, SessionID: done.ReviewerID,
-		Message: fmt.Sprintf("%s is %s", what, done.Describe()),
+		Message: fmt.Sprintf("%s is %s", describeReviewed(done), done.Describe()),
 	})
 	all := &r.log.chain.Reviews
 	*all = append(*all, done)
 	*all = (*all)[max(0, len(*all)-escalation.MaxReviews):]
+}
+
+// describeReviewed names what a review is about. A plan is reviewed before it has a branch.
+func describeReviewed(done escalation.Review) string {
+	if done.Branch == "" {
+		return cmp.Or(done.Subject(), "the change")
+	}
+	return "the change on " + done.Branch
 }
 
 // maxFindingText limits a finding in the visible state, in characters.

@@ -258,7 +258,8 @@ func describeTry(session escalation.Session) string {
 		}
 		line += fmt.Sprintf(", verdict %s: %s“%s”", session.Verdict.Status, did, plain(session.Verdict.Attempt()))
 	}
-	if left := session.Worktree.Describe(session.Host); left != "" {
+	// The commits of a plan's author are on the branch that the plan names.
+	if left := session.Worktree.Describe(session.Host); left != "" && session.Purpose != escalation.PurposeAuthor {
 		line += "; " + plain(left)
 	}
 	return line

@@ -98,6 +98,7 @@ func TestPlanContinuesBySignal(t *testing.T) {
 	w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
 		result := w.commits(turn, input)
 		if turn == 1 {
+			result.Report.Worktree = &escalation.Worktree{Path: "/w", Branch: "claudeops/run", Origin: "/o", Kept: true, Commits: 1}
 			return timedOut(result.Report)
 		}
 		return result
@@ -108,7 +109,7 @@ func TestPlanContinuesBySignal(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
 	require.Equal(t, []string{"1", "docs/plan.md"}, []string{gate.Phase, gate.Plan})
-	require.Equal(t, []string{"author, phase 1 (writer): timed_out, $0.50"}, gate.Tried)
+	require.Equal(t, []string{"author, phase 1 (writer): timed_out, $0.50"}, gate.Tried, "its commits are on the branch of the plan")
 	require.Equal(t, []any{true, gate.Continuation.SessionID, "use port 8080"},
 		[]any{w.turns[1].Continues, w.turns[1].ParentSessionID, w.turns[1].Guidance})
 	require.Contains(t, strings.Join(messagesOf(result.Events, escalation.EventGateOpened), "\n"), "gate-1 waits for a person at phase 1, ")

@@ -521,13 +521,14 @@ func TestPlanReview(t *testing.T) {
 				return result
 			}
 			result, err := w.run(workflows.PlanReviewWorkflow, workflows.PlanInput{})
+			said := messagesOf(result.Events, escalation.EventReview)
 			require.NoError(t, err)
+			require.Regexp(t, "^the plan is (not )?approved by rule ", said[0], "it has no branch yet")
 			require.Equal(t, c.outcome, result.Outcome, result.Reason)
 			require.Contains(t, result.Reason, c.reason)
 			require.Len(t, w.pushed, c.pushed)
 			require.True(t, w.asked[0].Task.Amend)
 			require.Equal(t, "b0", w.asked[0].Change.Commit)
-			require.Regexp(t, "^the change is (not )?approved", messagesOf(result.Events, escalation.EventReview)[0])
 			require.Equal(t, escalation.PlanItself, result.Plan.Phases[0].Number)
 			if len(w.turns) > 0 {
 				require.True(t, w.turns[0].Task.Amend)

@@ -13,18 +13,18 @@ import (
 func Planned() escalation.Chain {
 	const wrongPort = "P1 wrong-port (compose.yaml:4, auto_fix): 8433 is not 8443"
 	const openDoor = "P1 open-door (firewall.rules:7, human_required): the rule lets everybody in"
-	second := planned(3, escalation.PurposeAuthor, "1", 0.24, escalation.VerdictResolved)
+	second := planned(3, escalation.PurposeAuthor, "1", 0.24, "complete")
 	second.ParentID, second.Continuity = 1, escalation.ContinuityResume
 	chain := escalation.Chain{
 		ID: "plan-run-ports", Trigger: escalation.TriggerPlan, Actor: "ada", MaxTier: escalation.TierSafeRepair,
 		StartedAt: plannedAt, CostUSD: 1.34,
 		Sessions: []escalation.Session{
-			planned(1, escalation.PurposeAuthor, "1", 0.39, escalation.VerdictResolved),
-			planned(2, escalation.PurposeReview, "1", 0.11, ""),
+			planned(1, escalation.PurposeAuthor, "1", 0.39, "complete"),
+			planned(2, escalation.PurposeReview, "1", 0.11, "not_ready"),
 			second,
-			planned(4, escalation.PurposeReview, "1", 0.1, ""),
-			planned(5, escalation.PurposeAuthor, "2", 0.38, escalation.VerdictResolved),
-			planned(6, escalation.PurposeReview, "2", 0.12, ""),
+			planned(4, escalation.PurposeReview, "1", 0.1, "ready"),
+			planned(5, escalation.PurposeAuthor, "2", 0.38, "complete"),
+			planned(6, escalation.PurposeReview, "2", 0.12, "not_ready"),
 		},
 		Reviews: []escalation.Review{
 			plannedReview(2, "1", "not_ready", "corrections", "the author corrects: "+wrongPort),
@@ -55,6 +55,7 @@ func Planned() escalation.Chain {
 	chain.Gates = []escalation.Gate{plannedGate(chain, &escalation.LoopGate{
 		Role: "author", Resume: "auto_fix", NoContinuation: "the next step is auto_fix, and the last session was that of the reviewer",
 	})}
+	chain.Reason = chain.Gates[0].Reason
 	return chain
 }
 
@@ -75,6 +76,7 @@ func Resumable() escalation.Chain {
 			SessionID: author.SessionID, Tier: author.Tier, Role: "author", Resume: "execute", Status: author.Status,
 		},
 	})}
+	chain.Reason = chain.Gates[0].Reason
 	return chain
 }
 
@@ -108,7 +110,7 @@ const plannedCommit = "3f2a9c1d5e6f708192a3b4c5d6e7f80912345678"
 // plannedAt is the start of the chain of Planned.
 var plannedAt = Noon.Add(-3 * time.Hour)
 
-// planned returns a session of the chain of Planned. Without a status it has no verdict.
+// planned returns a session of the chain of Planned.
 func planned(number byte, purpose escalation.Purpose, phase string, costUSD float64, status escalation.VerdictStatus) escalation.Session {
 	session := escalation.Session{
 		ID: int64(number), SessionID: Conversation(number), ChainID: "plan-run-ports", Tier: escalation.TierSafeRepair, Model: "sonnet",
@@ -120,9 +122,7 @@ func planned(number byte, purpose escalation.Purpose, phase string, costUSD floa
 	if purpose == escalation.PurposeReview {
 		session.Tier, session.Model = escalation.TierObserve, "opus"
 	}
-	if status != "" {
-		session.Verdict = &escalation.Verdict{Status: status, Summary: "It says so."}
-	}
+	session.Verdict = &escalation.Verdict{Status: status, Summary: "It says so."}
 	return session
 }
 

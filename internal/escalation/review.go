@@ -116,6 +116,17 @@ type Review struct {
 	PullRequest string `json:"pull_request,omitempty"`
 }
 
+// Subject names the phase of a plan, or the plan itself, that the change belongs to; empty if it belongs to none.
+func (r Review) Subject() string {
+	switch r.Phase {
+	case "":
+		return ""
+	case PlanItself:
+		return "the plan"
+	}
+	return "phase " + r.Phase
+}
+
 // Judgement says what the reviewer and the checks have found, such as "verdict ready, checks passed"; empty if neither has run.
 func (r Review) Judgement() string { return judgement(r.Status, r.Checks) }
 

@@ -125,10 +125,7 @@ const maxFindings = 5
 
 // writeReview writes how a review has ended, and its findings.
 func writeReview(w io.Writer, done escalation.Review) {
-	what := done.Branch
-	if done.Phase != "" && done.Phase != escalation.PlanItself {
-		what = "phase " + done.Phase
-	}
+	what := cmp.Or(done.Subject(), done.Branch)
 	if judged := done.Judgement(); judged != "" {
 		what += " (" + judged + ")"
 	}

@@ -269,11 +269,13 @@ func tone(state any) string {
 	switch fmt.Sprint(state) {
 	case string(escalation.OutcomeHealthy), string(escalation.OutcomeResolved), string(escalation.SessionCompleted),
 		string(escalation.OutcomeApproved), string(escalation.PhaseAccepted),
-		string(escalation.ActionRestart), string(memory.StatusConfirmed), string(escalation.TalkAnswered), "allowed", "active":
+		string(escalation.ActionRestart), string(memory.StatusConfirmed), string(escalation.TalkAnswered), "allowed", "active",
+		"ready", "complete":
 		return "good"
 	case string(escalation.OutcomeNeedsHuman), string(escalation.IncidentWaiting), string(escalation.SeverityWarning),
 		string(escalation.CheckDegraded), string(escalation.SessionTimedOut), string(escalation.SessionBudgetExhausted),
-		string(memory.StatusCandidate), "waits for a person", "paused", "at run", "escalate":
+		string(memory.StatusCandidate), "waits for a person", "paused", "at run", "escalate",
+		"not_ready", "ready_with_corrections":
 		return "warn"
 	case string(escalation.OutcomeFailed), string(escalation.IncidentOpen), string(escalation.SeverityCritical),
 		string(escalation.CheckDown), string(escalation.SessionResumeFailed), string(escalation.SessionTranscriptLost),

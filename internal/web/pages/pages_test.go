@@ -403,19 +403,20 @@ func TestPlan(t *testing.T) {
 		`<span class="state calm">waiting</span>`, "<code>3f2a9c1d5e</code>", "</span>3 of 3<", "</span>$0.07<",
 		"<b>author, phase 1, tier 2</b>", "<b>review, phase 1, tier 1</b>", ">Author</span>", ">Review</span>",
 		"<title>Session #2, review, phase 1, opus, completed, $0.11</title>", ", phase 2 (The rule of the firewall): what should happen?",
-		"<dt>Why</dt><dd>a person must decide: P1 open-door", "<dt>Review</dt><dd>3 lines in 1 file of <code>c6</code>, checks passed, verdict not ready, rule human required<ol",
+		"<dt>Why</dt><dd>a person must decide: P1 open-door", "<dt>Review</dt><dd>3 lines in 1 file of <code>c6</code>, checks passed, verdict not ready, rule <code>human_required</code><ol",
 		"override: accept phase 2 as it is", `<span class="state good">approved</span> <b>phase 1</b> <code>claudeops/plan-run-ports</code>`,
-		"Its commits stay on their branch.", "run of docs/ports.md by ada",
+		"Its commits stay on their branch.", "run of docs/ports.md by ada", `<span class="state warn">verdict not ready</span>`,
 	} {
 		require.Contains(t, page, want)
 	}
+	require.Equal(t, 1, strings.Count(page[:strings.Index(page, "<dt>Review</dt>")], "a person must decide"), "the card of the gate says it")
 	require.NotContains(t, page, "higher tier", "a plan has none")
 	require.NotContains(t, page, "highest tier", "a plan has none")
 	s.plan.Chain.Plan.Repository = "infra"
 	require.Contains(t, get(s.serve(t, ada), "/chains/"+samplePlan).Body.String(), "run of docs/ports.md in infra by ada")
 	s.plan = operations.Snapshot{Chain: chaintest.Amended()}
 	amended := get(s.serve(t, ada), "/chains/"+samplePlan).Body.String()
-	require.Contains(t, amended, `<span class="state good">approved</span>`)
+	require.Contains(t, amended, `<span class="state good">approved</span> <b>the plan</b> <code>`)
 	require.Contains(t, amended, `href="https://git.example.org/infra/pulls/7"`)
 	s.plan.Chain.Plan.PullRequest = "javascript:window.owned=1"
 	amended = get(s.serve(t, ada), "/chains/"+samplePlan).Body.String()
