@@ -48,7 +48,7 @@ func badNight() claudesim.Scenario {
 	}
 	const jellyfin = "jellyfin answers 502: its process ends 40 s after each start, because the disk of its cache is full"
 	const caddy = "the certificate of caddy ends in 2 days, and its renewal fails"
-	return claudesim.Play(
+	return claudesim.Play(append(nightPlans(),
 		claudesim.On(claudesim.Match{Prompt: "how is jellyfin?"}, claudesim.Bash("echo '/var/cache 100 %'"), claudesim.Conclude(escalation.TalkReply{
 			Reply: "jellyfin is down since 22:15: the disk of its cache is full, so its process ends 40 s after each start.\n\n" +
 				"Tier 2 restarted it once, which did not help. It waits for you at gate-1.",
@@ -86,7 +86,7 @@ func badNight() claudesim.Scenario {
 			verdict(escalation.VerdictEscalate, "postgres", "slow", "postgres answers slowly: 40 connections wait for a lock", escalation.Verdict{RecommendedTier: 2})),
 		on("sonnet", "postgres", claudesim.Bash("sleep 300; echo 'docker logs --tail 200 postgres'")),
 		claudesim.Always(claudesim.Conclude(escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all services answer"}).Using(used)),
-	)
+	)...)
 }
 
 // TestScreenshots lets an installation have a bad night, and writes pictures of all its pages to the folder that SCREENSHOTS
@@ -100,7 +100,7 @@ func TestScreenshots(t *testing.T) {
 	services := filepath.Join(t.TempDir(), "services.yaml")
 	require.NoError(t, os.WriteFile(services, []byte(nightServices), 0o600))
 	environ := startInstallation(t, badNight(), "CLAUDEOPS_SERVICES_FILE="+services, "CLAUDEOPS_GATE_TIMEOUT=72h",
-		"CLAUDEOPS_DAY_BUDGET_USD=25", "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER3_TOOLS=Bash", "CLAUDEOPS_HEARTBEAT_INTERVAL=1s")
+		"CLAUDEOPS_REPOSITORIES="+nightRepository(t), "CLAUDEOPS_DAY_BUDGET_USD=25", "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER3_TOOLS=Bash", "CLAUDEOPS_HEARTBEAT_INTERVAL=1s")
 	root, link := openPages(t, append(environ, "CLAUDEOPS_POLICY_FILE=")) // the page of the policy shows the built-in one
 	must := func(args ...string) {
 		got := starter(t, environ, args...)
@@ -129,8 +129,22 @@ func TestScreenshots(t *testing.T) {
 	tab.UntilText("sleep 300")
 	tab.Show(root + "/talk/ada")
 	tab.UntilText("caddy answers. Its certificate")
+	for name, one := range map[string]struct {
+		path, scheme  string
+		width, height int64
+	}{
+		"page-now": {"/", "light", 1000, 700}, "page-chain": {"/chains/caddy-2215", "dark", 1000, 700},
+		"page-session": {"/sessions/6", "light", 1000, 700}, "page-phone": {"/", "dark", 390, 844},
+	} {
+		tab.Look(one.scheme, one.width)
+		tab.Show(root + one.path)
+		tab.UntilText("This page updates itself.")
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name+".webp"), tab.Small(one.height), 0o600))
+	}
+	startNightPlans(t, environ, must) // after the pictures of the documentation
 	for name, path := range map[string]string{
-		"talk": "/talk/ada", "now": "/", "chains": "/chains", "chain": "/chains/jellyfin-2215", "climbed": "/chains/caddy-2215", "session": "/sessions/6",
+		"talk": "/talk/ada", "now": "/", "chains": "/chains", "chain": "/chains/jellyfin-2215", "climbed": "/chains/caddy-2215", "changed": "/chains/nextcloud-2230",
+		"plan-gate": "/chains/plan-run-ports", "plan-running": "/chains/plan-run-disks", "plan-reviewed": "/chains/plan-review-disks", "session": "/sessions/6",
 		"incidents": "/incidents?state=all", "incident": "/incidents/1", "services": "/services", "service": "/services/jellyfin",
 		"schedules": "/schedules", "schedule": "/schedules/hourly", "cost": "/cost", "policy": "/policy?tier=2&call=rm+-rf+%2Fvar%2Fcache", "unknown": "/nothing",
 	} {
@@ -144,17 +158,5 @@ func TestScreenshots(t *testing.T) {
 			file := filepath.Join(folder, fmt.Sprintf("%s-%s.png", name, look))
 			require.NoError(t, os.WriteFile(file, tab.Picture(), 0o600))
 		}
-	}
-	for name, one := range map[string]struct {
-		path, scheme  string
-		width, height int64
-	}{
-		"page-now": {"/", "light", 1000, 700}, "page-chain": {"/chains/caddy-2215", "dark", 1000, 700},
-		"page-session": {"/sessions/6", "light", 1000, 700}, "page-phone": {"/", "dark", 390, 844},
-	} {
-		tab.Look(one.scheme, one.width)
-		tab.Show(root + one.path)
-		tab.UntilText("This page updates itself.")
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name+".webp"), tab.Small(one.height), 0o600))
 	}
 }
