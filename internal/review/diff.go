@@ -129,11 +129,8 @@ var classOf = []struct {
 
 // Class returns the class of the file.
 func (f File) Class() Class {
-	switch {
-	case f.Special:
+	if f.Special {
 		return ClassSpecial
-	case f.Checks:
-		return ClassGate
 	}
 	parts := strings.Split(strings.ToLower(f.Path), "/")
 	name, directories := parts[len(parts)-1], parts[:len(parts)-1]
@@ -147,6 +144,9 @@ func (f File) Class() Class {
 				return one.class
 			}
 		}
+	}
+	if f.Checks {
+		return ClassGate
 	}
 	return ClassOrdinary
 }
