@@ -147,7 +147,7 @@ func Pausing() escalation.Chain {
 func Objected() escalation.Review {
 	return escalation.Review{
 		AuthorID: Conversation(2), ReviewerID: Conversation(3), Branch: "claudeops/chain-42", Base: "b0", Commit: "c1", Files: 1, Lines: 2,
-		Checks: "passed", Status: "not_ready", Rule: "limit", Reason: "no further correction is allowed after 0 corrections",
+		Checks: "passed", Status: "not_ready", Rule: "limit", Reason: "findings block: P1 wrong-port (compose.yaml:4, auto_fix)",
 		Findings: []string{"P1 wrong-port (compose.yaml:4, auto_fix): \x1b]0;owned\x07\x1b[2J<b>take</b> over"},
 	}
 }

@@ -329,6 +329,8 @@ func (l Loop) decide(s sorted, first bool) (Loop, Decision) {
 	case next.Stalled >= maxWithoutProgress:
 		return next.ask(StateAutoFix, RuleNoProgress, "%d corrections did not reduce the findings: %s",
 			maxWithoutProgress, describe(s.blocking))
+	case l.Limits.Fixes == 0:
+		return next.ask(StateAutoFix, RuleLimit, "findings block: %s", describe(s.blocking))
 	case l.Fixes >= l.Limits.Fixes:
 		return next.ask(StateAutoFix, RuleLimit, "no further correction is allowed after %s: %s",
 			plaintext.Count(l.Fixes, "correction"), describe(s.blocking))

@@ -52,7 +52,7 @@ func TestTreeShowsReviews(t *testing.T) {
 	var b bytes.Buffer
 	WriteTree(&b, chaintest.Clock, chain)
 	require.Contains(t, b.String(), "        Pull request: https://github.com/acme/infra/pull/7\n")
-	require.Contains(t, b.String(), "    Review of claudeops/chain-42 (verdict not ready, checks passed): not approved by rule limit: no further correction is allowed")
+	require.Contains(t, b.String(), "    Review of claudeops/chain-42 (verdict not ready, checks passed): not approved by rule limit: findings block: P1 wrong-port")
 	require.Contains(t, b.String(), "        P1 wrong-port (compose.yaml:4, auto_fix): ]0;owned[2J<b>take</b> over\n")
 }
 
