@@ -206,8 +206,8 @@ func BenchmarkTier(b *testing.B) {
 	}
 }
 
-// talkingCLI replaces claude in conversations. It keeps a transcript, and replies with the time of its start in nanoseconds, and the
-// time that it took for its copy of the parent's transcript.
+// talkingCLI replaces claude in conversations. It keeps a transcript, and replies with the times of its start and of its end, in
+// nanoseconds.
 const talkingCLI = `#!/bin/sh
 now=$(date +%%s%%N)
 while [ $# -gt 0 ]; do
@@ -222,9 +222,7 @@ done
 cat >/dev/null
 dir=$CLAUDE_CONFIG_DIR/projects/$(printf %%s "$PWD" | sed 's/[^A-Za-z0-9]/-/g')
 mkdir -p "$dir"
-copying=$(date +%%s%%N)
 [ -z "$parent" ] || sed "s/\"sessionId\":\"$parent\"/\"sessionId\":\"$id\"/" "$dir/$parent.jsonl" >"$dir/$id.jsonl"
-copied=$(($(date +%%s%%N) - copying))
 cat >>"$dir/$id.jsonl" <<END
 {"type":"user","uuid":"u-$id","parentUuid":"${parent:+a-$parent}","sessionId":"$id","message":{"role":"user","content":"how is jellyfin?"}}
 {"type":"assistant","uuid":"a-$id","parentUuid":"u-$id","sessionId":"$id","message":{"role":"assistant","content":"It answers."}}
@@ -232,49 +230,106 @@ END
 usage='"usage":{"input_tokens":100,"cache_creation_input_tokens":50,"cache_read_input_tokens":1000,"output_tokens":42}'
 echo '{"type":"system","subtype":"init","session_id":"'$id'","tools":["Bash","StructuredOutput"],"model":"'$model'","permissionMode":"dontAsk","claude_code_version":"%[1]s"}'
 echo '{"type":"assistant","message":{"id":"msg_1","type":"message","role":"assistant","model":"'$model'","content":[{"type":"text","text":"done"}],'$usage'},"session_id":"'$id'"}'
-echo '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"duration_api_ms":5,"session_id":"'$id'","total_cost_usd":0.01,'$usage',"modelUsage":{"'$model'":{"inputTokens":100,"outputTokens":42,"cacheReadInputTokens":1000,"cacheCreationInputTokens":50,"costUSD":0.01,"contextWindow":200000}},"permission_denials":[],"terminal_reason":"completed","result":"done","structured_output":{"reply":"'$now $copied'"}}'
+echo '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"duration_api_ms":5,"session_id":"'$id'","total_cost_usd":0.01,'$usage',"modelUsage":{"'$model'":{"inputTokens":100,"outputTokens":42,"cacheReadInputTokens":1000,"cacheCreationInputTokens":50,"costUSD":0.01,"contextWindow":200000}},"permission_denials":[],"terminal_reason":"completed","result":"done","structured_output":{"reply":"'$now $(date +%%s%%N)'"}}'
 `
 
-// talkTurns is the number of turns of the conversation.
-const talkTurns = 500
+const (
+	// talkTurns is the number of turns of the long conversation.
+	talkTurns = 500
+	// latePairs is the number of its last turns that are compared with turns of a new conversation.
+	latePairs = 40
+	// firstTurns is the number of turns that do not count, at the beginning of a conversation.
+	firstTurns = 5
+)
 
-// BenchmarkConversation measures the time from sending a message to the start of the CLI, and compares late turns with early ones.
+// BenchmarkConversation measures the time from sending a message to the start of the CLI. It compares the last turns of a long
+// conversation with the first ones, and with those of a new conversation. Turns of the two alternate, so that only the length of the
+// conversation differs: not the age of the installation, nor what else the machine does.
 func BenchmarkConversation(b *testing.B) {
 	p := startPlant(b, 0, "CLAUDEOPS_DAY_BUDGET_USD=0")
 	require.NoError(b, process.WriteProgram(p.cli, fmt.Appendf(nil, talkingCLI, claudesim.VersionNew)))
-	var starts, turns, copies []time.Duration
+	long, young := talk{plant: p, id: workflows.ConversationWorkflowID("long")}, talk{plant: p, id: workflows.ConversationWorkflowID("young")}
 	var largest int64
-	id := workflows.ConversationWorkflowID("bench")
 	for b.Loop() {
 		for number := 1; number <= talkTurns; number++ {
-			began := time.Now()
-			turn := p.say(id, number)
-			turns = append(turns, time.Since(began))
-			var started, copied int64
-			_, err := fmt.Sscan(turn.Reply, &started, &copied)
-			require.NoError(b, err, "%s%s", turn.Reply, turn.Failure)
-			require.Empty(b, turn.Note)
-			copies = append(copies, time.Duration(copied))
-			starts = append(starts, time.Unix(0, started).Sub(began))
+			long.say(number)
+			if late := number - (talkTurns - latePairs); late > 0 {
+				young.say(late)
+			}
 			if number%10 == 0 {
-				described, err := p.client.DescribeWorkflowExecution(b.Context(), id, "")
+				described, err := p.client.DescribeWorkflowExecution(b.Context(), long.id, "")
 				require.NoError(b, err)
 				largest = max(largest, described.GetWorkflowExecutionInfo().GetHistorySizeBytes())
 			}
 		}
-		require.NoError(b, p.client.TerminateWorkflow(b.Context(), id, "", "the next one begins anew"))
-	}
-	ms := func(of []time.Duration) float64 {
-		sorted := slices.Sorted(slices.Values(of))
-		return sorted[len(sorted)/2].Seconds() * 1000
+		for _, id := range []string{long.id, young.id} {
+			require.NoError(b, p.client.TerminateWorkflow(b.Context(), id, "", "the next one begins anew"))
+		}
 	}
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(ms(starts[10:]), "ms-to-the-cli")
-	b.ReportMetric(ms(turns[5:15]), "ms/turn-10")
-	b.ReportMetric(ms(turns[len(turns)-10:]), "ms/last-turn")
-	b.ReportMetric(ms(copies[5:15]), "ms-copy/turn-10")
-	b.ReportMetric(ms(copies[len(copies)-10:]), "ms-copy/last-turn")
 	b.ReportMetric(float64(largest)/1024, "KB-history")
+	b.ReportMetric(medianMS(long.turns[2*firstTurns:], talkTurn.toTheCLI), "ms-to-the-cli")
+	for name, turns := range map[string][]talkTurn{
+		"tenth": long.turns[firstTurns:][:2*firstTurns], "late": long.turns[len(long.turns)-latePairs+firstTurns:],
+		"young": young.turns[len(young.turns)-latePairs+firstTurns:],
+	} {
+		b.ReportMetric(medianMS(turns, talkTurn.all), "ms/"+name)
+		b.ReportMetric(medianMS(turns, talkTurn.ours), "ms-ours/"+name)
+		b.ReportMetric(medianMS(turns, talkTurn.toTheCLI), "ms-to-the-cli/"+name)
+		b.ReportMetric(meanCPU(turns), "ms-cpu/"+name)
+	}
+}
+
+// talk is a conversation with its turns so far.
+type talk struct {
+	*plant
+
+	id    string
+	turns []talkTurn
+}
+
+// talkTurn holds the times of a turn: of the message, of the CLI's start and end, and of the answer. The field cpu is the CPU time of
+// the worker and of the CLI.
+type talkTurn struct {
+	sent, started, ended, answered time.Time
+
+	cpu time.Duration
+}
+
+func (t talkTurn) all() time.Duration      { return t.answered.Sub(t.sent) }
+func (t talkTurn) ours() time.Duration     { return t.all() - t.ended.Sub(t.started) }
+func (t talkTurn) toTheCLI() time.Duration { return t.started.Sub(t.sent) }
+
+// medianMS returns the median of a time over turns, in milliseconds.
+func medianMS(turns []talkTurn, of func(talkTurn) time.Duration) float64 {
+	var all []time.Duration
+	for _, turn := range turns {
+		all = append(all, of(turn))
+	}
+	slices.Sort(all)
+	return all[len(all)/2].Seconds() * 1000
+}
+
+// meanCPU returns the mean CPU time of turns, in milliseconds. A single turn is shorter than what the kernel can tell.
+func meanCPU(turns []talkTurn) float64 {
+	var all time.Duration
+	for _, turn := range turns {
+		all += turn.cpu
+	}
+	return all.Seconds() * 1000 / float64(len(turns))
+}
+
+// say sends a message, and waits for the end of its turn.
+func (t *talk) say(number int) {
+	t.b.Helper()
+	before, sent := t.cpu(), time.Now()
+	turn := t.plant.say(t.id, number)
+	answered, after := time.Now(), t.cpu()
+	var started, ended int64
+	_, err := fmt.Sscan(turn.Reply, &started, &ended)
+	require.NoError(t.b, err, "%s%s", turn.Reply, turn.Failure)
+	require.Empty(t.b, turn.Note)
+	t.turns = append(t.turns, talkTurn{sent, time.Unix(0, started), time.Unix(0, ended), answered, after - before})
 }
 
 // say sends a message, and waits for the end of its turn.
