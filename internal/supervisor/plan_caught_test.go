@@ -24,7 +24,7 @@ const rightPort = "sed -i s/8081/8080/ compose.yaml"
 
 // authorDoes returns the turn of an author whose prompt contains first. It runs a command, and says that its work is complete.
 func authorDoes(first, command string) claudesim.Turn {
-	return claudesim.On(claudesim.Match{First: first}, claudesim.Bash(command), claudesim.Conclude(work(review.WorkComplete)))
+	return claudesim.On(claudesim.Match{First: first}, claudesim.Bash(command), claudesim.Conclude(work()))
 }
 
 // abortAtGate waits for the first gate of a run, and has the work end there. If the work ends without a gate, the test fails.

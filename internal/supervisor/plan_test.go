@@ -42,9 +42,9 @@ func newPlanRepository(t *testing.T, checks ...string) (live, remote string) {
 	return live, remote
 }
 
-// work is what an author reports.
-func work(status review.WorkStatus) review.Work {
-	return review.Work{Status: status, Summary: "what was asked for is committed"}
+// work is what an author reports that has done everything.
+func work() review.Work {
+	return review.Work{Status: review.WorkComplete, Summary: "what was asked for is committed"}
 }
 
 // ticks is a command that ticks off the first open entry of the plan, and commits everything.
@@ -57,7 +57,7 @@ func ticks(message string) string {
 func twoPhases() claudesim.Scenario {
 	author := func(prompt string, replies ...claudesim.Reply) claudesim.Turn {
 		return claudesim.On(claudesim.Match{Model: "sonnet", First: "You are the author", Prompt: prompt},
-			append(replies, claudesim.Conclude(work(review.WorkComplete)))...)
+			append(replies, claudesim.Conclude(work()))...)
 	}
 	left := review.Finding{
 		Fingerprint: "left-over", Priority: review.P1, Action: review.AutoFix, File: "compose.yaml", Line: 6, Text: "a comment is left",
@@ -162,9 +162,9 @@ func amended() claudesim.Scenario {
 		reviews(review.Verdict{Status: review.ReadyWithCorrections, Summary: "vague", Findings: []review.Finding{vague}}),
 		claudesim.On(claudesim.Match{First: "You are the author", Prompt: "say how to undo it"},
 			claudesim.Bash("sed -i 's/has a limit/has a limit; undo: remove it/' plan.md && git commit --quiet --all --message 'plan: undo'"),
-			claudesim.Conclude(work(review.WorkComplete))),
+			claudesim.Conclude(work())),
 		claudesim.On(claudesim.Match{First: "You are the author", Prompt: startedAgain},
-			claudesim.Bash("git status --short"), claudesim.Conclude(work(review.WorkComplete))))
+			claudesim.Bash("git status --short"), claudesim.Conclude(work())))
 }
 
 // requireAmended checks the end of amended: one amendment, reviewed and pushed.
