@@ -2,6 +2,7 @@ package review
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -13,7 +14,8 @@ import (
 // line. It counts as it is in the commit on which a change is based.
 const ChecksFile = ".claudeops-checks"
 
-// MarkChecks marks the files that the commands of a ChecksFile run. Whoever changes such a file changes a check.
+// MarkChecks marks the files that the commands of a ChecksFile run, and those that configure them. Whoever changes such a file
+// changes a check.
 func MarkChecks(files []File, checks string) {
 	scripts := scriptsOf(checks)
 	for i := range files {
@@ -31,7 +33,7 @@ var runners = []string{
 	"pwsh", "make", "gmake", ".", "source", "exec", "eval", "env", "time", "timeout", "nice", "sudo", "xargs", "command", "busybox",
 }
 
-// scriptsOf returns the words of a script that name what its commands run, as clean paths. Words that only name what is
+// scriptsOf returns the words of a script that name what its commands run, or their configuration, as clean paths. Words that only name what is
 // checked are not among them.
 func scriptsOf(script string) []string {
 	file, err := syntax.NewParser().Parse(strings.NewReader(script), "")
@@ -44,9 +46,13 @@ func scriptsOf(script string) []string {
 		if !is {
 			return true
 		}
-		runs := false
+		runs, before := false, ""
 		for i, arg := range call.Args {
 			word := textOf(arg.Parts)
+			if value := configured(word, before); value != "" {
+				found = append(found, clean([]string{value})...)
+			}
+			before = word
 			if runs || i == 0 && strings.Contains(word, "/") { // other commands are on the PATH
 				found = append(found, clean([]string{word})...)
 			}
@@ -59,6 +65,22 @@ func scriptsOf(script string) []string {
 	})
 	return found
 }
+
+// configured returns the file that an option names as the configuration of a check; empty if a word, after the word before it, names
+// none. "docker compose -f" names what is checked.
+func configured(word, before string) string {
+	option, value, inside := strings.Cut(word, "=")
+	if !inside {
+		option, value = before, word
+	}
+	if option == "-c" || option == "-C" || strings.HasPrefix(option, "--") && configOption.MatchString(option) {
+		return value
+	}
+	return ""
+}
+
+// configOption matches long options such as --config, --config-file and --rcfile.
+var configOption = regexp.MustCompile(`^--[a-z-]*(conf|config|rcfile|rules|policy|schema)[a-z-]*$`)
 
 // isFile reports whether a word after a runner looks like the file that it runs. The words after that are for this file.
 func isFile(word string) bool {

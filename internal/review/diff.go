@@ -3,6 +3,7 @@ package review
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -117,9 +118,10 @@ var classOf = []struct {
 		"sudoers*",
 	}},
 	{ClassGate, []string{
-		ChecksFile, ".husky/", ".pre-commit-config.y*ml", ".golangci.*", ".eslintrc*", "eslint.config.*", ".yamllint*", ".ansible-lint*",
-		".tflint.hcl", ".editorconfig", "makefile", "gnumakefile", "justfile", "taskfile.y*ml", "package.json", "pyproject.toml", "tox.ini",
-		"setup.cfg", ".flake8", "ruff.toml", ".hadolint.y*ml", ".shellcheckrc",
+		ChecksFile, ".husky/", ".pre-commit-config.y*ml", ".golangci.*", ".*lint*", "*lint.config.*", "eslint.config.*", ".*rc", ".*rc.*",
+		".tflint.hcl", ".editorconfig", "makefile", "gnumakefile", "*.mk", "justfile", "taskfile.y*ml", "package.json", "pyproject.toml",
+		"tox.ini", "pytest.ini", "mypy.ini", "setup.cfg", ".flake8", "ruff.toml", ".hadolint.y*ml", "jest.config.*", "vitest.config.*",
+		"playwright.config.*", "tsconfig*.json", "kube-linter.y*ml", ".trivy*", ".checkov.y*ml", ".gitleaks.toml",
 	}},
 	{ClassTest, []string{
 		"test/", "tests/", "testdata/", "__tests__/", "spec/", "molecule/", "*_test.*", "*.test.*", "*.spec.*", "test_*", "*.bats",
@@ -232,10 +234,10 @@ type Span struct {
 }
 
 // ChangedLines reads a patch in git's format. It returns for each file the lines that the patch adds or changes. Lines that
-// the patch only removes count as the line before and the line after.
+// the patch only removes count as the line before and the line after. All lines of a file that is removed count.
 func ChangedLines(patch string) map[string][]Span {
 	changed := map[string][]Span{}
-	var name string
+	var name, before string
 	remaining := 0 // lines of the current hunk; a line of a hunk can look like a header
 	for line := range strings.SplitSeq(patch, "\n") {
 		if remaining > 0 {
@@ -244,8 +246,14 @@ func ChangedLines(patch string) map[string][]Span {
 			}
 			continue
 		}
+		if from, is := strings.CutPrefix(line, "--- "); is {
+			before = unquote(from, "a/")
+			continue
+		}
 		if after, is := strings.CutPrefix(line, "+++ "); is {
-			name = unquote(after)
+			if name = unquote(after, "b/"); name == "" && before != "" {
+				changed[before] = []Span{{0, math.MaxInt32}}
+			}
 			continue
 		}
 		if !strings.HasPrefix(line, "@@ ") || name == "" {
@@ -261,17 +269,17 @@ func ChangedLines(patch string) map[string][]Span {
 	return changed
 }
 
-// unquote returns the path in a line "+++ b/path". Git quotes unusual paths.
-func unquote(field string) string {
+// unquote returns the path in a line such as "+++ b/path" with the prefix b/; empty for /dev/null. Git quotes unusual paths.
+func unquote(field, prefix string) string {
 	field = strings.TrimSuffix(field, "\t")
 	if strings.HasPrefix(field, `"`) {
 		if plain, err := strconv.Unquote(field); err == nil {
 			field = plain
 		}
 	}
-	name, is := strings.CutPrefix(field, "b/")
+	name, is := strings.CutPrefix(field, prefix)
 	if !is {
-		return "" // /dev/null
+		return ""
 	}
 	return name
 }

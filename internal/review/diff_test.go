@@ -1,6 +1,7 @@
 package review_test
 
 import (
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,6 +59,7 @@ func TestDiffOfGit(t *testing.T) {
 		"compose.yaml": {{From: 2, To: 3}, {From: 4, To: 5}},
 		"ä ö/new":      {{From: 1, To: 2}},
 		"link":         {{From: 1, To: 1}},
+		"gone\tfile":   {{From: 0, To: math.MaxInt32}},
 	}, review.ChangedLines(git("diff", "--unified=0", "HEAD~", "HEAD")))
 
 	none, err := review.ParseDiff("")
@@ -79,7 +81,9 @@ func TestForPerson(t *testing.T) {
 		".github/workflows/ci.yaml": review.ClassCI, ".gitlab-ci.yml": review.ClassCI, "a/Jenkinsfile": review.ClassCI,
 		"deploy/policy.yaml": review.ClassPolicy, "CLAUDE.md": review.ClassPolicy, "a/.claude/settings.json": review.ClassPolicy,
 		"docs/CODEOWNERS": review.ClassPolicy, review.ChecksFile: review.ClassGate, "Makefile": review.ClassGate,
-		".pre-commit-config.yaml": review.ClassGate, ".gitattributes": review.ClassSpecial, ".gitmodules": review.ClassSpecial,
+		".pylintrc": review.ClassGate, "web/.prettierrc.json": review.ClassGate, "pytest.ini": review.ClassGate, ".yamllint": review.ClassGate,
+		".markdownlint.yaml": review.ClassGate, "grafana.ini": review.ClassOrdinary, "nginx.conf": review.ClassOrdinary,
+		".env": review.ClassOrdinary, ".pre-commit-config.yaml": review.ClassGate, ".gitattributes": review.ClassSpecial, ".gitmodules": review.ClassSpecial,
 	} {
 		require.Equal(t, want, review.File{Path: path}.Class(), path)
 	}

@@ -2,6 +2,7 @@ package review
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -292,10 +293,11 @@ func (l Loop) sort(turn Reviewed) sorted {
 	return s
 }
 
-// accepted reports whether a person has accepted the finding, and it has no new evidence.
+// accepted reports whether a person has accepted the finding, and it is no more severe since and has no new evidence.
 func (l Loop) accepted(finding Finding) bool {
 	return slices.ContainsFunc(l.Accepted, func(risk Finding) bool {
-		return risk.Fingerprint == finding.Fingerprint && risk.File == finding.File && risk.Output == finding.Output
+		return risk.Fingerprint == finding.Fingerprint && risk.File == finding.File && risk.Output == finding.Output &&
+			risk.Priority <= finding.Priority // P0 is the most severe
 	})
 }
 
@@ -303,9 +305,22 @@ func (l Loop) isOpen(fingerprint string) bool {
 	return slices.ContainsFunc(l.Open, func(open Finding) bool { return open.Fingerprint == fingerprint })
 }
 
-// within reports whether the finding is about changed lines. A finding that names no line is not.
+// within reports whether the finding is about changed lines. If the finding names no file or no line, its evidence may be new.
+// A reviewer may name a file from the directory of the chain.
 func (f Finding) within(changed map[string][]Span) bool {
-	return slices.ContainsFunc(changed[f.File], func(span Span) bool { return span.From <= f.Line && f.Line <= span.To })
+	if f.File == "" {
+		return true
+	}
+	file := path.Clean(f.File)
+	for name, spans := range changed {
+		if name != file && !strings.HasSuffix(name, "/"+file) {
+			continue
+		}
+		if f.Line == 0 || slices.ContainsFunc(spans, func(span Span) bool { return span.From <= f.Line && f.Line <= span.To }) {
+			return true
+		}
+	}
+	return false
 }
 
 // decide returns the loop after a valid review whose findings are sorted.

@@ -32,7 +32,7 @@ func TestLoopProperties(t *testing.T) {
 		}
 	}
 	for _, end := range []string{"approved", "approved after an answer", "approved with an accepted P0", "overridden", "aborted"} {
-		require.Greater(t, ends[end], 100, "the turns are not all of one kind: %v", ends)
+		require.Greater(t, ends[end], 30, "the turns are not all of one kind: %v", ends)
 	}
 }
 
@@ -161,7 +161,8 @@ func (p *play) end() string {
 			continue
 		}
 		require.True(p.t, slices.ContainsFunc(p.risks, func(risk review.Finding) bool {
-			return risk.Fingerprint == finding.Fingerprint && risk.File == finding.File && risk.Output == finding.Output
+			return risk.Fingerprint == finding.Fingerprint && risk.File == finding.File && risk.Output == finding.Output &&
+				risk.Priority == review.P0
 		}), "seed %d: a P0 was passed that no person has accepted", p.seed)
 		end = "approved with an accepted P0"
 	}

@@ -2,6 +2,7 @@ package review_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -175,7 +176,14 @@ func TestApprovalOfWhatAPersonMustSee(t *testing.T) {
 // TestSecondReview checks that the second review is about the open findings and the changed lines.
 func TestSecondReview(t *testing.T) {
 	t.Parallel()
-	changed := map[string][]review.Span{"compose.yaml": {{From: 3, To: 4}}}
+	changed := map[string][]review.Span{"compose.yaml": {{From: 3, To: 4}}, "web/gone": {{From: 0, To: math.MaxInt32}}}
+	in := func(file string, line int) review.Finding {
+		f := finding("new", review.P1)
+		f.File, f.Line = file, line
+		return f
+	}
+	shown := in("", 0)
+	shown.Output = "port 80 is open"
 	elsewhere := func(name string, priority review.Priority) review.Finding {
 		f := finding(name, priority)
 		f.Line = 90
@@ -192,6 +200,10 @@ func TestSecondReview(t *testing.T) {
 		"new in changed lines":          {[]review.Finding{finding("new", review.P1)}, review.StateAutoFix, review.RuleCorrections, 0},
 		"new P1 in other lines":         {[]review.Finding{elsewhere("new", review.P1)}, review.StateApproved, review.RuleReviewed, 1},
 		"new P0 in other lines":         {[]review.Finding{elsewhere("new", review.P0)}, review.StateGate, review.RuleLate, 0},
+		"new P1 shown by output":        {[]review.Finding{shown}, review.StateAutoFix, review.RuleCorrections, 0},
+		"new P1 in a file that is gone": {[]review.Finding{in("web/gone", 7)}, review.StateAutoFix, review.RuleCorrections, 0},
+		"another spelling of the path":  {[]review.Finding{in("./compose.yaml", 3)}, review.StateAutoFix, review.RuleCorrections, 0},
+		"from the chain's directory":    {[]review.Finding{in("gone", 7)}, review.StateAutoFix, review.RuleCorrections, 0},
 		"P2":                            {[]review.Finding{finding("small", review.P2)}, review.StateApproved, review.RuleReviewed, 1},
 		"new P1 in other lines and old": {[]review.Finding{elsewhere("new", review.P1), finding("old", review.P1)}, review.StateAutoFix, review.RuleCorrections, 1},
 	} {
@@ -226,6 +238,19 @@ func TestAcceptedRisk(t *testing.T) {
 		next, decision := reviewing(t, loop, "c2").AfterReview(
 			review.Reviewed{Commit: "c2", Verdict: verdict("not_ready", again), Changed: everywhere()})
 		require.Equal(t, want, next.State, decision.Reason)
+	}
+}
+
+// TestAcceptedRiskThatGrows checks that a person who has accepted a finding has not accepted a more severe one.
+func TestAcceptedRiskThatGrows(t *testing.T) {
+	t.Parallel()
+	for before, want := range map[review.Priority]review.State{review.P0: review.StateApproved, review.P1: review.StateGate} {
+		loop, _ := reviewing(t, review.NewLoop(review.Limits{}), "c1").AfterReview(
+			review.Reviewed{Commit: "c1", Verdict: verdict("not_ready", finding("risk", before))})
+		loop, _ = loop.AfterGate(escalation.GateOverride)
+		loop, _ = reviewing(t, review.NewLoop(review.Limits{}).Accepting(loop), "c2").AfterReview(
+			review.Reviewed{Commit: "c2", Verdict: verdict("not_ready", finding("risk", review.P0))})
+		require.Equal(t, want, loop.State, before)
 	}
 }
 
