@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -21,50 +20,89 @@ func MarkChecks(files []File, checks string) {
 	for i := range files {
 		name := files[i].Path
 		files[i].Checks = slices.ContainsFunc(scripts, func(script string) bool {
-			return name == script || strings.HasSuffix(name, "/"+script) ||
+			matches, _ := path.Match(script, name)
+			return matches || name == script || strings.HasSuffix(name, "/"+script) ||
 				strings.Contains(script, "/") && strings.HasPrefix(name, script+"/") // such as "node tools/check"
 		})
 	}
 }
 
-// runners are programs that run what their arguments name.
-var runners = []string{
-	"sh", "bash", "dash", "ash", "zsh", "ksh", "python", "python2", "python3", "node", "deno", "bun", "ruby", "perl", "php", "lua",
-	"pwsh", "make", "gmake", ".", "source", "exec", "eval", "env", "time", "timeout", "nice", "sudo", "xargs", "command", "busybox",
-}
-
-// scriptsOf returns the words of a script that name what its commands run, or their configuration, as clean paths. Words that only name what is
-// checked are not among them.
-func scriptsOf(script string) []string {
-	file, err := syntax.NewParser().Parse(strings.NewReader(script), "")
-	if err != nil {
-		return clean(strings.Fields(script))
+// wrappers are programs that run the command in their arguments, and interpreters those that run a file.
+var (
+	wrappers = []string{
+		"exec", "env", "time", "timeout", "nice", "nohup", "sudo", "xargs", "command", "busybox", "builtin",
 	}
+	interpreters = regexp.MustCompile(`^(sh|bash|dash|ash|zsh|ksh|python[0-9.]*|node|deno|bun|ruby|perl|php|lua|pwsh|g?make|\.|source|eval)$`)
+)
+
+// scriptsOf returns the words of a list of commands that name what they run, or their configuration, as clean paths.
+func scriptsOf(checks string) []string {
 	var found []string
-	syntax.Walk(file, func(node syntax.Node) bool {
-		call, is := node.(*syntax.CallExpr)
-		if !is {
+	for line := range strings.Lines(checks) { // each is a command of its own
+		file, err := syntax.NewParser().Parse(strings.NewReader(line), "")
+		if err != nil {
+			found = append(found, clean(strings.Fields(line)...)...)
+			continue
+		}
+		syntax.Walk(file, func(node syntax.Node) bool {
+			if stmt, is := node.(*syntax.Stmt); is {
+				found = append(found, runBy(stmt)...)
+			}
 			return true
-		}
-		runs, before := false, ""
-		for i, arg := range call.Args {
-			word := textOf(arg.Parts)
-			if value := configured(word, before); value != "" {
-				found = append(found, clean([]string{value})...)
-			}
-			before = word
-			if runs || i == 0 && strings.Contains(word, "/") { // other commands are on the PATH
-				found = append(found, clean([]string{word})...)
-			}
-			if runs && strings.ContainsAny(word, " \t\n;&|") {
-				found = append(found, scriptsOf(word)...)
-			}
-			runs = slices.Contains(runners, path.Base(word)) || runs && !isFile(word)
-		}
-		return true
-	})
+		})
+	}
 	return found
 }
+
+// runBy returns the words of a command that name what it runs, or its configuration.
+func runBy(stmt *syntax.Stmt) []string {
+	call, is := stmt.Cmd.(*syntax.CallExpr)
+	if !is {
+		return nil
+	}
+	var found []string
+	before := ""
+	const command, operand, done = 0, 1, 2 // what the next word is
+	next := command
+	for _, arg := range call.Args {
+		word := textOf(arg.Parts)
+		name := path.Base(word)
+		found = append(found, clean(configured(word, before))...)
+		plain := word != "" && !strings.HasPrefix(word, "-") && !strings.Contains(word, "=")
+		switch {
+		case before == "-m" && next == operand: // a module
+			found = append(found, clean(strings.ReplaceAll(word, ".", "/")+".py")...)
+			next = done
+		case next == operand && strings.ContainsAny(word, " \t\n;&|"): // after -c
+			found = append(found, scriptsOf(word)...)
+			next = done
+		case !plain, next == done, next == command && isNumber(word):
+		case next == command && interpreters.MatchString(name):
+			next = operand
+			if name == "make" || name == "gmake" {
+				next = done // its files are gates in any case
+			}
+			for _, redirect := range stmt.Redirs {
+				if redirect.Word != nil && (redirect.Op == syntax.RdrIn) {
+					found = append(found, clean(textOf(redirect.Word.Parts))...)
+				}
+			}
+		case next == command && slices.Contains(wrappers, name):
+		case next == operand || strings.Contains(word, "/"): // other commands are on the PATH
+			found = append(found, clean(word)...)
+			next = done
+		default:
+			next = done
+		}
+		before = word
+	}
+	return found
+}
+
+// isNumber reports whether a word is a number, such as a time limit.
+func isNumber(word string) bool { return numberPattern.MatchString(word) }
+
+var numberPattern = regexp.MustCompile(`^[0-9][0-9.]*[smhd]?$`)
 
 // configured returns the file that an option names as the configuration of a check; empty if a word, after the word before it, names
 // none. "docker compose -f" names what is checked.
@@ -81,13 +119,6 @@ func configured(word, before string) string {
 
 // configOption matches long options such as --config, --config-file and --rcfile.
 var configOption = regexp.MustCompile(`^--[a-z-]*(conf|config|rcfile|rules|policy|schema)[a-z-]*$`)
-
-// isFile reports whether a word after a runner looks like the file that it runs. The words after that are for this file.
-func isFile(word string) bool {
-	kind := strings.TrimPrefix(path.Ext(word), ".")
-	named := strings.Contains(word, "/") || kind != "" && unicode.IsLetter(rune(kind[0]))
-	return named && !strings.Contains(word, "=") && !strings.HasPrefix(word, "-")
-}
 
 // textOf returns the text of a word without its quotes. It leaves out what the shell computes.
 func textOf(parts []syntax.WordPart) string {
@@ -106,7 +137,7 @@ func textOf(parts []syntax.WordPart) string {
 }
 
 // clean returns words as paths below the top of a repository. It leaves out options, and what cannot be such a path.
-func clean(words []string) []string {
+func clean(words ...string) []string {
 	var paths []string
 	for _, word := range words {
 		name := strings.TrimPrefix(path.Clean("/"+word), "/")

@@ -19,11 +19,20 @@ FAST=1 bash -c 'cd tools; python3 "render.py" | diff - expected'
 make -C build docker
 node tools/audit
 go vet ./...
+timeout 60 docker compose -f web/compose.yaml config -q
+env D=x docker compose -f web/compose.yaml config -q
+python3 -m yamllint stacks/web.yaml
+python3.11 -m ci.policy stacks/web.yaml
+nohup ./late.sh < other.yaml
+sh < piped.sh
+./each/*.sh
+this does (not parse: broken.sh
 yamllint -c lint/rules.yaml --strict . && conftest test --policy=lint/deny.rego web
 `
 	for name, marked := range map[string]bool{
 		"scripts/verify.sh": true, "web/check.py": true, "bin/lint": true, "tools/render.py": true, "build/x": false,
 		"tools/audit/index.js": true, "docker/compose.yaml": false, "expected": false, "main.go": false, "verify": false,
+		"stacks/web.yaml": false, "ci/policy.py": true, "late.sh": true, "piped.sh": true, "each/a.sh": true, "broken.sh": true,
 		"web/compose.yaml": false, "other.yaml": false,
 		"lint/rules.yaml": true, "lint/deny.rego": true, "web": false,
 	} {
