@@ -82,12 +82,15 @@ func (p *Place) Change(ctx context.Context, question Question, limit time.Durati
 	case change.Fork == change.Commit && question.Base == "":
 		return nil, nil
 	case change.Fork == "":
-		return nil, fmt.Errorf("the commits have nothing in common with %s", p.Worktree.Origin)
+		return nil, fmt.Errorf("nobody knows from which commit of %s the work began, or there is none", p.Worktree.Origin)
 	case !p.git.contains(ctx, p.Worktree, change.Commit, change.Fork):
 		return nil, fmt.Errorf("the worktree no longer has the commit %s, from which its work began", change.Fork)
 	}
 	if change.Base = cmp.Or(question.Base, change.Fork); !p.git.contains(ctx, p.Worktree, change.Commit, change.Base) {
 		return nil, fmt.Errorf("the worktree no longer has the commit %s, on which its work was based", change.Base)
+	}
+	if err := p.git.verify(ctx, inTree(p.Worktree), change.Fork, change.Base, change.Commit, question.Since); err != nil {
+		return nil, err
 	}
 	if err := p.git.describe(ctx, p.Worktree, change, question); err != nil || !question.Pack {
 		return change, err
@@ -106,7 +109,7 @@ func (w *Worktree) committed() *Worktree {
 // is hidden by an index that the agent wrote. Tidy removes it.
 func (p *Place) Committed(ctx context.Context, commit string) (*Worktree, error) {
 	tree := p.Worktree.committed()
-	if err := p.git.forget(ctx, tree); err != nil {
+	if err := p.git.clear(ctx, tree); err != nil {
 		return nil, err
 	}
 	_, err := p.git.run(ctx, tree.administered(), []string{"worktree", "add", "--quiet", "--detach", tree.Guarded.Top, commit})

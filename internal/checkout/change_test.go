@@ -139,13 +139,41 @@ func TestForkIsRemembered(t *testing.T) {
 	require.Equal(t, base, change.Fork)
 	require.Contains(t, change.Patch, "evil")
 	s.git(top, "update-ref", "refs/heads/main", "HEAD")
-	require.False(t, s.leave(place).Kept, "a person has merged everything")
+	require.True(t, s.leave(place).Kept, "otherwise the next session of the chain would begin after both commits")
+}
 
-	place = s.enter(s.session("chain"))
-	nothing, err := place.Change(t.Context(), checkout.Question{}, patience)
-	require.NoError(t, err)
-	require.Nil(t, nothing, "another worktree begins anew")
-	s.leave(place)
+// TestChangeVerifiesObjects lets an agent replace objects by others under the same names: what is shown would not be what is pushed,
+// and the checks would not be those of the base.
+func TestChangeVerifiesObjects(t *testing.T) {
+	t.Parallel()
+	for name, object := range map[string]string{
+		"a file of the base": "HEAD~:compose.yaml", "a file of the commit": "HEAD:new", "a directory": "HEAD:sub", "the commit": "HEAD",
+		"a file that did not change": "HEAD:sub/config",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t).repository()
+			place := s.enter(s.session("chain"))
+			top := place.Worktree.Guarded.Top
+			s.write("worktrees/chain/new", "evil\n")
+			s.commit(top, "work")
+			_, err := place.Change(t.Context(), checkout.Question{}, patience)
+			require.NoError(t, err)
+			target := s.git(top, "rev-parse", object)
+			kind := s.git(top, "cat-file", "-t", target)
+			fake := map[string]string{"blob": s.git(top, "rev-parse", "HEAD:.gitignore"), "tree": s.git(top, "rev-parse", "HEAD^{tree}"), "commit": s.git(top, "rev-parse", "HEAD~")}[kind]
+			loose := func(id string) string { return filepath.Join(s.work, ".git", "objects", id[:2], id[2:]) }
+			content, err := os.ReadFile(loose(fake))
+			require.NoError(t, err)
+			require.NoError(t, os.Remove(loose(target)))
+			require.NoError(t, os.WriteFile(loose(target), content, 0o600))
+			_, err = place.Change(t.Context(), checkout.Question{}, patience)
+			require.Error(t, err)
+			if kind == "blob" {
+				require.ErrorContains(t, err, "the object "+target+" has the hash "+fake)
+			}
+		})
+	}
 }
 
 // TestChangeReadsCommitsThemselves lets an agent write a cache of commits that contradicts them: its commit has no parent.

@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 // Checkpoint is a commit of a worktree, with what a host needs to have it that did not make it.
@@ -57,6 +61,9 @@ func (g git) restore(ctx context.Context, tree *Worktree, from Checkpoint) error
 	if err != nil || g.contains(ctx, tree, head, from.Commit) {
 		return err
 	}
+	if err := g.unlock(tree); err != nil {
+		return err
+	}
 	in := inTree(tree)
 	in.writable = tree.Writable()
 	left, err := g.collect(ctx, in, head)
@@ -73,13 +80,27 @@ func (g git) restore(ctx context.Context, tree *Worktree, from Checkpoint) error
 	return err
 }
 
-// collect returns a commit of everything in a worktree that git does not ignore: head, or a commit after it. It gives the
+// unlock removes the locks of a git that was killed. No process of an earlier session works in the worktree any more.
+func (g git) unlock(tree *Worktree) error {
+	return process.AsUser(g.options.User, func() error {
+		for _, name := range []string{"index.lock", "HEAD.lock"} {
+			if err := os.Remove(filepath.Join(tree.Guarded.GitDir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// collect returns a commit of everything in a worktree that git can read and does not ignore: head, or a commit after it. It gives the
 // worktree a new index, because files can be hidden in the agent's.
 func (g git) collect(ctx context.Context, in where, head string) (string, error) {
-	for _, args := range [][]string{{"read-tree", head}, {"add", "--all"}} {
-		if _, err := g.run(ctx, in, args); err != nil {
-			return "", err
-		}
+	if _, err := g.run(ctx, in, []string{"read-tree", head}); err != nil {
+		return "", err
+	}
+	_, err := g.run(ctx, in, []string{"add", "--all", "--ignore-errors"})
+	if _, unreadable := errors.AsType[*failedError](err); err != nil && !unreadable {
+		return "", err
 	}
 	files, err := g.run(ctx, in, []string{"write-tree"})
 	if err != nil {
@@ -160,6 +181,9 @@ func (k *Keeper) Document(ctx context.Context, directory, name string, most int)
 	document := Document{Path: path.Join(filepath.ToSlash(in.below), name)}
 	var err error
 	if document.Commit, err = k.git.in(ctx, in, "rev-parse", "--verify", "HEAD^{commit}"); err != nil {
+		return Document{}, err
+	}
+	if err := k.git.verify(ctx, where{repository: in}, document.Commit); err != nil {
 		return Document{}, err
 	}
 	if document.Text, err = k.git.file(ctx, where{repository: in}, document.Commit, document.Path, most); err != nil {

@@ -57,12 +57,17 @@ func findRepository(directory string) (shared string, in found) {
 // maxConfig limits the size of a git configuration, in bytes.
 const maxConfig = 1 << 20
 
-// check returns an *unavailableError if git could run programs that the repository names. It reads the configuration
+// check returns an *unavailableError if git could run programs that the repository names, or read objects outside of it. It reads the configuration
 // files with the rights of user.
 func (r repository) check(user *process.User) error {
 	err := process.AsUser(user, func() error {
 		if _, err := os.Lstat(filepath.Join(r.dir, "commondir")); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s has its configuration elsewhere", r.dir)
+		}
+		for _, name := range []string{"alternates", "http-alternates"} {
+			if _, err := os.Lstat(filepath.Join(r.dir, "objects", "info", name)); !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%s borrows objects from elsewhere (objects/info/%s)", r.dir, name)
+			}
 		}
 		for _, name := range []string{"config", "config.worktree"} {
 			if err := checkConfig(filepath.Join(r.dir, name)); err != nil {

@@ -1,6 +1,7 @@
 package checkout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +31,8 @@ type Worktree struct {
 	Guarded guard.Worktree
 
 	repository repository
-	// fork is the commit from which the work in the worktree began; empty if it has nothing in common with the shared directory.
-	// It is kept in the file forkFile.
+	// fork is the commit from which the work in the worktree began; empty if it is unknown, or in another history than the shared
+	// directory. It is kept in the file forkFile.
 	fork, forkFile string
 }
 
@@ -62,7 +63,7 @@ func commonly(dir string) []string {
 type Left struct {
 	// Kept reports whether the worktree still exists.
 	Kept bool
-	// Commits counts the worktree's commits that are missing in the shared directory.
+	// Commits counts the worktree's commits since the work in it began.
 	Commits int
 	// Changed reports whether the worktree has uncommitted files.
 	Changed bool
@@ -94,9 +95,7 @@ func (g git) tryOpen(ctx context.Context, tree *Worktree) error {
 	}
 	if err == nil && !there {
 		tree.New = true
-		if err = tree.forgetFork(); err == nil {
-			err = g.add(ctx, tree)
-		}
+		err = g.add(ctx, tree)
 	}
 	if err == nil {
 		err = g.check(tree)
@@ -104,7 +103,7 @@ func (g git) tryOpen(ctx context.Context, tree *Worktree) error {
 	if err != nil {
 		return err
 	}
-	return g.rememberFork(ctx, tree)
+	return tree.readFork()
 }
 
 // exists reports whether a file or directory exists at the path of the worktree.
@@ -151,6 +150,9 @@ func (g git) add(ctx context.Context, tree *Worktree) error {
 			return unavailable("%s is not a directory of the repository %s", tree.Origin, tree.repository.top)
 		}
 	}
+	if err := g.keepFork(ctx, tree, from); err != nil {
+		return err
+	}
 	_, err := g.run(ctx, tree.administered(), args)
 	return err
 }
@@ -180,6 +182,18 @@ func (w *Worktree) administered() where {
 func (g git) discard(ctx context.Context, tree *Worktree) error {
 	_, err := g.run(ctx, tree.administered(), []string{"worktree", "remove", "--force", "--force", tree.Guarded.Top})
 	return err
+}
+
+// clear removes a worktree with everything in it, or what is left of one.
+func (g git) clear(ctx context.Context, tree *Worktree) error {
+	there, err := g.exists(tree)
+	if err != nil {
+		return err
+	}
+	if there {
+		return g.discard(ctx, tree)
+	}
+	return g.forget(ctx, tree)
 }
 
 // forget removes git's record of a former worktree at the same path. Otherwise git would refuse to make the worktree
@@ -226,7 +240,7 @@ func (g git) check(tree *Worktree) error {
 func (g git) leave(ctx context.Context, tree *Worktree) Left {
 	left, err := g.look(ctx, tree)
 	if err == nil {
-		err = g.forget(ctx, tree.committed())
+		err = g.clear(ctx, tree.committed())
 	}
 	if err == nil && left.Commits == 0 && !left.Changed {
 		err = g.remove(ctx, tree)
@@ -259,7 +273,7 @@ func (g git) look(ctx context.Context, tree *Worktree) (Left, error) {
 	if err := g.recheck(tree); err != nil {
 		return left, err
 	}
-	status, err := g.at(ctx, tree, "status", "--porcelain", "--no-renames", "--ignored", "--ignore-submodules=none", "-z")
+	status, err := g.at(ctx, tree, "status", "--porcelain", "--no-renames", "--ignored", "--ignore-submodules=dirty", "-z")
 	if err != nil {
 		return left, err
 	}
@@ -270,7 +284,8 @@ func (g git) look(ctx context.Context, tree *Worktree) (Left, error) {
 	if _, err := g.at(ctx, tree, "rev-parse", "--verify", "--quiet", "refs/heads/"+tree.Branch); err == nil {
 		tips = append(tips, "refs/heads/"+tree.Branch)
 	}
-	count, err := g.at(ctx, tree, append(append([]string{"rev-list", "--count"}, tips...), "--not", "main-worktree/HEAD", "--")...)
+	// Count from where the work began: an agent could move the branch of the shared directory.
+	count, err := g.at(ctx, tree, append(append([]string{"rev-list", "--count"}, tips...), "--not", cmp.Or(tree.fork, "main-worktree/HEAD"), "--")...)
 	if err != nil {
 		return left, err
 	}

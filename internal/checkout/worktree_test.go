@@ -45,8 +45,8 @@ func TestTwoSessionsOfOneRepository(t *testing.T) {
 	require.FileExists(t, filepath.Join(again.Directory, "draft"))
 	require.NoError(t, os.Remove(filepath.Join(again.Directory, "draft")))
 	s.git(s.work, "merge", "--quiet", "claudeops/one")
-	require.Equal(t, checkout.Left{}, s.leave(again), "a person has merged it")
-	require.Equal(t, "main", s.git(s.work, "branch", "--format=%(refname:short)"))
+	require.Equal(t, checkout.Left{Kept: true, Commits: 1}, s.leave(again), "who has merged it? An agent could, too")
+	require.Equal(t, "claudeops/one\nmain", s.git(s.work, "branch", "--format=%(refname:short)"))
 }
 
 // TestWhatIsKept checks that a worktree is not removed if it holds the only copy of anything.
