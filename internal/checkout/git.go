@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/binfmt"
+	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/process"
 )
 
@@ -25,6 +28,28 @@ const (
 type git struct {
 	path    string
 	options Options
+	// executables lists what git may execute in its sandbox: itself, and its own commands. So no filter of a repository inside of
+	// a worktree runs, whose configuration nobody has checked.
+	executables []string
+}
+
+// newGit finds git; its path is empty if there is none.
+func newGit(options Options) git {
+	search := filepath.SplitList(options.SearchPath)
+	g := git{path: guard.Host{}.LookPath("git", search), options: options}
+	if !filepath.IsAbs(g.path) {
+		g.path = ""
+		return g
+	}
+	programs := binfmt.Programs{Search: search}
+	g.executables = programs.With(g.path)
+	ctx, cancel := context.WithTimeout(context.Background(), gitLimit)
+	defer cancel()
+	commands, err := exec.CommandContext(ctx, g.path, "--exec-path").Output() //nolint:gosec // the operator's git
+	if dir, linkErr := filepath.EvalSymlinks(strings.TrimSpace(string(commands))); err == nil && linkErr == nil {
+		g.executables = append(g.executables, dir)
+	}
+	return g
 }
 
 // settings returns settings for git and for the programs that git starts. They override the settings of the
@@ -110,10 +135,8 @@ func (g git) sandbox(at where) *process.Sandbox {
 	if at.tree != nil {
 		sandbox.Readable = append(sandbox.Readable, at.tree.Readable()...)
 	}
-	if program, err := filepath.EvalSymlinks(g.path); err == nil {
-		sandbox.Readable = append(sandbox.Readable, filepath.Dir(program))
-	}
-	sandbox.Writable = at.writable
+	sandbox.Readable = append(sandbox.Readable, g.executables...)
+	sandbox.Writable, sandbox.Executable = at.writable, g.executables
 	return &sandbox
 }
 

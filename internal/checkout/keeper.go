@@ -42,11 +42,7 @@ func New(options Options) (*Keeper, error) {
 	if err := os.MkdirAll(options.Locks, 0o700); err != nil {
 		return nil, fmt.Errorf("create the directory for the locks of working directories: %w", err)
 	}
-	path := guard.Host{}.LookPath("git", filepath.SplitList(options.SearchPath))
-	if !filepath.IsAbs(path) {
-		path = ""
-	}
-	return &Keeper{options: options, git: git{path, options}}, nil
+	return &Keeper{options: options, git: newGit(options)}, nil
 }
 
 // Session is a session that repairs.

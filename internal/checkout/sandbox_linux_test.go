@@ -82,3 +82,33 @@ func TestGitReadsNoOtherRepository(t *testing.T) {
 	require.ErrorContains(t, err, "borrows objects from elsewhere")
 	s.leave(place)
 }
+
+// TestGitRunsNoFilterOfAnAgent lets an agent make a repository inside of its worktree whose configuration names a program.
+func TestGitRunsNoFilterOfAnAgent(t *testing.T) {
+	t.Parallel()
+	needSandbox(t)
+	s := newStage(t).repository()
+	place := s.enter(s.session("run"))
+	top := place.Worktree.Guarded.Top
+	s.write("worktrees/run/a", "x\n")
+	s.commit(top, "phase")
+	from := s.checkpoint(place)
+	ran := filepath.Join(s.work, ".git", "worktrees", "run", "ran") // where git may write
+	sub := filepath.Join(top, "sub2")
+	s.git(top, "init", "--quiet", sub)
+	s.write("worktrees/run/sub2/file", "x\n")
+	s.write("worktrees/run/sub2/.gitattributes", "file filter=evil\n")
+	s.commit(sub, "inside")
+	s.git(top, "reset", "--quiet", "--hard", "HEAD~")
+	s.git(top, "add", "sub2")
+	s.git(top, "commit", "--quiet", "-m", "a submodule")
+	s.git(sub, "config", "filter.evil.clean", "sh -c 'touch "+ran+"; cat'")
+	s.write("worktrees/run/sub2/file", "other\n")
+	s.leave(place)
+	require.NoFileExists(t, ran)
+
+	place = s.enter(s.at(from))
+	require.Equal(t, from.Commit, s.git(top, "rev-parse", "HEAD"))
+	require.NoFileExists(t, ran)
+	s.leave(place)
+}
