@@ -45,6 +45,10 @@ func newWorkplaces(options Options, boxes sandboxes) (workplaces, error) {
 		Locks: filepath.Join(options.Config.State.Dir, "directories"), SearchPath: pathIn(options.Environ),
 		User: driver.User, Containment: driver.Containment, Patience: activities.MaxDirectoryWait,
 		Sandbox: boxes.ofGit(),
+		End: func(session string) error {
+			_, err := claude.EndSession(session)
+			return err
+		},
 	}
 	if settings.Worktrees == config.WorktreesAuto {
 		checkouts.Worktrees = options.Config.WorktreesDir()
@@ -97,24 +101,11 @@ func (w workplaces) enter(
 		return workplace{}, err
 	}
 	entered := workplace{place, run.Directory, w}
-	if err := entered.prepare(); err != nil {
-		entered.leave(ctx, leaveLimit)
-		return workplace{}, err
-	}
 	if place.Worktree == nil {
 		w.logger.InfoContext(ctx, "a session repairs in the shared directory, which is locked for it", "session_id", run.SessionID,
 			"directory", run.Directory, "no_worktree", place.Shared)
 	}
 	return entered, nil
-}
-
-// prepare ends the processes of an earlier session that never released the workplace.
-func (p workplace) prepare() error {
-	if p.Abandoned == "" {
-		return nil
-	}
-	_, err := claude.EndSession(p.Abandoned)
-	return err
 }
 
 // of adapts a run to this workplace. In a worktree it replaces the directory of the run and adds a section to the

@@ -27,6 +27,8 @@ type Options struct {
 	Containment process.Mode
 	// Sandbox restricts git, which gets what it reads and writes in addition; nil means no sandbox.
 	Sandbox *process.Sandbox
+	// End ends the processes of a session that never released its place; nil for nothing.
+	End func(session string) error
 	// Patience is the maximum time to wait for a worktree or directory that another session uses.
 	Patience time.Duration
 }
@@ -67,9 +69,6 @@ type Place struct {
 	Worktree *Worktree
 	// Shared is the reason why there is no worktree.
 	Shared string
-	// Abandoned is the id of an earlier session that never released the place; empty if there is none. The worker of
-	// that session has died, but processes of that session's agent may still run.
-	Abandoned string
 
 	git  git
 	lock *lock
@@ -117,7 +116,7 @@ func (k *Keeper) Enter(ctx context.Context, session Session, waiting func(what s
 	if err != nil {
 		return nil, err
 	}
-	return &Place{Directory: session.Directory, Shared: why.Error(), Abandoned: held.abandoned, lock: held}, nil
+	return &Place{Directory: session.Directory, Shared: why.Error(), lock: held}, nil
 }
 
 // enterWorktree returns a place in a worktree. If the session must work in its shared directory, the error is an
@@ -151,7 +150,7 @@ func (k *Keeper) enterWorktree(ctx context.Context, session Session, in found, w
 		return nil, errors.Join(err, held.release())
 	}
 	return &Place{
-		Directory: filepath.Join(tree.Guarded.Top, in.repository.below), Worktree: tree, Abandoned: held.abandoned, git: k.git, lock: held,
+		Directory: filepath.Join(tree.Guarded.Top, in.repository.below), Worktree: tree, git: k.git, lock: held,
 	}, nil
 }
 

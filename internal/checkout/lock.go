@@ -18,16 +18,14 @@ import (
 type lock struct {
 	held *filelock.Lock
 	file string
-	// abandoned is the id of another session that held the lock and whose process ended without a release; empty if
-	// there is none.
-	abandoned string
 }
 
 // errImpatient is the cause that ends a wait after Options.Patience.
 var errImpatient = errors.New("the place did not become free in time")
 
 // lock locks a directory for a session. The lock holds for all processes that share Options.Locks. If another session
-// has the lock, the method calls the function waiting with a description of that session. Then it waits for the lock.
+// has the lock, the method calls the function waiting with a description of that session. Then it waits for the lock. If that
+// session's process ended without a release, the method ends what the session has left running.
 func (k *Keeper) lock(ctx context.Context, directory, session string, waiting func(what string)) (*lock, error) {
 	sum := sha256.Sum256([]byte(directory))
 	file := filepath.Join(k.options.Locks, hex.EncodeToString(sum[:16]))
@@ -49,14 +47,15 @@ func (k *Keeper) lock(ctx context.Context, directory, session string, waiting fu
 	if err != nil {
 		return nil, fmt.Errorf("lock %s for a repair: %w", directory, err)
 	}
-	taken := &lock{held: held, file: file}
-	if before := holderOf(file); before != session {
-		taken.abandoned = before
+	if before := holderOf(file); before != "" && before != session && k.options.End != nil {
+		if err := k.options.End(before); err != nil {
+			return nil, errors.Join(err, held.Close())
+		}
 	}
 	if err := os.WriteFile(file, []byte(session), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s for a repair: %w", directory, err), held.Close())
 	}
-	return taken, nil
+	return &lock{held: held, file: file}, nil
 }
 
 // holderOf returns the id in a lock file; "" if the file has no id.

@@ -52,7 +52,7 @@ func TestOneSessionAtATime(t *testing.T) {
 	require.Equal(t, checkout.Left{}, s.leave(first))
 	got := <-second
 	require.NoError(t, got.err)
-	require.Empty(t, got.place.Abandoned, "the first one has left")
+	require.Empty(t, s.ended, "the first one has left")
 	s.leave(got.place)
 }
 
@@ -97,8 +97,8 @@ func TestAWaitEnds(t *testing.T) {
 	s.leave(s.enter(s.session("fourth")))
 }
 
-// TestAKilledProcessFreesItsPlace kills a process that has a place. The next session gets the place and the id of the
-// session that had it.
+// TestAKilledProcessFreesItsPlace kills a process that has a place. The next session gets the place, after what the
+// session has left running was ended.
 func TestAKilledProcessFreesItsPlace(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -118,10 +118,9 @@ func TestAKilledProcessFreesItsPlace(t *testing.T) {
 	require.Error(t, process.Wait())
 	got := <-next
 	require.NoError(t, got.err)
-	require.Equal(t, "holder", got.place.Abandoned)
+	require.Equal(t, []string{"holder"}, s.ended)
 	s.leave(got.place)
 
-	again := s.enter(s.session("again"))
-	require.Empty(t, again.Abandoned)
-	s.leave(again)
+	s.leave(s.enter(s.session("again")))
+	require.Equal(t, []string{"holder"}, s.ended)
 }

@@ -52,6 +52,8 @@ type stage struct {
 	// searchPath is the PATH with which git is found. If it is empty, the PATH of the test is used.
 	searchPath string
 	off        bool
+	// ended lists the sessions whose processes were ended.
+	ended []string
 }
 
 func newStage(t *testing.T) *stage {
@@ -72,6 +74,10 @@ func (s *stage) options() checkout.Options {
 	}
 	options := checkout.Options{
 		Worktrees: filepath.Join(s.root, "worktrees"), Locks: filepath.Join(s.root, "locks"), SearchPath: path, Patience: patience,
+		End: func(session string) error {
+			s.ended = append(s.ended, session)
+			return nil
+		},
 		Sandbox: &process.Sandbox{Hidden: []string{filepath.Join(s.root, "hidden")}},
 	}
 	if s.off {
