@@ -50,16 +50,22 @@ func TestPlanContinuesAnAuthor(t *testing.T) {
 		turn   int // the turn that is interrupted
 		failed bool
 		state  review.State
+		of     string
+		phases []string
 	}{
-		"execute":       {1, false, review.StateExecute},
-		"auto_fix":      {2, false, review.StateAutoFix},
-		"quality_retry": {2, true, review.StateQualityRetry},
+		"execute":           {1, false, review.StateExecute, workflows.PhaseExecutionWorkflow, []string{"1"}},
+		"auto_fix":          {2, false, review.StateAutoFix, workflows.PhaseExecutionWorkflow, []string{"1"}},
+		"quality_retry":     {2, true, review.StateQualityRetry, workflows.PhaseExecutionWorkflow, []string{"1"}},
+		"a plan is amended": {1, false, review.StateAutoFix, workflows.PlanReviewWorkflow, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newPlanWorld(t)
 			w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
 				result := w.commits(turn, input)
+				if c.phases == nil {
+					result.Change.Files = []review.File{{Path: "docs/plan.md", Added: 1}}
+				}
 				switch {
 				case turn == c.turn || turn == c.turn+1:
 					return timedOut(result.Report)
@@ -75,7 +81,7 @@ func TestPlanContinuesAnAuthor(t *testing.T) {
 			w.answerAfter(2*time.Hour, said(escalation.GateContinue, "use port 8080"))
 			refused := w.answerAfter(4*time.Hour, saidAt("gate-2", escalation.GateContinue, ""))
 			w.answerAfter(5*time.Hour, saidAt("gate-2", escalation.GateFix, ""))
-			result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: []string{"1"}})
+			result, err := w.run(c.of, workflows.PlanInput{Phases: c.phases})
 			require.NoError(t, err)
 			require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
 			require.NotNil(t, first.Continuation, first.NoContinuation)

@@ -160,7 +160,7 @@ func (p *planRun) reviewRequest(author escalation.Session, change activities.Cha
 	return request
 }
 
-// lost lists what a change has removed from the plan.
+// lost lists what a change has removed from the plan, and what it says of other phases.
 func (p *planRun) lost(change activities.Change) []string {
 	switch {
 	case change.PlanProblem != "":
@@ -170,7 +170,7 @@ func (p *planRun) lost(change activities.Change) []string {
 	case p.task == escalation.PlanReviewed:
 		return p.at.Plan.LostPhases(*change.Plan)
 	default:
-		return p.at.Plan.Lost(*change.Plan)
+		return append(p.at.Plan.Lost(*change.Plan), p.at.Plan.Ahead(*change.Plan, p.at.Phases[p.at.Next].Number)...)
 	}
 }
 

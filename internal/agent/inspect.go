@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -29,9 +30,9 @@ const (
 	checkLimit, previewLimit = 5 * time.Minute, time.Minute
 	// maxPreviews limits the previews of one change.
 	maxPreviews = 5
-	// maxCommandOutput limits the output of one command, in bytes. What is left out is the beginning, because errors are at
-	// the end.
-	maxCommandOutput = 8 << 10
+	// maxCommandOutput limits the output of one command, and maxChecksOutput that of all checks together, in bytes. What is left
+	// out is the beginning, because errors are at the end.
+	maxCommandOutput, maxChecksOutput = 8 << 10, 32 << 10
 	// maxChecks limits the file that lists the checks, in bytes.
 	maxChecks = 8 << 10
 	// maxPlan limits a plan, in bytes.
@@ -165,7 +166,7 @@ func (i inspection) check(ctx context.Context, base string, files []review.File)
 	review.MarkChecks(files, listed)
 	ctx, cancel := context.WithTimeout(ctx, i.checkLimit)
 	defer cancel()
-	var output strings.Builder
+	output := tail{most: maxChecksOutput}
 	result := review.QualityNone
 	for line := range strings.Lines(listed) {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
@@ -176,14 +177,14 @@ func (i inspection) check(ctx context.Context, base string, files []review.File)
 		switch {
 		case err != nil || ctx.Err() != nil:
 			_, _ = fmt.Fprintf(&output, "could not be run to its end: %v\n", errors.Join(err, context.Cause(ctx)))
-			return review.QualityUnknown, output.String()
+			return review.QualityUnknown, output.text()
 		case code != 0:
 			_, _ = fmt.Fprintf(&output, "exit code %d\n", code)
-			return review.QualityFailed, output.String()
+			return review.QualityFailed, output.text()
 		}
 		result = review.QualityPassed
 	}
-	return result, output.String()
+	return result, output.text()
 }
 
 // preview runs a program that says what a change would do. It runs only if the author's tier may run the program at all,
@@ -279,6 +280,8 @@ func hasKey(content, key string) bool {
 
 // tail keeps the end of what is written to it.
 type tail struct {
+	// most is the number of bytes that it keeps; 0 for maxCommandOutput.
+	most int
 	kept bytes.Buffer
 	cut  bool
 }
@@ -286,20 +289,23 @@ type tail struct {
 // Write implements io.Writer.
 func (t *tail) Write(p []byte) (int, error) {
 	_, _ = t.kept.Write(p)
-	if over := t.kept.Len() - maxCommandOutput; over > maxCommandOutput {
-		t.kept.Next(over)
-		t.cut = true
+	if limit := cmp.Or(t.most, maxCommandOutput); t.kept.Len() > 2*limit {
+		t.shorten(limit)
 	}
 	return len(p), nil
 }
 
 func (t *tail) text() string {
-	if over := t.kept.Len() - maxCommandOutput; over > 0 {
-		t.kept.Next(over)
-		t.cut = true
-	}
+	t.shorten(cmp.Or(t.most, maxCommandOutput))
 	if t.cut {
 		return "…\n" + t.kept.String()
 	}
 	return t.kept.String()
+}
+
+func (t *tail) shorten(limit int) {
+	if over := t.kept.Len() - limit; over > 0 {
+		t.kept.Next(over)
+		t.cut = true
+	}
 }

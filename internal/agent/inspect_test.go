@@ -47,3 +47,17 @@ func TestPreviewThatFails(t *testing.T) {
 	require.False(t, failed("kubectl", 0) || failed("kubectl", 1) || failed("docker", 0))
 	require.True(t, failed("kubectl", 2) && failed("docker", 1) && failed("terraform", 1) && failed("kubectl", -1))
 }
+
+func TestTail(t *testing.T) {
+	t.Parallel()
+	kept := tail{most: 4}
+	for range 5 {
+		_, err := kept.Write([]byte("abc"))
+		require.NoError(t, err)
+	}
+	require.Equal(t, "…\ncabc", kept.text())
+	short := tail{most: 4}
+	_, err := short.Write([]byte("abcd"))
+	require.NoError(t, err)
+	require.Equal(t, "abcd", short.text())
+}

@@ -135,6 +135,24 @@ func (p *Plan) Lost(after Plan) []string {
 	return lost
 }
 
+// Ahead lists the entries of other phases that an author has ticked off in its turn at one phase: a later run would skip them.
+func (p *Plan) Ahead(after Plan, number string) []string {
+	var ahead []string
+	for _, before := range p.Phases {
+		now := after.Phase(before.Number)
+		if now == nil || before.Number == number {
+			continue
+		}
+		for _, item := range now.Items {
+			open := func(other Item) bool { return other.Text == item.Text && !other.Done }
+			if item.Done && slices.ContainsFunc(before.Items, open) && !slices.ContainsFunc(now.Items, open) {
+				ahead = append(ahead, fmt.Sprintf("%q of phase %s was ticked off in phase %s", item.Text, before.Number, number))
+			}
+		}
+	}
+	return ahead
+}
+
 // lost lists what a phase lacks afterwards.
 func (p Phase) lost(after Phase) []string {
 	var lost []string

@@ -86,3 +86,12 @@ func TestLost(t *testing.T) {
 	require.Equal(t, []string{`"run the tests" of phase 1 was done, and is open again`},
 		twice.Lost(parsed(t, "## Phase 1: a\n- [x] run the tests\n- [ ] run the tests\n")))
 }
+
+func TestAhead(t *testing.T) {
+	t.Parallel()
+	before := parsed(t, "## Phase 1: a\n- [ ] one\n## Phase 2: b\n- [x] old\n- [ ] two\n")
+	require.Empty(t, before.Ahead(parsed(t, "## Phase 1: a\n- [x] one\n## Phase 2: b\n- [x] old\n- [ ] two\n"), "1"))
+	require.Equal(t, []string{`"two" of phase 2 was ticked off in phase 1`},
+		before.Ahead(parsed(t, "## Phase 1: a\n- [x] one\n## Phase 2: b\n- [x] old\n- [x] two\n"), "1"))
+	require.Empty(t, before.Ahead(parsed(t, "## Phase 1: a\n- [ ] one\n"), "1"), "Lost says that")
+}
