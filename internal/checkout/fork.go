@@ -24,8 +24,8 @@ func (g git) keepFork(ctx context.Context, tree *Worktree, tip string) error {
 	if err != nil {
 		return err
 	}
-	_, err = file.WriteString(fork + "\n")
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+	_, writeErr := file.WriteString(fork + "\n")
+	if err := errors.Join(writeErr, file.Sync(), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(next, tree.forkFile)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,8 +44,12 @@ func newGit(options Options) git {
 	g.executables = programs.With(g.path)
 	ctx, cancel := context.WithTimeout(context.Background(), gitLimit)
 	defer cancel()
-	commands, err := exec.CommandContext(ctx, g.path, "--exec-path").Output() //nolint:gosec // the operator's git
-	if dir, linkErr := filepath.EvalSymlinks(strings.TrimSpace(string(commands))); err == nil && linkErr == nil {
+	commands := limited{most: maxLink}
+	_, err := process.Run(ctx, process.Spec{
+		Path: g.path, Args: []string{"--exec-path"}, Env: g.environment("/"), Stdout: &commands, Grace: gitGrace,
+		Containment: options.Containment,
+	})
+	if dir, linkErr := filepath.EvalSymlinks(strings.TrimSpace(string(commands.kept))); err == nil && linkErr == nil {
 		g.executables = append(g.executables, dir)
 	}
 	return g

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -285,7 +286,8 @@ func (g git) look(ctx context.Context, tree *Worktree) (Left, error) {
 		tips = append(tips, "refs/heads/"+tree.Branch)
 	}
 	// Count from where the work began: an agent could move the branch of the shared directory.
-	count, err := g.at(ctx, tree, append(append([]string{"rev-list", "--count"}, tips...), "--not", cmp.Or(tree.fork, "main-worktree/HEAD"), "--")...)
+	args := slices.Concat([]string{"rev-list", "--count"}, tips, []string{"--not", cmp.Or(tree.fork, "main-worktree/HEAD"), "--"})
+	count, err := g.at(ctx, tree, args...)
 	if err != nil {
 		return left, err
 	}

@@ -32,7 +32,8 @@ var (
 	wrappers = []string{
 		"exec", "env", "time", "timeout", "nice", "nohup", "sudo", "xargs", "command", "busybox", "builtin",
 	}
-	interpreters = regexp.MustCompile(`^(sh|bash|dash|ash|zsh|ksh|python[0-9.]*|node|deno|bun|ruby|perl|php|lua|pwsh|g?make|\.|source|eval)$`)
+	interpreters = regexp.MustCompile(
+		`^(sh|bash|dash|ash|zsh|ksh|python[0-9.]*|node|deno|bun|ruby|perl|php|lua|pwsh|g?make|\.|source|eval)$`)
 )
 
 // scriptsOf returns the words of a list of commands that name what they run, or their configuration, as clean paths.
@@ -61,48 +62,60 @@ func runBy(stmt *syntax.Stmt) []string {
 		return nil
 	}
 	var found []string
-	before := ""
-	const command, operand, done = 0, 1, 2 // what the next word is
-	next := command
+	run := reading{}
 	for _, arg := range call.Args {
 		word := textOf(arg.Parts)
-		name := path.Base(word)
-		found = append(found, clean(configured(word, before))...)
-		plain := word != "" && !strings.HasPrefix(word, "-") && !strings.Contains(word, "=")
-		switch {
-		case before == "-m" && next == operand: // a module
-			found = append(found, clean(strings.ReplaceAll(word, ".", "/")+".py")...)
-			next = done
-		case next == operand && strings.ContainsAny(word, " \t\n;&|"): // after -c
-			found = append(found, scriptsOf(word)...)
-			next = done
-		case !plain, next == done, next == command && isNumber(word):
-		case next == command && interpreters.MatchString(name):
-			next = operand
-			if name == "make" || name == "gmake" {
-				next = done // its files are gates in any case
-			}
-			for _, redirect := range stmt.Redirs {
-				if redirect.Word != nil && (redirect.Op == syntax.RdrIn) {
-					found = append(found, clean(textOf(redirect.Word.Parts))...)
-				}
-			}
-		case next == command && slices.Contains(wrappers, name):
-		case next == operand || strings.Contains(word, "/"): // other commands are on the PATH
-			found = append(found, clean(word)...)
-			next = done
-		default:
-			next = done
+		found = append(found, clean(configured(word, run.before))...)
+		found = append(found, run.next(word)...)
+		run.before = word
+	}
+	for _, redirect := range stmt.Redirs {
+		if run.interpreted && redirect.Op == syntax.RdrIn {
+			found = append(found, clean(textOf(redirect.Word.Parts))...)
 		}
-		before = word
 	}
 	return found
+}
+
+// reading reads the words of a command, one after the other.
+type reading struct {
+	// before is the word before.
+	before string
+	// interpreted reports that an interpreter was named, and done that what the command runs was.
+	interpreted, done bool
+}
+
+// next returns what the command runs if a word names it.
+func (r *reading) next(word string) []string {
+	name := path.Base(word)
+	switch {
+	case r.done || word == "":
+	case r.interpreted && r.before == "-m": // a module
+		r.done = true
+		return clean(strings.ReplaceAll(word, ".", "/") + ".py")
+	case r.interpreted && strings.ContainsAny(word, " \t\n;&|"): // commands
+		r.done = true
+		return scriptsOf(word)
+	case strings.HasPrefix(word, "-"), strings.Contains(word, "="):
+	case r.interpreted:
+		r.done = true
+		return clean(word)
+	case isNumber(word), slices.Contains(wrappers, name):
+	case interpreters.MatchString(name):
+		r.interpreted, r.done = true, strings.HasSuffix(name, "make") // the files of make are gates in any case
+	default:
+		r.done = true
+		if strings.Contains(word, "/") { // other commands are on the PATH
+			return clean(word)
+		}
+	}
+	return nil
 }
 
 // isNumber reports whether a word is a number, such as a time limit.
 func isNumber(word string) bool { return numberPattern.MatchString(word) }
 
-var numberPattern = regexp.MustCompile(`^[0-9][0-9.]*[smhd]?$`)
+var numberPattern = regexp.MustCompile(`^\d[0-9.]*[smhd]?$`)
 
 // configured returns the file that an option names as the configuration of a check; empty if a word, after the word before it, names
 // none. "docker compose -f" names what is checked.
