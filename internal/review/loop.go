@@ -2,6 +2,7 @@ package review
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -312,11 +313,12 @@ func (f Finding) within(changed map[string][]Span) bool {
 		return true
 	}
 	file := path.Clean(f.File)
-	for name, spans := range changed {
+	names := slices.Sorted(maps.Keys(changed)) //workflowcheck:ignore // sorted
+	for _, name := range names {
 		if name != file && !strings.HasSuffix(name, "/"+file) {
 			continue
 		}
-		if f.Line == 0 || slices.ContainsFunc(spans, func(span Span) bool { return span.From <= f.Line && f.Line <= span.To }) {
+		if f.Line == 0 || slices.ContainsFunc(changed[name], func(span Span) bool { return span.From <= f.Line && f.Line <= span.To }) {
 			return true
 		}
 	}
