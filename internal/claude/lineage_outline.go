@@ -12,7 +12,7 @@ import (
 type outline [sha256.Size]byte
 
 const (
-	// promptKey is what stands before the ID of a prompt, and promptLength is the length of the ID.
+	// promptKey precedes the ID of a prompt. promptLength is the length of the ID.
 	promptKey    = `"promptId":"`
 	promptLength = 36
 )

@@ -42,7 +42,7 @@ func newPlanRepository(t *testing.T, checks ...string) (live, remote string) {
 	return live, remote
 }
 
-// work is what an author reports that has done everything.
+// work returns the report of an author that has done everything.
 func work() review.Work {
 	return review.Work{Status: review.WorkComplete, Summary: "what was asked for is committed"}
 }
