@@ -157,8 +157,12 @@ func (r *reviews) add(ctx workflow.Context, request reviewRequest, result review
 		Files: len(change.Files), Lines: review.Lines(change.Files), Checks: string(change.Checks),
 		Rule: string(result.decision.Rule), Reason: clip(result.decision.Reason), Approved: result.loop.Approves(change.Commit),
 	}
+	totals := &r.log.chain.Reviewed
+	found, fixed := result.loop.Progress(request.loop)
+	totals.Found, totals.Fixed = totals.Found+found, totals.Fixed+fixed
 	if result.reviewer != nil {
 		done.ReviewerID = result.reviewer.SessionID
+		totals.ReviewCostUSD += result.reviewer.CostUSD
 	}
 	if verdict != nil {
 		done.Status = string(verdict.Status)

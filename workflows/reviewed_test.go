@@ -229,6 +229,9 @@ func TestRequiredReview(t *testing.T) {
 	require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c3"}}, w.pushed)
 	require.Equal(t, []bool{false, true}, []bool{result.Reviews[0].Approved, result.Reviews[1].Approved})
 	require.Equal(t, []string{"", "https://git.example.org/infra"}, []string{result.Reviews[0].Pushed, result.Reviews[1].Pushed})
+	require.Equal(t, escalation.ReviewTotals{
+		Found: 1, Fixed: 1, ReviewCostUSD: result.Sessions[2].CostUSD + result.Sessions[4].CostUSD,
+	}, result.Reviewed)
 	requireRecorded(t, result.Events, w.events)
 }
 

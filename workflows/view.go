@@ -153,6 +153,9 @@ func details(chain escalation.Chain) string {
 	for _, done := range chain.Reviews {
 		fmt.Fprintf(&b, "- review of %s: %s\n", inline(done.Branch), inline(done.Describe()))
 	}
+	if totals := chain.Reviewed.Describe(); totals != "" {
+		fmt.Fprintf(&b, "- reviews: %s\n", totals)
+	}
 	for _, incident := range chain.Incidents {
 		fmt.Fprintf(&b, "- %s\n", inline(describeIncident(incident)))
 	}

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -45,9 +46,9 @@ const (
 type inspection struct {
 	*Runner
 
-	place workplace
-	run   activities.AgentRun
-	own   *private
+	place   workplace
+	session activities.AgentRun
+	own     *private
 	// tree contains the commit that is looked at, and nothing else.
 	tree *checkout.Worktree
 }
@@ -143,13 +144,13 @@ func (r *Runner) runCommands(
 		change.CheckOutput = r.mask.Text(err.Error())
 		return
 	}
-	i := inspection{Runner: r, place: place, run: run, own: own, tree: tree}
+	i := inspection{Runner: r, place: place, session: run, own: own, tree: tree}
 	change.Checks, change.CheckOutput = i.check(ctx, found.Fork, change.Files)
-	for _, command := range previewsOf(change.Files, i.read) {
+	for _, wanted := range previewsOf(change.Files, i.read) {
 		if len(change.Previews) == maxPreviews || ctx.Err() != nil {
 			return
 		}
-		if preview, ran := i.preview(ctx, command); ran {
+		if preview, ran := i.preview(ctx, wanted); ran {
 			change.Previews = append(change.Previews, preview)
 		}
 	}
@@ -172,7 +173,7 @@ func (i inspection) check(ctx context.Context, base string, files []review.File)
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		said, code, err := i.command(ctx, nil, "/bin/sh", "-c", line)
+		said, code, err := i.run(ctx, command{words: []string{"/bin/sh", "-c", line}})
 		_, _ = fmt.Fprintf(&output, "$ %s\n%s\n", line, said)
 		switch {
 		case err != nil || ctx.Err() != nil:
@@ -188,48 +189,68 @@ func (i inspection) check(ctx context.Context, base string, files []review.File)
 }
 
 // preview runs a program that says what a change would do. It runs only if the author's tier may run the program at all,
-// with what that tier may execute. If the program is missing, ran is false.
-func (i inspection) preview(ctx context.Context, words []string) (preview activities.Preview, ran bool) {
-	tier := int(i.run.Tier)
-	program := guard.Host{}.LookPath(words[0], filepath.SplitList(pathIn(i.environ)))
-	if !filepath.IsAbs(program) || !i.guards.policy.Runs(tier, words[0]) {
+// with what that tier may execute. If the program is missing, or a directory that it needs, ran is false.
+func (i inspection) preview(ctx context.Context, wanted previewCommand) (preview activities.Preview, ran bool) {
+	tier, name := int(i.session.Tier), wanted.words[0]
+	program := guard.Host{}.LookPath(name, filepath.SplitList(pathIn(i.environ)))
+	if !filepath.IsAbs(program) || !i.guards.policy.Runs(tier, name) {
 		return preview, false
+	}
+	asked := command{words: append([]string{program}, wanted.words[1:]...), executables: i.guards.policy.Executables(tier)}
+	if wanted.prepared != "" {
+		asked.prepared = i.place.Worktree.Shared(wanted.prepared)
+		if info, err := os.Lstat(asked.prepared); err != nil || !info.IsDir() || !slices.Equal(resolved(asked.prepared), []string{asked.prepared}) {
+			return preview, false // a link would grant the directory that it leads to
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, previewLimit)
 	defer cancel()
-	output, code, err := i.command(ctx, i.guards.policy.Executables(tier), program, words[1:]...)
+	output, code, err := i.run(ctx, asked)
 	switch {
 	case err != nil || ctx.Err() != nil:
 		output += fmt.Sprintf("\ncould not be run to its end: %v", errors.Join(err, context.Cause(ctx)))
-	case failed(words[0], code):
+	case failed(name, code):
 		output += fmt.Sprintf("\nexit code %d", code)
 	}
-	return activities.Preview{Command: strings.Join(words, " "), Output: output}, true
+	return activities.Preview{Command: strings.Join(wanted.words, " "), Output: output}, true
 }
 
 // failed reports whether a program ended with an error. kubectl diff says with 1 that there are differences.
 func failed(program string, code int) bool { return code != 0 && (code != 1 || program != "kubectl") }
 
-// command runs a program at the top of the commit's files, and returns the end of its output with secrets masked.
-func (i inspection) command(
-	ctx context.Context, executables *guard.Executables, program string, args ...string,
-) (output string, code int, err error) {
+// command is a program that runs over a commit.
+type command struct {
+	// words holds the program's path and its arguments.
+	words []string
+	// executables lists what the program may execute; nil if that is not limited.
+	executables *guard.Executables
+	// prepared is the directory that "terraform init" has made for the commit's directory; empty if the program needs none.
+	prepared string
+}
+
+// run runs a program at the top of the commit's files, and returns the end of its output with secrets masked.
+func (i inspection) run(ctx context.Context, asked command) (output string, code int, err error) {
 	var said tail
-	observer := i.run
+	observer := i.session
 	observer.Tier, observer.Directory = escalation.TierObserve, i.tree.Guarded.Top
+	readable, environ := i.tree.Readable(), i.own.variables()
+	if asked.prepared != "" {
+		readable = append(readable, asked.prepared)
+		environ["TF_DATA_DIR"] = asked.prepared
+	}
 	sandbox, _ := i.sandboxes.of(observer, nil)
 	if sandbox != nil {
 		i.own.grant(sandbox)
-		for _, dir := range i.tree.Readable() {
+		for _, dir := range readable {
 			sandbox.Readable = append(sandbox.Readable, resolved(dir)...)
 		}
 		sandbox.Executable = nil
-		if executables != nil {
-			sandbox.Executable = except(executables.All(), sandbox.Writable)
+		if asked.executables != nil {
+			sandbox.Executable = except(asked.executables.All(), sandbox.Writable)
 		}
 	}
 	code, err = claude.RunScript(ctx, ClaudeOptions(i.settings, i.environ), claude.Script{
-		Shell: program, Args: args, Dir: i.tree.Guarded.Top, Env: i.own.variables(), Keyless: true, Sandbox: sandbox,
+		Shell: asked.words[0], Args: asked.words[1:], Dir: i.tree.Guarded.Top, Env: environ, Keyless: true, Sandbox: sandbox,
 		Stdout: &said, Stderr: &said,
 	})
 	return i.mask.Text(plaintext.Block(said.text())), code, err
@@ -241,12 +262,19 @@ func (i inspection) read(name string) string {
 	return string(content)
 }
 
+// previewCommand is a program that says what a change would do.
+type previewCommand struct {
+	words []string
+	// prepared is a directory of the repository that the program needs, which no commit contains; empty if it needs none.
+	prepared string
+}
+
 // previewsOf returns the commands that say what a change would do. It reads files with the function read.
-func previewsOf(files []review.File, read func(string) string) [][]string {
-	var commands [][]string
-	add := func(words ...string) {
-		if !slices.ContainsFunc(commands, func(known []string) bool { return slices.Equal(known, words) }) {
-			commands = append(commands, words)
+func previewsOf(files []review.File, read func(string) string) []previewCommand {
+	var commands []previewCommand
+	add := func(prepared string, words ...string) {
+		if !slices.ContainsFunc(commands, func(known previewCommand) bool { return slices.Equal(known.words, words) }) {
+			commands = append(commands, previewCommand{words, prepared})
 		}
 	}
 	for _, file := range files {
@@ -254,19 +282,19 @@ func previewsOf(files []review.File, read func(string) string) [][]string {
 			continue
 		}
 		name := "./" + file.Path
-		switch kind, base := path.Ext(file.Path), path.Base(file.Path); {
+		switch kind, dir, base := path.Ext(file.Path), path.Dir(file.Path), path.Base(file.Path); {
 		case kind == ".tf":
-			add("terraform", "-chdir="+path.Dir(name), "plan", "-input=false", "-no-color", "-lock=false")
+			add(path.Join(dir, ".terraform"), "terraform", "-chdir="+dir, "plan", "-input=false", "-no-color", "-lock=false")
 		case kind != ".yaml" && kind != ".yml":
 		case strings.Contains(base, "compose"):
-			add("docker", "compose", "-f", name, "config")
+			add("", "docker", "compose", "-f", name, "config")
 		default:
 			content := read(file.Path)
 			switch {
 			case hasKey(content, "apiVersion") && hasKey(content, "kind"):
-				add("kubectl", "diff", "-f", name)
+				add("", "kubectl", "diff", "-f", name)
 			case strings.Contains(content, "\n  hosts:") || strings.Contains(content, "- hosts:"):
-				add("ansible-playbook", "--check", "--diff", name)
+				add("", "ansible-playbook", "--check", "--diff", name)
 			}
 		}
 	}

@@ -1,11 +1,16 @@
 package agent
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/review"
 )
 
@@ -20,13 +25,33 @@ func TestPreviews(t *testing.T) {
 	}
 	files = append(files, review.File{Path: "old/compose.yaml", Deleted: true}, review.File{Path: "link/compose.yaml", Special: true})
 	var commands []string
-	for _, words := range previewsOf(files, func(name string) string { return content[name] }) {
-		commands = append(commands, strings.Join(words, " "))
+	for _, command := range previewsOf(files, func(name string) string { return content[name] }) {
+		commands = append(commands, strings.TrimSpace(strings.Join(command.words, " ")+" "+command.prepared))
 	}
 	require.Equal(t, []string{
 		"docker compose -f ./web/compose.yaml config", "kubectl diff -f ./k8s/web.yaml", "ansible-playbook --check --diff ./site.yml",
-		"terraform -chdir=net plan -input=false -no-color -lock=false",
+		"terraform -chdir=net plan -input=false -no-color -lock=false net/.terraform",
 	}, commands)
+}
+
+// TestPreviewThatCannotRun checks that nothing runs if the program is missing, or if the author's tier may not run it.
+func TestPreviewThatCannotRun(t *testing.T) {
+	t.Parallel()
+	policy, err := config.Guard{}.LoadPolicy()
+	require.NoError(t, err)
+	with, without := t.TempDir(), t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(with, "ansible-playbook"), []byte("#!/bin/sh\n"), 0o700))
+	for _, c := range []struct {
+		dir  string
+		tier escalation.Tier
+	}{{without, escalation.TierFullRepair}, {with, escalation.TierSafeRepair}} {
+		i := inspection{
+			Runner:  &Runner{environ: []string{"PATH=" + c.dir}, guards: &guards{policy: policy}},
+			session: activities.AgentRun{Tier: c.tier},
+		}
+		_, ran := i.preview(t.Context(), previewCommand{words: []string{"ansible-playbook", "--check", "--diff", "./site.yml"}})
+		require.False(t, ran)
+	}
 }
 
 func TestOutputOfCommandsIsBounded(t *testing.T) {

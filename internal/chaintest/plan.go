@@ -38,11 +38,13 @@ func Planned() escalation.Chain {
 			Phases: []escalation.PlanPhase{
 				{
 					Number: "1", Title: "The port", Status: escalation.PhaseApproved, Commit: plannedCommit,
-					Turns: 2, Reviews: 2, Found: 3, Fixed: 3, CostUSD: 0.84, ReviewCostUSD: 0.21, Checks: "passed", Verdict: "ready",
+					Turns: 2, Reviews: 2, CostUSD: 0.84, Checks: "passed", Verdict: "ready",
+					ReviewTotals: escalation.ReviewTotals{Found: 3, Fixed: 3, ReviewCostUSD: 0.21},
 				},
 				{
 					Number: "2", Title: "The rule of the firewall", Status: escalation.PhaseRunning,
-					Turns: 1, Reviews: 1, Found: 1, CostUSD: 0.5, ReviewCostUSD: 0.12, Checks: "passed", Verdict: "not_ready",
+					Turns: 1, Reviews: 1, CostUSD: 0.5, Checks: "passed", Verdict: "not_ready",
+					ReviewTotals: escalation.ReviewTotals{Found: 1, ReviewCostUSD: 0.12},
 				},
 				{Number: "2.1", Title: "Its test", Status: escalation.PhaseWaiting},
 				{Number: "3", Title: "Old ports", Status: escalation.PhaseSkipped},

@@ -42,6 +42,11 @@ func (w *Worktree) PathOf(name string) string {
 	return path.Join(filepath.ToSlash(w.repository.below), name)
 }
 
+// Shared returns the path that a file of the repository has in the shared directory's working directory, whether or not it exists.
+func (w *Worktree) Shared(name string) string {
+	return filepath.Join(w.repository.top, filepath.FromSlash(name))
+}
+
 // Readable lists the directories that git reads for the worktree, in addition to the worktree itself.
 func (w *Worktree) Readable() []string { return []string{w.Guarded.Top, w.Guarded.Common} }
 

@@ -44,6 +44,8 @@ type Chain struct {
 	Gates []Gate `json:"gates,omitempty"`
 	// Reviews lists the latest reviews of what the chain's sessions have committed, oldest first, at most MaxReviews.
 	Reviews []Review `json:"reviews,omitempty"`
+	// Reviewed sums up all reviews of the chain.
+	Reviewed ReviewTotals `json:"reviewed,omitzero"`
 	// Plan says how far a PlanReview or a PhaseExecution is; nil for a chain.
 	Plan *PlanState `json:"plan,omitempty"`
 	// Earlier counts the entries that a long chain has dropped from Sessions, Events and Gates. The database still has

@@ -51,16 +51,13 @@ type PlanPhase struct {
 	// Turns counts the author's sessions, and Reviews the reviewer's.
 	Turns   int `json:"turns,omitempty"`
 	Reviews int `json:"reviews,omitempty"`
-	// Found counts the findings that blocked, and Fixed those of them that the next review did not find again.
-	Found int `json:"found,omitempty"`
-	Fixed int `json:"fixed,omitempty"`
 	// Checks is the result of the repository's checks in the latest review, and Verdict the reviewer's conclusion there. Each is
 	// empty if that review has none.
 	Checks  string `json:"checks,omitempty"`
 	Verdict string `json:"verdict,omitempty"`
-	// CostUSD is the cost of all sessions of the phase, and ReviewCostUSD that of its reviews, both in US dollars.
-	CostUSD       float64 `json:"cost_usd"`
-	ReviewCostUSD float64 `json:"review_cost_usd,omitempty"`
+	// CostUSD is the cost of all sessions of the phase, in US dollars.
+	CostUSD float64 `json:"cost_usd"`
+	ReviewTotals
 }
 
 // PlanItself is the number of the only phase of a PlanReview.
@@ -134,11 +131,3 @@ func (p PlanPhase) Describe() string {
 
 // Finished reports whether the phase needs no further work.
 func (p PlanPhase) Finished() bool { return p.Status != PhaseWaiting && p.Status != PhaseRunning }
-
-// CostPerFixUSD returns the cost of the reviews for each finding that was fixed, in US dollars; 0 if none was.
-func (p PlanPhase) CostPerFixUSD() float64 {
-	if p.Fixed == 0 {
-		return 0
-	}
-	return p.ReviewCostUSD / float64(p.Fixed)
-}

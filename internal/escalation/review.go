@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // ReviewMode says what happens with the commits of a session that repairs.
@@ -156,4 +158,37 @@ func (r Review) Describe() string {
 		text += "; pushed to " + r.Pushed
 	}
 	return text
+}
+
+// ReviewTotals sums up reviews. The findings that count are those that blocked.
+type ReviewTotals struct {
+	// Found counts the findings, and Fixed those of them that the next review did not find again.
+	Found int `json:"found,omitempty"`
+	Fixed int `json:"fixed,omitempty"`
+	// ReviewCostUSD is the cost of the reviewers' sessions, in US dollars.
+	ReviewCostUSD float64 `json:"review_cost_usd,omitempty"`
+}
+
+// CostPerFixUSD returns the cost of the reviews for each finding that was fixed, in US dollars; 0 if none was.
+func (t ReviewTotals) CostPerFixUSD() float64 {
+	if t.Fixed == 0 {
+		return 0
+	}
+	return t.ReviewCostUSD / float64(t.Fixed)
+}
+
+// Describe describes the totals in a line: how many findings were fixed, what the reviews cost, and what they cost for each that was
+// fixed; empty if there is nothing to say.
+func (t ReviewTotals) Describe() string {
+	var parts []string
+	if t.Found > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s fixed", t.Fixed, plaintext.Count(t.Found, "finding")))
+	}
+	if t.ReviewCostUSD > 0 {
+		parts = append(parts, "reviews cost "+plaintext.Dollars(t.ReviewCostUSD))
+	}
+	if t.CostPerFixUSD() > 0 {
+		parts = append(parts, plaintext.Dollars(t.CostPerFixUSD())+" for each fixed")
+	}
+	return strings.Join(parts, ", ")
 }

@@ -69,7 +69,7 @@ func TestPhases(t *testing.T) {
 	}
 	fixed, cost := PhaseFixes(plan.Phases[0])
 	require.Equal(t, []string{"3 of 3", "$0.07"}, []string{fixed, cost})
-	fixed, cost = PhaseFixes(escalation.PlanPhase{Found: 2, ReviewCostUSD: 1})
+	fixed, cost = PhaseFixes(escalation.PlanPhase{ReviewTotals: escalation.ReviewTotals{Found: 2, ReviewCostUSD: 1}})
 	require.Equal(t, []string{"0 of 2", ""}, []string{fixed, cost}, "a cost for nothing is none")
 	fixed, _ = PhaseFixes(plan.Phases[2])
 	require.Empty(t, fixed)

@@ -114,6 +114,56 @@ func TestReviewedChange(t *testing.T) {
 	}
 }
 
+// TestPreviewsOfAChange has a change reviewed that several programs can preview. Only those run that are prepared: terraform has been
+// initialized in one directory of the shared checkout, and in the other there is a link to a directory outside of it.
+func TestPreviewsOfAChange(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	programs := t.TempDir()
+	for name, script := range map[string]string{
+		"kubectl":          `echo "-  port: 80"; echo "+  port: 8080"; exit 1`,
+		"terraform":        `cat "$TF_DATA_DIR/providers" && echo "planned $*" && exit 2`,
+		"ansible-playbook": `echo "played $*"`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+	}
+	makes := claudesim.On(claudesim.Match{Model: "opus"}, claudesim.Bash(
+		"mkdir k8s net dns && printf 'apiVersion: v1\\nkind: Service\\n' > k8s/web.yaml && echo '- hosts: all' > site.yml"+
+			" && touch net/main.tf dns/main.tf && git add --all && git commit --quiet --message 'web: the right port'"),
+		claudesim.Conclude(resolved()))
+	for _, version := range simtest.NewestVersions(t) {
+		for _, start := range []func(*testing.T, claudesim.Version, claudesim.Scenario) backend{playedClaude, realClaude} {
+			live := newRepository(t)
+			for _, dir := range []string{"net", "dns"} {
+				require.NoError(t, os.Mkdir(filepath.Join(live, dir), 0o700))
+			}
+			require.NoError(t, os.Mkdir(filepath.Join(live, "net", ".terraform"), 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(live, "net", ".terraform", "providers"), []byte("the provider of acme\n"), 0o600))
+			require.NoError(t, os.Symlink(t.TempDir(), filepath.Join(live, "dns", ".terraform")))
+			backend := start(t, version, claudesim.Play(concluding("haiku", asksFor(3)), reviews(ready), makes))
+			t.Run(simtest.Number(t, version)+"/"+backend.name, func(t *testing.T) {
+				t.Parallel()
+				s := startSite(t, temporalServer, environment(t, "", append(sandboxed(backend), "CLAUDEOPS_WORK_DIR="+live,
+					"CLAUDEOPS_REVIEW_CHANGES=advisory", "PATH="+programs+":"+os.Getenv("PATH"))...))
+				chain, err := s.finish(s.start(nil))
+				require.NoError(t, err)
+				require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+				require.Len(t, chain.Sessions, 3, "%+v", chain.Reviews)
+				asked := backend.asked()
+				prompt := strings.Join(asked[len(asked)-1].Prompts(), "\n")
+				for _, part := range []string{
+					"kubectl diff -f ./k8s/web.yaml", "-  port: 80\n+  port: 8080\n", "\nplayed --check --diff ./site.yml\n",
+					"the provider of acme\nplanned -chdir=net plan -input=false -no-color -lock=false\n\nexit code 2",
+				} {
+					require.Contains(t, prompt, part)
+				}
+				require.NotContains(t, prompt, "-chdir=dns")
+				require.Equal(t, 1, strings.Count(prompt, "exit code"), "a difference is no error of kubectl")
+			})
+		}
+	}
+}
+
 // reviewEvents returns the messages of the events about reviews.
 func reviewEvents(chain escalation.Chain) (messages []string) {
 	for _, event := range chain.Events {

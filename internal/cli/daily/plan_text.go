@@ -96,15 +96,8 @@ func writePhaseBlock(w io.Writer, width int, plan *escalation.PlanState, phase e
 		return
 	}
 	facts := []string{plaintext.Count(phase.Turns, "turn"), plaintext.Count(phase.Reviews, "review"), plaintext.Dollars(phase.CostUSD)}
-	if phase.Reviews > 0 {
-		facts = append(facts, "reviews "+plaintext.Dollars(phase.ReviewCostUSD))
-	}
-	fixed, perFix := operations.PhaseFixes(phase)
-	if fixed != "" {
-		facts = append(facts, fixed+" fixed")
-	}
-	if perFix != "" {
-		facts = append(facts, perFix+" for each")
+	if totals := phase.ReviewTotals.Describe(); totals != "" {
+		facts = append(facts, totals)
 	}
 	console.WriteLabelled(w, "  ", strings.Join(facts, ", "), width)
 }
