@@ -388,9 +388,9 @@ func TestChainClimbsAllTiers(t *testing.T) {
 	require.Equal(t, result.Events, w.events, "every event that people see is recorded, in order")
 	require.Equal(t, []escalation.EventKind{
 		escalation.EventChainStarted,
-		escalation.EventSessionStarted, escalation.EventSessionEnded, escalation.EventDecision,
-		escalation.EventSessionStarted, escalation.EventSessionEnded, escalation.EventDecision,
-		escalation.EventSessionStarted, escalation.EventSessionEnded, escalation.EventDecision,
+		escalation.EventSessionCreated, escalation.EventSessionEnded, escalation.EventDecision,
+		escalation.EventSessionCreated, escalation.EventSessionEnded, escalation.EventDecision,
+		escalation.EventSessionCreated, escalation.EventSessionEnded, escalation.EventDecision,
 		escalation.EventChainEnded,
 	}, kinds(result.Events))
 	requireDistinctKeys(t, result.Events)

@@ -214,7 +214,7 @@ func TestGateOptions(t *testing.T) {
 		require.Equal(t, w.inFlight, input.InFlight)
 		require.Equal(t, "look at the proxy", input.Guidance)
 		require.Len(t, messagesOf(result.Events, escalation.EventSessionReused), 1)
-		require.Len(t, messagesOf(result.Events, escalation.EventSessionStarted), 2, "a reused session is no new one")
+		require.Len(t, messagesOf(result.Events, escalation.EventSessionCreated), 2, "a reused session is no new one")
 	})
 	t.Run("fix", func(t *testing.T) {
 		t.Parallel()

@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,12 @@ func (w *planWorld) commits(turn int, input activities.RunAuthorInput, files ...
 	}
 	plan, err := review.ParsePlan(w.text)
 	require.NoError(w.t, err)
+	for i, phase := range plan.Phases { // authors tick off what they do
+		worked := slices.ContainsFunc(w.turns, func(turn activities.RunAuthorInput) bool { return turn.Task.Phase.Number == phase.Number })
+		for j := range phase.Items {
+			plan.Phases[i].Items[j].Done = phase.Items[j].Done || worked
+		}
+	}
 	return activities.RunAuthorResult{
 		Work: &review.Work{Status: review.WorkComplete, Summary: "done"},
 		Report: escalation.Report{
@@ -250,6 +257,10 @@ func TestAuthorIsCaught(t *testing.T) {
 		"commits outside":  {within(review.File{Path: "other/compose.yaml", Added: 1}), "it changes files outside of site: other/compose.yaml"},
 		"removes a phase":  {plan("# Ports\n\n## Phase 1: web\n- [x] set the port\n"), "phase 2 (db) was removed"},
 		"removes an entry": {plan("# Ports\n\n## Phase 1: web\n\n## Phase 2: db\n- [ ] set the port\n"), `"set the port" of phase 1 was removed`},
+		"leaves an entry open": {
+			plan("# Ports\n\n## Phase 1: web\n- [ ] set the port\n\n## Phase 2: db\n- [ ] set the port\n"),
+			"it leaves entries of its checklist open: set the port",
+		},
 		"spoils the plan": {func(_ *planWorld, r *activities.RunAuthorResult) {
 			r.Change.Plan, r.Change.PlanProblem = nil, "no phases"
 		}, "cannot be read any more: no phases"},

@@ -155,7 +155,7 @@ func (p *planRun) reviewRequest(author escalation.Session, change activities.Cha
 		loop: p.at.Loop, author: author, change: change, closed: closed, request: p.input.Prompt, task: &task,
 	}
 	if change.Problem == "" && change.Commit != p.at.From.Commit {
-		request.lost = p.lost(change)
+		request.lost, request.left = p.lost(change), p.left(change)
 	}
 	return request
 }
@@ -172,6 +172,18 @@ func (p *planRun) lost(change activities.Change) []string {
 	default:
 		return append(p.at.Plan.Lost(*change.Plan), p.at.Plan.Ahead(*change.Plan, p.at.Phases[p.at.Next].Number)...)
 	}
+}
+
+// left lists the entries of the current phase that are still open after a change. Who amends a plan does none of them.
+func (p *planRun) left(change activities.Change) []string {
+	if change.Plan == nil || p.task == escalation.PlanReviewed {
+		return nil
+	}
+	phase := change.Plan.Phase(p.at.Phases[p.at.Next].Number)
+	if phase == nil {
+		return nil
+	}
+	return phase.Open()
 }
 
 // reviewTurn has a change checked and reviewed as far as its loop allows, and keeps the result.

@@ -82,7 +82,7 @@ func TestContinuedReview(t *testing.T) {
 			require.Equal(t, []string{second.SessionID, correction.SessionID}, sessionsOf(result.Events, escalation.EventSessionReused))
 			require.Equal(t, []string{
 				result.Sessions[0].SessionID, author.SessionID, first.SessionID, result.Sessions[5].SessionID,
-			}, sessionsOf(result.Events, escalation.EventSessionStarted))
+			}, sessionsOf(result.Events, escalation.EventSessionCreated))
 			require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c3"}}, w.pushed)
 			requireRecorded(t, result.Events, w.events)
 		})

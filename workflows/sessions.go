@@ -91,7 +91,7 @@ func (s *sessions) open(ctx workflow.Context, request sessionRequest) (escalatio
 	if opening.Refusal != nil {
 		return opening, nil
 	}
-	kind := escalation.EventSessionStarted
+	kind := escalation.EventSessionCreated
 	if request.continues {
 		kind = escalation.EventSessionReused
 	}

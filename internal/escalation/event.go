@@ -32,7 +32,7 @@ type EventKind string
 // The kinds.
 const (
 	EventChainStarted   EventKind = "chain_started"
-	EventSessionStarted EventKind = "session_started"
+	EventSessionCreated EventKind = "session_created"
 	EventSessionEnded   EventKind = "session_ended"
 	EventDecision       EventKind = "decision"
 	EventChainEnded     EventKind = "chain_ended"
@@ -46,7 +46,7 @@ const (
 	EventWorktreeKept   EventKind = "worktree_kept"  // a session has left work that a person must merge
 	EventPhase          EventKind = "phase"          // the work on a phase of a plan began or ended
 	EventReview         EventKind = "review"         // a review was decided on, or could not take place
-	EventSessionReused  EventKind = "session_reused" // replaces session_started when an interrupted session is continued
+	EventSessionReused  EventKind = "session_reused" // replaces session_created when an interrupted session is continued
 	EventGateOpened     EventKind = "gate_opened"
 	EventGateReminder   EventKind = "gate_reminder"
 	EventGateClosed     EventKind = "gate_closed"

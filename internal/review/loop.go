@@ -171,8 +171,8 @@ type Authored struct {
 	Hidden bool
 	// Problem says why the session has not done its work, or why its change is unknown; empty if neither holds.
 	Problem string
-	// Lost lists what the author has removed from the plan.
-	Lost []string
+	// Lost lists what the author has removed from the plan, and Left the entries of its own phase that are still open.
+	Lost, Left []string
 }
 
 // AfterAuthor returns the loop after an author's turn. The turn must leave a new commit that changes something. If only a
@@ -197,6 +197,9 @@ func (l Loop) AfterAuthor(turn Authored) (Loop, Decision) {
 	}
 	if turn.Hidden {
 		next.ForPerson = append(next.ForPerson, "it contains characters that cannot be seen")
+	}
+	if len(turn.Left) > 0 {
+		next.ForPerson = append(next.ForPerson, "it leaves entries of its checklist open: "+strings.Join(turn.Left, "; "))
 	}
 	return next.to(StateQuality, RuleCommitted, "the author has committed %s", short(turn.Commit))
 }

@@ -18,7 +18,7 @@ WHERE opened.kind = 'gate_opened' AND opened.occurred_at >= $2 AND ($1 = '' OR o
     AND NOT EXISTS (
         SELECT 1 FROM events AS later WHERE later.chain_id = opened.chain_id AND later.id > opened.id
             AND later.namespace_id = opened.namespace_id
-            AND later.kind IN ('gate_opened', 'gate_closed', 'session_started', 'session_reused', 'chain_ended')
+            AND later.kind IN ('gate_opened', 'gate_closed', 'session_created', 'session_reused', 'chain_ended')
     )
 ORDER BY opened.occurred_at DESC LIMIT $3`
 

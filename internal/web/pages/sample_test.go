@@ -317,6 +317,7 @@ func newSample() *sample {
 	s.now = sampleNow(s.incidents)
 	approved := escalation.Review{Branch: "claudeops/a", Commit: "c2", Files: 1, Lines: 3, Approved: true, Rule: "reviewed", Reason: "the reviewer approves c2", Pushed: "https://github.com/acme/infra", PullRequest: "https://github.com/acme/infra/pull/7"}
 	s.snapshot.Chain.Reviews = []escalation.Review{chaintest.Objected(), approved}
+	s.snapshot.Chain.Reviewed = escalation.ReviewTotals{Found: 1, Fixed: 1, ReviewCostUSD: 0.14}
 	s.list = operations.ChainPage{Next: "bmV4dA", Chains: []operations.Row{
 		{ID: sampleChain, Status: "running", Gate: "open", Tier: 2, Trigger: "scheduled", Services: []string{"jellyfin"}, CostUSD: 0.53, StartedAt: chaintest.Noon.Add(-3 * time.Hour)},
 		{ID: "chain-20260301-113000-aa01bb", Status: "running", Tier: 2, Trigger: "issue", Services: []string{"caddy"}, CostUSD: 0.14, StartedAt: chaintest.Noon.Add(-20 * time.Minute)},
@@ -395,7 +396,7 @@ func sampleSnapshot() operations.Snapshot {
 		event(1, escalation.EventDecision, escalation.SeverityWarning, "tier 1 asks for tier 2: jellyfin answers 502 (rule verdict)"),
 		event(2, escalation.EventWaitStarted, escalation.SeverityInfo, "waits until 09:20: jellyfin was restarted twice (rule cooldown)"),
 		event(25, escalation.EventWaitEnded, escalation.SeverityInfo, "the wait is over"),
-		event(25, escalation.EventSessionStarted, escalation.SeverityInfo, "tier 2 starts on sonnet, context: resume (parent_session)"),
+		event(25, escalation.EventSessionCreated, escalation.SeverityInfo, "tier 2 starts on sonnet, context: resume (parent_session)"),
 		event(54, escalation.EventSessionEnded, escalation.SeverityWarning, "tier 2 ended timed_out after 2 attempts for $0.50"),
 		event(55, escalation.EventGateOpened, escalation.SeverityCritical, "gate-1 opened: tier 2 ended without a verdict (rule no_verdict)"),
 		event(115, escalation.EventGateReminder, escalation.SeverityWarning, "people were reminded of gate-1"),
