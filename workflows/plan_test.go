@@ -668,6 +668,41 @@ func TestPlanContinuesAsNew(t *testing.T) {
 	}
 }
 
+// TestPlanContinuesAnAuthorAnew lets the history become long while an author's question waits at the gate. The next run offers to
+// continue the author's conversation, and does.
+func TestPlanContinuesAnAuthorAnew(t *testing.T) {
+	t.Parallel()
+	w := newPlanWorld(t)
+	w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+		result := w.commits(turn, input)
+		result.Work, result.Change = &review.Work{Status: review.WorkNeedsHuman, Summary: "which port?"}, nil
+		result.Report.Verdict = &escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: "which port?"}
+		return result
+	}
+	w.longHistory(2 * time.Hour)
+	_, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: []string{"1"}})
+	var anew *workflow.ContinueAsNewError
+	require.ErrorAs(t, err, &anew)
+	var input workflows.PlanInput
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(anew.Input, &input))
+
+	again := newPlanWorld(t)
+	again.env.SetContinuedExecutionRunID("the-run-before")
+	gate := again.gateAfter(t, 30*time.Minute)
+	again.answerAfter(time.Hour, said(escalation.GateContinue, "8080"))
+	result, err := again.run(workflows.PhaseExecutionWorkflow, input)
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+	asked := w.turns[0].SessionID
+	require.NotNil(t, gate.Continuation, gate.NoContinuation)
+	require.Equal(t, []string{asked, "author", "execute"}, []string{gate.Continuation.SessionID, gate.Continuation.Role, gate.Continuation.Resume})
+	require.Len(t, again.turns, 1)
+	turn := again.turns[0]
+	require.Equal(t, []any{asked, true, "8080"}, []any{turn.ParentSessionID, turn.Continues, turn.Guidance})
+	require.Equal(t, []string{turn.SessionID}, sessionsOf(result.Events, escalation.EventSessionReused))
+	requireRecorded(t, result.Events, append(w.events, again.events...))
+}
+
 // person is a finding that needs the decision of a person.
 func person(fingerprint string) review.Finding {
 	finding := objection(fingerprint)

@@ -2,6 +2,7 @@ package supervisor_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,9 @@ import (
 // roleVariable makes the test binary play one of the roles. It lacks the product's prefix, because a worker complains
 // about unknown variables with that prefix.
 const roleVariable = "FAULTS_ROLE"
+
+// checkLimitVariable limits the time of the checks of a worker role.
+const checkLimitVariable = "FAULTS_CHECK_LIMIT"
 
 // roles lists the main functions of the processes that fault tests start and kill.
 var roles = map[string]func() error{"worker": workerRole, "temporal": temporalRole, "watcher": watcherRole}
@@ -165,7 +169,13 @@ func workerRole() (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := supervisor.New(ctx, cfg, supervisor.Environment{Environ: os.Environ(), Host: fmt.Sprint("process-", os.Getpid()), Logger: logger})
+	limit, err := time.ParseDuration(cmp.Or(os.Getenv(checkLimitVariable), "0"))
+	if err != nil {
+		return err
+	}
+	s, err := supervisor.New(ctx, cfg, supervisor.Environment{
+		Environ: os.Environ(), Host: fmt.Sprint("process-", os.Getpid()), Logger: logger, CheckLimit: limit,
+	})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/forge/forgetest"
 	"github.com/claudeops/claudeops/internal/process"
+	"github.com/claudeops/claudeops/internal/review"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -46,12 +48,8 @@ func newPlanFault(t *testing.T, c client.Client, address string, scenario claude
 // killAt starts the work with a worker that kills itself at p.
 func (f *planFault) killAt(workflowType string, p point) {
 	f.t.Helper()
-	once := filepath.Join(f.t.TempDir(), "once")
-	require.NoError(f.t, os.WriteFile(once, nil, 0o600))
-	f.environ = append(f.environ, pointVariable+"="+p.String(), onceVariable+"="+once)
 	f.run = f.startPlan(workflowType)
-	require.Error(f.t, f.work().Wait(), "it kills itself")
-	require.NoFileExists(f.t, once)
+	f.startDying(p, f.environ)()
 }
 
 // work starts a worker.
@@ -160,6 +158,65 @@ func TestFaultPlanDuringChecks(t *testing.T) {
 			require.Equal(t, 1, strings.Count(string(said), "begun"))
 		})
 	}
+}
+
+// TestFaultPlanKilledAtRepeatedChecks kills the worker when a person has the checks repeated that were not run to their end. The next
+// worker repeats them, and no author runs again because of it.
+func TestFaultPlanKilledAtRepeatedChecks(t *testing.T) {
+	t.Parallel()
+	c, address := startTemporalAt(t)
+	for name, p := range map[string]point{"before": {"InspectRun", false, 1}, "after": {"InspectRun", true, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			held := filepath.Join(t.TempDir(), "held")
+			require.NoError(t, os.WriteFile(held, nil, 0o600))
+			f := newPlanFault(t, c, address, twoPhases(), "while [ -e "+held+" ]; do sleep 0.05; done")
+			f.environ = append(f.environ, "CLAUDEOPS_GATE_TIMEOUT=72h")
+			f.run = f.startPlan(workflows.PhaseExecutionWorkflow)
+			impatient := startRole(t, "worker", nil, append(slices.Clip(f.environ), checkLimitVariable+"=1s")...)
+			gate := f.awaitGate(f.run.GetID(), "gate-1")
+			require.Contains(t, gate.Reason, "the checks could not run")
+			impatient.kill(t)
+			require.NoError(t, os.Remove(held))
+			dies := f.startDying(p, f.environ)
+			_, err := f.resolve(f.run.GetID(), escalation.GateAnswer{GateID: gate.ID, Action: escalation.GateFix, Actor: "anna"})
+			require.NoError(t, err)
+			dies()
+			f.work()
+			chain := f.finish()
+			requireCarriedOut(t, chain, f.remote)
+			require.Len(t, chain.Sessions, 7)
+		})
+	}
+}
+
+// TestFaultPlanAuthorContinues kills the worker while an author's question waits for an answer. The next worker continues the
+// author's conversation with the answer.
+func TestFaultPlanAuthorContinues(t *testing.T) {
+	t.Parallel()
+	c, address := startTemporalAt(t)
+	asks := review.Work{Status: review.WorkNeedsHuman, Summary: "which port is right?"}
+	f := newPlanFault(t, c, address, claudesim.Play(
+		reviews(ready),
+		claudesim.On(claudesim.Match{Model: "sonnet", Prompt: "it is 8080"}, claudesim.Bash(rightPort+ticks("web: the right port")), claudesim.Conclude(work())),
+		claudesim.On(claudesim.Match{First: "You are the author"}, claudesim.Bash("cat compose.yaml"), claudesim.Conclude(asks))))
+	f.environ = append(f.environ, "CLAUDEOPS_GATE_TIMEOUT=72h")
+	f.run = f.startPlanAs("asks", workflows.PhaseExecutionWorkflow, workflows.PlanInput{File: "plan.md", Phases: []string{"1"}})
+	worker := f.work()
+	gate := f.awaitGate("asks", "gate-1")
+	require.Contains(t, gate.Reason, "which port is right?")
+	require.NotNil(t, gate.Continuation, gate.NoContinuation)
+	require.Equal(t, []string{"author", "execute"}, []string{gate.Continuation.Role, gate.Continuation.Resume})
+	worker.kill(t)
+	f.work()
+	answered, err := f.resolve("asks", escalation.GateAnswer{GateID: gate.ID, Action: escalation.GateContinue, Actor: "anna", Guidance: "it is 8080"})
+	require.NoError(t, err)
+	require.Equal(t, "the author goes on with session "+gate.SessionID+", once it is admitted, with the guidance", answered.Next)
+	chain := f.finish()
+	require.Equal(t, escalation.OutcomeApproved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+	require.Equal(t, []escalation.Purpose{escalation.PurposeAuthor, escalation.PurposeAuthor, escalation.PurposeReview}, purposes(chain))
+	require.Equal(t, []any{chain.Sessions[0].ID, escalation.ReasonContinued}, []any{chain.Sessions[1].ParentID, chain.Sessions[1].ContinuityReason})
+	require.Equal(t, "web: the right port", gitIn(t, f.remote, "log", "--format=%s", "main.."+chain.Plan.Branch))
 }
 
 // TestFaultPlanDuringThePush ends the worker while the remote receives a push. The next worker pushes again, and nobody is

@@ -1,28 +1,31 @@
 package supervisor_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
-	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/review"
 )
 
-// newComposeRepository makes a repository with a compose file whose port is wrong, and a check of it.
-func newComposeRepository(t *testing.T) string {
+// newComposeRepository makes a repository with a compose file whose port is wrong, and a check of it. The commands checks run in front
+// of it.
+func newComposeRepository(t *testing.T, checks ...string) string {
 	t.Helper()
 	live := newRepository(t)
 	for name, content := range map[string]string{
 		"compose.yaml":    "services:\n  web:\n    image: nginx\n    ports: [\"8081:80\"]\n",
-		review.ChecksFile: "# what every change must pass\ngrep -n 8080 compose.yaml\n",
+		review.ChecksFile: "# what every change must pass\n" + strings.Join(append(checks, "grep -n 8080 compose.yaml\n"), "\n"),
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(live, name), []byte(content), 0o600))
 	}
@@ -220,9 +223,9 @@ func TestReviewThatIsNotReady(t *testing.T) {
 }
 
 // newRemoteRepository is like newComposeRepository, with a remote.
-func newRemoteRepository(t *testing.T) (live, remote string) {
+func newRemoteRepository(t *testing.T, checks ...string) (live, remote string) {
 	t.Helper()
-	live, remote = newComposeRepository(t), filepath.Join(t.TempDir(), "remote.git")
+	live, remote = newComposeRepository(t, checks...), filepath.Join(t.TempDir(), "remote.git")
 	gitIn(t, live, "init", "--quiet", "--bare", remote)
 	gitIn(t, live, "remote", "add", "origin", remote)
 	return live, remote
@@ -263,18 +266,11 @@ func TestFaultReviewKilledAt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			live, remote := newRemoteRepository(t)
-			once := filepath.Join(t.TempDir(), "once")
-			require.NoError(t, os.WriteFile(once, nil, 0o600))
-			claude := simtest.Install(t, correctedOnce())
-			environ := environment(t, claude, "CLAUDEOPS_WORK_DIR="+live, "CLAUDEOPS_REVIEW_CHANGES=required", "CLAUDEOPS_TASK_QUEUE="+name,
-				"TEMPORAL_ADDRESS="+address, pointVariable+"="+p.String(), onceVariable+"="+once)
-			cfg, err := config.Load(environ)
-			require.NoError(t, err)
-			s := &site{t: t, cfg: cfg, client: c}
+			environ := environment(t, simtest.Install(t, correctedOnce()), "CLAUDEOPS_WORK_DIR="+live, "CLAUDEOPS_REVIEW_CHANGES=required",
+				"CLAUDEOPS_TASK_QUEUE="+name, "TEMPORAL_ADDRESS="+address)
+			s := siteOf(t, c, environ)
 			run := s.startAs("review-"+name, nil)
-			first := startRole(t, "worker", nil, environ...)
-			require.Error(t, first.Wait(), "it kills itself")
-			require.NoFileExists(t, once)
+			s.startDying(p, environ)()
 			startRole(t, "worker", nil, environ...)
 			chain, err := s.finish(run)
 			require.NoError(t, err)
@@ -288,6 +284,79 @@ func TestFaultReviewKilledAt(t *testing.T) {
 			requireUntouched(t, live)
 		})
 	}
+}
+
+// TestFaultReviewKilledAtQuality kills the worker of a chain while the checks of its change run, or around the turn in which the author
+// repairs what they have found. The next worker goes on there: the author has committed twice, and the second commit is pushed.
+func TestFaultReviewKilledAtQuality(t *testing.T) {
+	t.Parallel()
+	c, address := startTemporalAt(t)
+	sonnet := func(prompt, command string) claudesim.Turn {
+		return claudesim.On(claudesim.Match{Model: "sonnet", Prompt: prompt}, claudesim.Bash(command), claudesim.Conclude(resolved()))
+	}
+	scenario := claudesim.Play(
+		concluding("haiku", asksFor(2)), reviews(ready),
+		sonnet("The checks of the repository have failed", "sed -i s/8090/8080/ compose.yaml && git commit --quiet --all --message 'web: the right port'"),
+		sonnet(startedAgain, "git status --short"),
+		sonnet("", "sed -i s/8081/8090/ compose.yaml && git commit --quiet --all --message 'web: another port'"))
+	for name, p := range map[string]*point{
+		"during_quality": nil, "before_quality_retry": {"RunTier", false, 3}, "after_quality_retry": {"RunTier", true, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			held, begun := filepath.Join(t.TempDir(), "held"), filepath.Join(t.TempDir(), "begun")
+			live, remote := newRemoteRepository(t,
+				fmt.Sprintf("if [ -e %[1]s ]; then echo > %[2]s; while [ -e %[1]s ]; do sleep 0.05; done; fi", held, begun))
+			environ := environment(t, simtest.Install(t, scenario), "CLAUDEOPS_WORK_DIR="+live, "CLAUDEOPS_REVIEW_CHANGES=required",
+				"TEMPORAL_ADDRESS="+address)
+			s := siteOf(t, c, environ)
+			var run client.WorkflowRun
+			if p != nil {
+				run = s.startAs("quality-"+name, nil)
+				s.startDying(*p, environ)()
+			} else {
+				require.NoError(t, os.WriteFile(held, nil, 0o600))
+				run = s.startAs("quality-"+name, nil)
+				first := startRole(t, "worker", nil, environ...)
+				require.Eventually(t, exists(begun), testTimeout, 20*time.Millisecond)
+				first.kill(t)
+				require.NoError(t, os.Remove(held))
+			}
+			startRole(t, "worker", nil, environ...)
+			chain, err := s.finish(run)
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+			require.Equal(t, []escalation.Purpose{
+				escalation.PurposeTier, escalation.PurposeTier, escalation.PurposeContinuation, escalation.PurposeReview,
+			}, purposes(chain))
+			done := chain.Reviews[len(chain.Reviews)-1]
+			require.Equal(t, []string{string(review.RuleCheckFailed), string(review.RuleReviewed)}, []string{chain.Reviews[0].Rule, done.Rule})
+			require.Equal(t, "web: the right port\nweb: another port", gitIn(t, live, "log", "--format=%s", "HEAD.."+done.Branch))
+			require.Equal(t, done.Commit+" refs/heads/"+done.Branch,
+				gitIn(t, remote, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/claudeops"))
+			requireUntouched(t, live)
+		})
+	}
+}
+
+// startDying starts a worker that kills itself at p. The result waits for that.
+func (s *site) startDying(p point, environ []string) (wait func()) {
+	s.t.Helper()
+	once := filepath.Join(s.t.TempDir(), "once")
+	require.NoError(s.t, os.WriteFile(once, nil, 0o600))
+	worker := startRole(s.t, "worker", nil, append(slices.Clip(environ), pointVariable+"="+p.String(), onceVariable+"="+once)...)
+	return func() {
+		require.Error(s.t, worker.Wait(), "it kills itself")
+		require.NoFileExists(s.t, once)
+	}
+}
+
+// purposes lists the purposes of a chain's sessions.
+func purposes(chain escalation.Chain) (all []escalation.Purpose) {
+	for _, session := range chain.Sessions {
+		all = append(all, session.Purpose)
+	}
+	return all
 }
 
 // TestRequiredReview lets an author correct what the reviewer finds. The author cannot push. The supervisor pushes the
