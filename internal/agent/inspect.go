@@ -164,7 +164,10 @@ func (i inspection) check(ctx context.Context, base string, files []review.File)
 	if err != nil {
 		return review.QualityUnknown, i.mask.Text(err.Error())
 	}
-	review.MarkChecks(files, listed)
+	review.MarkChecks(files, listed, func(name string) string {
+		text, _ := i.place.File(ctx, base, name, maxChecks) // of another kind, or too large for a script
+		return text
+	})
 	ctx, cancel := context.WithTimeout(ctx, i.checkLimit)
 	defer cancel()
 	output := tail{most: maxChecksOutput}
@@ -199,7 +202,8 @@ func (i inspection) preview(ctx context.Context, wanted previewCommand) (preview
 	asked := command{words: append([]string{program}, wanted.words[1:]...), executables: i.guards.policy.Executables(tier)}
 	if wanted.prepared != "" {
 		asked.prepared = i.place.Worktree.Shared(wanted.prepared)
-		if info, err := os.Lstat(asked.prepared); err != nil || !info.IsDir() || !slices.Equal(resolved(asked.prepared), []string{asked.prepared}) {
+		info, err := os.Lstat(asked.prepared)
+		if err != nil || !info.IsDir() || !slices.Equal(resolved(asked.prepared), []string{asked.prepared}) {
 			return preview, false // a link would grant the directory that it leads to
 		}
 	}

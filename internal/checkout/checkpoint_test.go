@@ -1,6 +1,7 @@
 package checkout_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -115,6 +116,35 @@ func TestCheckpointOverUncommittedWork(t *testing.T) {
 	require.Len(t, left, 1)
 	require.Equal(t, "services: {other: {}}", s.git(s.work, "show", left[0]+":compose.yaml"))
 	require.Equal(t, "x", s.git(s.work, "show", left[0]+":new"))
+	s.leave(place)
+}
+
+// TestCheckpointAfterAKilledGit goes back to a checkpoint in a worktree with the locks of a git that was killed, and with a directory
+// that git cannot add. What git can add is kept.
+func TestCheckpointAfterAKilledGit(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).repository()
+	place := s.enter(s.session("run"))
+	top, dir := place.Worktree.Guarded.Top, place.Worktree.Guarded.GitDir
+	s.write("worktrees/run/compose.yaml", "services: {web: {}}\n")
+	s.commit(top, "phase")
+	from := s.checkpoint(place)
+	s.git(top, "reset", "--quiet", "--hard", "HEAD~")
+	s.write("worktrees/run/new", "x\n")
+	s.git(top, "init", "--quiet", "nested") // a repository without a commit
+	s.write("worktrees/run/nested/file", "y\n")
+	for _, name := range []string{"index.lock", "HEAD.lock"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	s.leave(place)
+
+	place = s.enter(s.at(from))
+	require.Equal(t, from.Commit, s.git(top, "rev-parse", "HEAD"))
+	require.Equal(t, "?? nested/", s.git(top, "status", "--porcelain"))
+	left := strings.Fields(s.git(s.work, "for-each-ref", "--format=%(refname)", "refs/claudeops/left"))
+	require.Len(t, left, 1)
+	require.Equal(t, "x", s.git(s.work, "show", left[0]+":new"))
+	require.NoFileExists(t, filepath.Join(dir, "index.lock"))
 	s.leave(place)
 }
 

@@ -13,10 +13,24 @@ import (
 // line. It counts as it is in the commit on which a change is based.
 const ChecksFile = ".claudeops-checks"
 
+// maxScripts limits the files that MarkChecks reads.
+const maxScripts = 100
+
 // MarkChecks marks the files that the commands of a ChecksFile run, and those that configure them. Whoever changes such a file
-// changes a check.
-func MarkChecks(files []File, checks string) {
+// changes a check. The function read returns a file of the base commit, empty if there is none: what a shell script runs counts, too.
+func MarkChecks(files []File, checks string, read func(name string) string) {
 	scripts := scriptsOf(checks)
+	for at := 0; at < len(scripts) && at < maxScripts; at++ { // scripts grows
+		text := read(scripts[at])
+		if !isShell(scripts[at], text) {
+			continue
+		}
+		for _, script := range scriptsOf(text) {
+			if !slices.Contains(scripts, script) {
+				scripts = append(scripts, script)
+			}
+		}
+	}
 	for i := range files {
 		name := files[i].Path
 		files[i].Checks = slices.ContainsFunc(scripts, func(script string) bool {
@@ -27,6 +41,17 @@ func MarkChecks(files []File, checks string) {
 	}
 }
 
+// isShell reports whether a file is a script of the shell.
+func isShell(name, text string) bool {
+	first, _, _ := strings.Cut(text, "\n")
+	if strings.HasPrefix(first, "#!") {
+		return shellLine.MatchString(first)
+	}
+	return slices.Contains([]string{"", ".sh", ".bash"}, path.Ext(name))
+}
+
+var shellLine = regexp.MustCompile(`[/ ](sh|bash|dash|ash|zsh|ksh)\b`)
+
 // wrappers are programs that run the command in their arguments, and interpreters those that run a file.
 var (
 	wrappers = []string{
@@ -36,23 +61,38 @@ var (
 		`^(sh|bash|dash|ash|zsh|ksh|python[0-9.]*|node|deno|bun|ruby|perl|php|lua|pwsh|g?make|\.|source|eval)$`)
 )
 
-// scriptsOf returns the words of a list of commands that name what they run, or their configuration, as clean paths.
-func scriptsOf(checks string) []string {
-	var found []string
-	for line := range strings.Lines(checks) { // each is a command of its own
-		file, err := syntax.NewParser().Parse(strings.NewReader(line), "")
+// scriptsOf returns the words of commands that name what they run, or their configuration, as clean paths. If not all of the
+// commands can be parsed, each line is a command of its own, and a line that cannot be parsed counts word by word.
+func scriptsOf(commands string) []string {
+	found, err := runIn(commands)
+	if err == nil {
+		return found
+	}
+	found = nil
+	for line := range strings.Lines(commands) {
+		run, err := runIn(line)
 		if err != nil {
-			found = append(found, clean(strings.Fields(line)...)...)
-			continue
+			run = clean(strings.Fields(line)...)
 		}
-		syntax.Walk(file, func(node syntax.Node) bool {
-			if stmt, is := node.(*syntax.Stmt); is {
-				found = append(found, runBy(stmt)...)
-			}
-			return true
-		})
+		found = append(found, run...)
 	}
 	return found
+}
+
+// runIn returns the words of commands that name what they run, or their configuration.
+func runIn(commands string) ([]string, error) {
+	file, err := syntax.NewParser().Parse(strings.NewReader(commands), "")
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	syntax.Walk(file, func(node syntax.Node) bool {
+		if stmt, is := node.(*syntax.Stmt); is {
+			found = append(found, runBy(stmt)...)
+		}
+		return true
+	})
+	return found, nil
 }
 
 // runBy returns the words of a command that name what it runs, or its configuration.
@@ -100,7 +140,9 @@ func (r *reading) next(word string) []string {
 	case r.interpreted:
 		r.done = true
 		return clean(word)
-	case isNumber(word), slices.Contains(wrappers, name):
+	case isNumber(word), name == "go", slices.Contains(wrappers, name):
+	case word == "run" && path.Base(r.before) == "go":
+		r.interpreted = true
 	case interpreters.MatchString(name):
 		r.interpreted, r.done = true, strings.HasSuffix(name, "make") // the files of make are gates in any case
 	default:
