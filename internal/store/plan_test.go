@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -115,6 +116,33 @@ func TestQueriesUseIndexes(t *testing.T) {
 			require.NoError(t, rows.Err())
 			require.NotEmpty(t, step)
 		})
+	}
+}
+
+// TestTurnsUseTheirIndex checks that the time to read turns does not depend on the length of their conversation.
+func TestTurnsUseTheirIndex(t *testing.T) {
+	t.Parallel()
+	s := single(t, filepath.Join(t.TempDir(), "ops.db"))
+	for query, want := range map[string]string{
+		turnQuery: "(conversation_id=? AND turn=?)", answerQuery: "(conversation_id=? AND turn=?)",
+		missedQuery: "(conversation_id=? AND turn>? AND turn<?)", turnsQuery: "(conversation_id=?)",
+		latestTurnQuery: "(conversation_id=?)", latestAnswerQuery: "(conversation_id=?)", recalledTurnsQuery: "(conversation_id=?)",
+		messageQuery: "(conversation_id=? AND message_id=?", repeatsQuery: "(conversation_id=? AND message_id>? AND message_id<?)",
+	} {
+		var steps string
+		rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, []any{1, 2, 3, 4, 5}[:arguments(query)]...)
+		require.NoError(t, err)
+		for rows.Next() {
+			var id, parent, unused int
+			var step string
+			require.NoError(t, rows.Scan(&id, &parent, &unused, &step))
+			steps += step + "\n"
+		}
+		require.NoError(t, errors.Join(rows.Err(), rows.Close()))
+		require.Contains(t, steps, want, query)
+		if strings.Contains(query, "ORDER BY turn") && query != repeatsQuery { // it finds few
+			require.NotContains(t, steps, "TEMP B-TREE", query)
+		}
 	}
 }
 

@@ -60,12 +60,14 @@ var (
 	selectTurns      = "SELECT " + columns(talkFields(new(escalation.TalkTurn))) + " FROM talk_turns"
 	turnsQuery       = selectTurns + ofConversation + " ORDER BY turn DESC LIMIT $3"
 	latestTurnsQuery = "SELECT " + columns(latestTurnFields(new(escalation.TalkTurn))) + " FROM talk_turns" +
-		" WHERE ($1 = '' OR namespace_id = $1) AND turn = (SELECT MAX(turn) FROM talk_turns AS other" +
-		" WHERE other.conversation_id = talk_turns.conversation_id AND other.namespace_id = talk_turns.namespace_id)" +
+		" WHERE ($1 = '' OR namespace_id = $1) AND turn = (SELECT other.turn FROM talk_turns AS other" +
+		" WHERE other.conversation_id = talk_turns.conversation_id AND other.namespace_id = talk_turns.namespace_id" +
+		" ORDER BY other.turn DESC LIMIT 1)" +
 		" ORDER BY received_at DESC, conversation_id"
-	turnQuery          = selectTurns + ofConversation + " AND turn = $3"
-	messageQuery       = "SELECT turn, ended_at IS NOT NULL FROM talk_turns" + ofMessage
-	latestTurnQuery    = "SELECT COALESCE(MAX(turn), 0) FROM talk_turns WHERE conversation_id = $1 AND namespace_id = $2"
+	turnQuery       = selectTurns + ofConversation + " AND turn = $3"
+	messageQuery    = "SELECT turn, ended_at IS NOT NULL FROM talk_turns" + ofMessage
+	latestTurnQuery = "SELECT COALESCE((SELECT turn FROM talk_turns" +
+		" WHERE conversation_id = $1 AND namespace_id = $2 ORDER BY turn DESC LIMIT 1), 0)"
 	missedQuery        = selectTurns + ofConversation + " AND ended_at IS NULL AND turn > $3 AND turn < $4 ORDER BY turn"
 	unansweredQuery    = selectTurns + ofConversation + " AND ended_at IS NULL ORDER BY turn"
 	latestAnswerQuery  = selectTurns + ofConversation + " AND state = $3 ORDER BY turn DESC LIMIT 1"

@@ -305,8 +305,8 @@ CREATE TABLE talk_turns (
     failure               TEXT COLLATE "C" NOT NULL,             -- why there is no reply
     cost_usd              DOUBLE PRECISION NOT NULL,             -- of all its sessions
     ended_at              BIGINT,
-    UNIQUE (conversation_id, namespace_id, turn),
-    UNIQUE (conversation_id, namespace_id, message_id)
+    UNIQUE (conversation_id, turn, namespace_id),
+    UNIQUE (conversation_id, message_id, namespace_id)
 );
 
 CREATE INDEX talk_turns_received_at ON talk_turns (received_at);
