@@ -44,6 +44,10 @@ type AgentRun struct {
 	// reviewed before; empty if there is none.
 	Inspect bool
 	Since   string
+	// At is the commit that the worktree must have, at least; zero for what is committed in Directory, or for Authoring.From. Carry
+	// reports that the report's Change must contain its commits for other hosts, as that of an author always does.
+	At    Checkpoint
+	Carry bool
 	// Authoring says how an author works on a plan; nil for any other invocation. An author never works without a worktree,
 	// and pushes nothing.
 	Authoring *Authoring

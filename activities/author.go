@@ -35,8 +35,10 @@ type RunAuthorInput struct {
 	// Directory is the directory of the plan; empty for the default one.
 	Directory string   `json:"directory,omitempty"`
 	Task      PlanTask `json:"task"`
-	// From is the commit with which the worktree begins. The result's Change is shown from there.
+	// From is the commit on which the work is based. The result's Change is shown from there. At is the latest commit of the work
+	// itself, which the worktree must have; zero before there is one.
 	From Checkpoint `json:"from"`
+	At   Checkpoint `json:"at,omitzero"`
 	// Request is the operator's request, and Guidance what a person has said at a gate.
 	Request  string `json:"request,omitempty"`
 	Guidance string `json:"guidance,omitempty"`
@@ -139,7 +141,7 @@ func (a *authoring) run(known bool) AgentRun {
 		ChainID: a.input.ChainID, FirstRunID: a.input.FirstRunID, Tier: a.input.Tier, Policy: a.input.Policy.For(a.input.Tier),
 		SessionID: a.input.SessionID, Directory: a.input.Directory, Resume: a.input.ParentSessionID, Schema: review.AuthorSchema,
 		Repairs: true, Inspect: true, Since: a.input.Since, InWorktree: a.Prompts.Worktree, Limits: a.input.Policy.Cooldowns,
-		Authoring: &Authoring{Plan: a.input.Task.File, From: a.input.From, Whole: a.input.Task.Amend},
+		Authoring: &Authoring{Plan: a.input.Task.File, From: a.input.From, Whole: a.input.Task.Amend}, At: a.input.At, Carry: true,
 	}
 	run.Policy.BudgetUSD = budget(a.input.BudgetUSD, run.Policy)
 	if known {

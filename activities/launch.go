@@ -34,6 +34,8 @@ func (t *Tiers) launch(ctx context.Context, input RunTierInput, past TierProgres
 		Repairs:    input.Tier >= escalation.TierSafeRepair && !input.Policy.DryRun && !input.Recheck,
 		Inspect:    input.Inspect,
 		Since:      input.Since,
+		Carry:      input.Carry,
+		At:         input.At,
 		InWorktree: t.Prompts.Worktree,
 		DryRun:     input.Policy.DryRun,
 		Policy:     input.Policy.For(input.Tier),

@@ -112,6 +112,10 @@ type RunTierInput struct {
 	// none.
 	Inspect bool   `json:"inspect,omitempty"`
 	Since   string `json:"since,omitempty"`
+	// Carry asks for the commits themselves, for other hosts. At is the latest commit of the chain that the tier corrects, which its
+	// worktree must have; zero if it corrects none.
+	Carry bool       `json:"carry,omitempty"`
+	At    Checkpoint `json:"at,omitzero"`
 	// Handoff replaces the conversation if Continuity is escalation.ContinuityHandoff.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
 	// IncidentBrief informs the agent about incidents and earlier repairs. Leave holds the incidents that other chains

@@ -95,6 +95,15 @@ func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewRes
 	return result, nil
 }
 
+// latestChange returns the change on which a person would decide: the one after an author's turn or, if that has left nothing, the one
+// before; nil if there was none.
+func latestChange(before *activities.Change, after activities.Change) activities.Change {
+	if before != nil && len(after.Files) == 0 {
+		return *before
+	}
+	return after
+}
+
 // scope returns what a change may contain without a person. Who amends a plan may change that file only.
 func (r *reviews) scope(request reviewRequest) review.Scope {
 	within := request.change.Within

@@ -177,6 +177,9 @@ func (p *planRun) load(ctx workflow.Context) (activities.PlanResult, error) {
 	if reason := p.policy.ForbidsAuthors(); reason != "" {
 		return activities.PlanResult{}, refuse(errors.New(reason))
 	}
+	if err := checkActor(*p.policy, p.input.Actor); err != nil {
+		return activities.PlanResult{}, refuse(err)
+	}
 	if p.sessions.directory, err = findRepository(policy.Repositories, p.input.Repository); err != nil {
 		return activities.PlanResult{}, refuse(err)
 	}

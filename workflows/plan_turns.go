@@ -87,6 +87,9 @@ func (p *planRun) authorInput(session escalation.Session) activities.RunAuthorIn
 		Request: p.input.Prompt, Guidance: p.at.Guidance, Correction: p.correction(), Since: p.at.Loop.Reviewed,
 		BudgetUSD: session.BudgetUSD,
 	}
+	if change := p.at.Change; change != nil && change.Branch != "" && len(change.Files) > 0 {
+		input.At = change.Checkpoint()
+	}
 	if request := p.authorRequest(); request.origin != nil {
 		input.ParentSessionID = request.origin.SessionID
 		input.Continues = p.at.Continues != nil
@@ -131,6 +134,11 @@ func (p *planRun) check(ctx workflow.Context) error {
 			return p.end(ctx, escalation.Cancelled())
 		}
 		change, change.Checks, change.CheckOutput = *p.at.Change, review.QualityUnknown, rootMessage(err)
+	}
+	if change.Commit != p.at.Loop.Commit {
+		found := change.Commit
+		change, change.Checks = *p.at.Change, review.QualityUnknown
+		change.CheckOutput = fmt.Sprintf("the worktree has the commit %s now, and not %s", found, change.Commit)
 	}
 	return p.reviewTurn(ctx, p.reviewRequest(*p.at.Author, change, true))
 }
@@ -193,7 +201,8 @@ func (p *planRun) reviewTurn(ctx workflow.Context, request reviewRequest) error 
 		return p.abortIfCancelled(ctx, err)
 	}
 	if request.change.Commit != "" {
-		p.at.Change = &request.change
+		latest := latestChange(p.at.Change, request.change)
+		p.at.Change = &latest
 	}
 	switch {
 	case result.reviewer != nil:

@@ -26,12 +26,12 @@ func (c *chainRun) inspects(s step) bool {
 }
 
 // mustReview reports whether the change of a session is reviewed now: when the chain has a result, and no further session
-// follows that works on it.
-func (c *chainRun) mustReview(session escalation.Session, change *activities.Change, decision escalation.Decision) bool {
+// follows that works on it. A correction counts also if nothing is left of what the chain has committed.
+func (c *chainRun) mustReview(s step, session escalation.Session, change *activities.Change, decision escalation.Decision) bool {
 	concluded := session.Status == escalation.SessionCompleted && session.Verdict != nil &&
 		session.Verdict.Status != escalation.VerdictFailed
 	ends := decision.Action == escalation.DecisionComplete || decision.Action == escalation.DecisionGate
-	return change != nil && c.policy.Review.Reviews() && concluded && ends
+	return (change != nil || s.reviewed != nil) && c.policy.Review.Reviews() && concluded && ends
 }
 
 // newLoop returns the loop for a change that no one has reviewed. An advisory review leads to no correction.
@@ -45,14 +45,17 @@ func (c *chainRun) newLoop() review.Loop {
 // reviewChange has the change of a session reviewed that has just ended, and returns the step that follows. The argument
 // decision is the decision on the session itself.
 func (c *chainRun) reviewChange(
-	ctx workflow.Context, s step, session escalation.Session, change activities.Change, decision escalation.Decision,
+	ctx workflow.Context, s step, session escalation.Session, change *activities.Change, decision escalation.Decision,
 ) (step, error) {
 	c.sessions.ended(ctx, session)
-	loop := c.newLoop()
-	if s.reviewed != nil {
-		loop = s.reviewed.Loop
+	request := reviewRequest{loop: c.newLoop(), author: session}
+	if change != nil {
+		request.change = *change
 	}
-	return c.runReview(ctx, s, reviewRequest{loop: loop, author: session, change: change}, decision)
+	if s.reviewed != nil {
+		request.loop = s.reviewed.Loop
+	}
+	return c.runReview(ctx, s, request, decision)
 }
 
 // reviewAgain has a change reviewed once more whose review did not take place.
@@ -79,6 +82,10 @@ func (c *chainRun) runReview(
 	if err != nil {
 		return step{}, c.abortIfCancelled(ctx, err)
 	}
+	change := request.change
+	if s.reviewed != nil {
+		change = latestChange(&s.reviewed.Change, change)
+	}
 	ran := request.loop.State
 	switch {
 	case result.reviewer != nil:
@@ -97,7 +104,7 @@ func (c *chainRun) runReview(
 		if result.loop.State == review.StateApproved {
 			result.loop, result.decision = c.reviews.push(ctx, result.loop, request.change, about)
 		}
-		s.reviewed = &reviewed{Loop: result.loop, Change: request.change, Ran: ran}
+		s.reviewed = &reviewed{Loop: result.loop, Change: change, Ran: ran}
 		if role := result.loop.State.Role(); role == review.Author {
 			if result.unclosed != nil {
 				c.sessions.closeWithNext(*result.unclosed)

@@ -103,11 +103,19 @@ func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	return first, nil
 }
 
-// checkStart returns the reason why the policy forbids the chain. If the chain may start, checkStart returns nil.
-func checkStart(policy escalation.Policy, input ChainInput) error {
-	if policy.Gate.FourEyes && policy.Gate.Timeout > 0 && input.Actor == "" {
+// checkActor returns an error if nobody says who starts the chain, and that matters.
+func checkActor(policy escalation.Policy, actor string) error {
+	if policy.Gate.FourEyes && policy.Gate.Timeout > 0 && actor == "" {
 		return errors.New("actor is empty: say who starts the chain, because CLAUDEOPS_GATE_FOUR_EYES " +
 			"lets somebody else answer at its gates")
+	}
+	return nil
+}
+
+// checkStart returns the reason why the policy forbids the chain. If the chain may start, checkStart returns nil.
+func checkStart(policy escalation.Policy, input ChainInput) error {
+	if err := checkActor(policy, input.Actor); err != nil {
+		return err
 	}
 	if input.Force && policy.Gate.Restricts() {
 		return errors.New("force is not possible: who may pass a cooldown answers at the gate " +

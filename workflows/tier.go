@@ -28,8 +28,8 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 	s.refused = false
 	session, change := c.runTier(ctx, s, opening)
 	decision := escalation.Gated(*c.policy, c.decide(ctx, s, session))
-	if c.mustReview(session, change, decision) {
-		return c.reviewChange(ctx, s, session, *change, decision)
+	if c.mustReview(s, session, change, decision) {
+		return c.reviewChange(ctx, s, session, change, decision)
 	}
 	if err := c.conclude(ctx, session, decision); err != nil {
 		return step{}, err
@@ -157,8 +157,9 @@ func (c *chainRun) runTier(
 		Inspect:    c.inspects(s),
 	}
 	input.Incidents, input.Repairs = opening.Incidents, opening.Repairs
+	input.Carry = input.Inspect && c.policy.Review.Mode == escalation.ReviewRequired
 	if input.Correction = s.correction(); input.Inspect && s.reviewed != nil {
-		input.Since = s.reviewed.Loop.Reviewed
+		input.Since, input.At = s.reviewed.Loop.Reviewed, s.reviewed.Change.Checkpoint()
 	}
 	if s.purpose == escalation.PurposeRecheck && s.continues == nil {
 		input.Recheck, input.Services = true, c.log.chain.Services

@@ -102,9 +102,9 @@ func (r *Runner) inspect(
 
 // question asks for what a run has committed.
 func (p workplace) question(run activities.AgentRun) checkout.Question {
-	question := checkout.Question{Since: run.Since}
+	question := checkout.Question{Since: run.Since, Fork: run.At.Base, Pack: run.Carry}
 	if of := run.Authoring; of != nil {
-		question.Base, question.Fork, question.Pack = of.From.Commit, of.From.Base, true
+		question.Base, question.Fork = of.From.Commit, of.From.Base
 		if of.Whole {
 			question.Whole = p.Worktree.PathOf(of.Plan)
 		}

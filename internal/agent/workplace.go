@@ -90,8 +90,11 @@ func (w workplaces) enter(
 	session := checkout.Session{
 		ID: run.SessionID, Name: activities.ChainDirName(run.ChainID + "/" + run.FirstRunID), Directory: run.Directory,
 	}
-	if of := run.Authoring; of != nil {
-		session.From = checkout.Checkpoint(of.From)
+	switch {
+	case run.At.Commit != "":
+		session.From = checkout.Checkpoint(run.At)
+	case run.Authoring != nil:
+		session.From = checkout.Checkpoint(run.Authoring.From)
 	}
 	place, err := w.keeper.Enter(ctx, session, func(what string) { observe(activities.AgentProgress{Waiting: what}) })
 	if _, busy := errors.AsType[*checkout.BusyError](err); busy {
