@@ -43,6 +43,22 @@ func TestPlanContinuesAReviewer(t *testing.T) {
 	}
 }
 
+// TestPlanWithFourEyes refuses work that nobody starts, if somebody else must answer at its gates.
+func TestPlanWithFourEyes(t *testing.T) {
+	t.Parallel()
+	for actor, want := range map[string]string{"": "actor is empty", "anna": ""} {
+		w := newPlanWorld(t)
+		w.policy.Gate.FourEyes = true
+		_, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Actor: actor})
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+		require.Empty(t, w.turns)
+	}
+}
+
 // TestPlanContinuesAnAuthor continues an author that was interrupted in each of its states.
 func TestPlanContinuesAnAuthor(t *testing.T) {
 	t.Parallel()

@@ -180,6 +180,9 @@ func TestPhaseIsCorrected(t *testing.T) {
 	require.Len(t, w.turns, 3)
 	retry, fix := w.turns[1], w.turns[2]
 	require.Equal(t, "exit code 1", retry.Correction.CheckOutput)
+	require.Zero(t, w.turns[0].At)
+	require.Equal(t, []activities.Checkpoint{{Commit: "c1", Base: "b0", Pack: []byte("1")}, {Commit: "c2", Base: "b0", Pack: []byte("2")}},
+		[]activities.Checkpoint{retry.At, fix.At}, "on another host, the author's own commits must be there")
 	require.Equal(t, w.turns[0].SessionID, retry.ParentSessionID)
 	require.Len(t, fix.Correction.Findings, 2)
 	require.Equal(t, []string{retry.SessionID, "c2"}, []string{fix.ParentSessionID, fix.Since})
@@ -379,6 +382,28 @@ func TestPlanOverride(t *testing.T) {
 			require.Equal(t, c.change, strings.Contains(result.Gates[0].Reason, "it has committed c1"), result.Gates[0].Reason)
 		})
 	}
+}
+
+// TestPlanResetByItsAuthor lets an author go back to the base of the phase when it should correct. Its commit is not lost: a person may
+// accept it.
+func TestPlanResetByItsAuthor(t *testing.T) {
+	t.Parallel()
+	w := newPlanWorld(t)
+	w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+		result := w.commits(turn, input)
+		if turn == 2 {
+			result.Change.Commit, result.Change.Files, result.Change.Pack = "b0", nil, nil
+		}
+		return result
+	}
+	w.review, _ = inTurn(t, finds(objection("wrong-port")), finds())
+	w.answerAfter(2*time.Hour, said(escalation.GateOverride, ""))
+	result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: []string{"1"}})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+	require.Equal(t, string(review.RuleNoCommit), result.Reviews[1].Rule)
+	require.Equal(t, "c1", result.Plan.Phases[0].Commit)
+	require.Equal(t, "c1", w.pushed[0].Commit)
 }
 
 // TestPlanGateExpires lets nobody answer: the work ends, and what was approved stays on its branch.

@@ -83,7 +83,7 @@ func TestContinuedReview(t *testing.T) {
 			require.Equal(t, []string{
 				result.Sessions[0].SessionID, author.SessionID, first.SessionID, result.Sessions[5].SessionID,
 			}, sessionsOf(result.Events, escalation.EventSessionCreated))
-			require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c3"}}, w.pushed)
+			require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c3", Base: "b0", Pack: []byte("3")}}, w.pushed)
 			requireRecorded(t, result.Events, w.events)
 		})
 	}
@@ -255,7 +255,7 @@ func TestContinuedCorrection(t *testing.T) {
 			require.Equal(t, c.failedChecks, continued.Correction != nil, "the conversation has the findings")
 			require.Equal(t, escalation.ReasonContinued, result.Sessions[len(result.Sessions)-2].ContinuityReason)
 			require.Equal(t, "c4", (*asked)[len(*asked)-1].Change.Commit)
-			require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c4"}}, w.pushed)
+			require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c4", Base: "b0", Pack: []byte("4")}}, w.pushed)
 		})
 	}
 }
@@ -440,5 +440,5 @@ func TestChecksThatCannotRun(t *testing.T) {
 	require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
 	require.Equal(t, "the worktree has changes", w.ran[2].Correction.CheckOutput)
 	require.Equal(t, "c3", (*asked)[0].Change.Commit)
-	require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c3"}}, w.pushed)
+	require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c3", Base: "b0", Pack: []byte("3")}}, w.pushed)
 }

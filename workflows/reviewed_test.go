@@ -25,7 +25,7 @@ func newReviewedWorld(t *testing.T, mode escalation.ReviewMode, tiers ...tierScr
 	w.change = func(session int) *activities.Change {
 		return &activities.Change{
 			Branch: "claudeops/x", Base: "b0", Commit: fmt.Sprint("c", session), Files: []review.File{{Path: "compose.yaml", Added: 1}},
-			Checks: review.QualityPassed,
+			Checks: review.QualityPassed, Fork: "b0", Pack: []byte(fmt.Sprint(session)),
 		}
 	}
 	w.review = finds()
@@ -225,14 +225,38 @@ func TestRequiredReview(t *testing.T) {
 	require.Equal(t, &activities.Correction{Commit: "c2", Findings: []review.Finding{objection("wrong-port")}}, correction.Correction)
 	require.Equal(t, "c2", correction.Since)
 	require.Empty(t, correction.Guidance)
+	require.Equal(t, []any{true, activities.Checkpoint{Commit: "c2", Base: "b0", Pack: []byte("2")}}, []any{correction.Carry, correction.At})
 	require.Equal(t, []review.Finding{objection("wrong-port")}, (*asked)[1].Before)
-	require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c3"}}, w.pushed)
+	require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c3", Base: "b0", Pack: []byte("3")}}, w.pushed)
 	require.Equal(t, []bool{false, true}, []bool{result.Reviews[0].Approved, result.Reviews[1].Approved})
 	require.Equal(t, []string{"", "https://git.example.org/infra"}, []string{result.Reviews[0].Pushed, result.Reviews[1].Pushed})
 	require.Equal(t, escalation.ReviewTotals{
 		Found: 1, Fixed: 1, ReviewCostUSD: result.Sessions[2].CostUSD + result.Sessions[4].CostUSD,
 	}, result.Reviewed)
 	requireRecorded(t, result.Events, w.events)
+}
+
+// TestCorrectionThatLeavesNothing lets an author remove its commits when it should correct. A person decides: the chain does not end
+// as the author says.
+func TestCorrectionThatLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newReviewedWorld(t, escalation.ReviewRequired, repeated(2, concludes(escalation.VerdictResolved, 0.5))...)
+	w.policy.Review.MaxFixes = 3
+	changes := w.change
+	w.change = func(session int) *activities.Change {
+		if session == 3 {
+			return nil
+		}
+		return changes(session)
+	}
+	w.review, _ = inTurn(t, finds(objection("wrong-port")), finds())
+	gate := w.gateAfter(t, time.Hour)
+	w.answerAfter(2*time.Hour, said(escalation.GateOverride, "the port is right"))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Contains(t, gate.Reason, "no new commit")
+	require.Equal(t, escalation.OutcomeOverridden, result.Outcome, result.Reason)
+	require.Equal(t, "c2", w.pushed[0].Commit, "what the first turn has committed is not lost")
 }
 
 // TestRequiredReviewOfAFullConversation has a change corrected by a new session, because the author's conversation is full.

@@ -275,7 +275,10 @@ func TestFaultPlanKilledAtGates(t *testing.T) {
 func TestFaultPlanHostLost(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
-	for name, p := range map[string]point{"before_review": {"RunReview", false, 1}, "before_the_push": {"PushChange", false, 1}} {
+	for name, p := range map[string]point{
+		"before_quality_retry": {"RunAuthor", false, 2}, "before_review": {"RunReview", false, 1}, "before_auto_fix": {"RunAuthor", false, 4},
+		"before_the_push": {"PushChange", false, 1},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			live, remote := newPlanRepository(t)

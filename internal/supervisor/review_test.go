@@ -339,6 +339,42 @@ func TestFaultReviewKilledAtQuality(t *testing.T) {
 	}
 }
 
+// TestFaultReviewHostLost deletes the host of an author before it corrects its change, or before the change is pushed. Another host,
+// with a clone of its own, goes on with what the author has committed.
+func TestFaultReviewHostLost(t *testing.T) {
+	t.Parallel()
+	c, address := startTemporalAt(t)
+	for name, p := range map[string]point{"before_the_correction": {"RunTier", false, 3}, "before_the_push": {"PushChange", false, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			live, remote := newRemoteRepository(t)
+			gitIn(t, live, "push", "--quiet", "origin", "main")
+			elsewhere, leaves := filepath.Join(t.TempDir(), "clone"), filepath.Join(t.TempDir(), "leaves")
+			gitIn(t, filepath.Dir(elsewhere), "clone", "--quiet", "--branch", "main", remote, elsewhere)
+			settings := []string{"CLAUDEOPS_TASK_QUEUE=lost-review-" + name, "CLAUDEOPS_REVIEW_CHANGES=required"}
+			here := newHost(t, simtest.Install(t, correctedOnce()), "file://"+t.TempDir())
+			first := startSite(t, connect(t, address, leaving(p, leaves)), here.environ(t, append(settings, "CLAUDEOPS_WORK_DIR="+live)...))
+			run := first.startAs("lost-review-"+name, nil)
+			require.Eventually(t, exists(leaves), testTimeout, 20*time.Millisecond)
+			require.NoError(t, first.stop())
+			require.NoError(t, os.RemoveAll(here.home))
+			require.NoError(t, os.RemoveAll(live))
+
+			environ := here.another(t).environ(t, append(settings, "CLAUDEOPS_WORK_DIR="+elsewhere)...)
+			startWorker(t, environ, address)
+			chain, err := siteOf(t, c, environ).finish(run)
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+			require.Len(t, chain.Sessions, 5)
+			done := chain.Reviews[1]
+			require.True(t, done.Approved, done.Reason)
+			require.Equal(t, "web: no comment\nweb: the right port", gitIn(t, remote, "log", "--format=%s", "main.."+done.Branch))
+			require.Equal(t, done.Commit, gitIn(t, remote, "rev-parse", done.Branch))
+			require.Equal(t, name == "before_the_correction", chain.Sessions[1].Host != chain.Sessions[3].Host)
+		})
+	}
+}
+
 // startDying starts a worker that kills itself at p. The result waits for that.
 func (s *site) startDying(p point, environ []string) (wait func()) {
 	s.t.Helper()
