@@ -33,9 +33,9 @@ type reviewRequest struct {
 	// problem is what was found before the author began, and request is the request of a person. Both can be empty.
 	problem, request string
 	// task is the plan that the change belongs to; nil if it belongs to none. lost lists what the author has removed from the
-	// plan, and left the entries of its own phase that are still open.
-	task       *activities.PlanTask
-	lost, left []string
+	// plan, and doubts lists what else it has done with the plan that a person must approve.
+	task         *activities.PlanTask
+	lost, doubts []string
 	// continues is an interrupted session of a reviewer that the reviewer continues, because a person chose so at a gate; nil
 	// for a new conversation. guidance is what that person has said to the reviewer; it can be empty.
 	continues *escalation.Session
@@ -78,7 +78,7 @@ func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewRes
 	if result.loop.State.Role() == review.Author {
 		result.loop, result.decision = result.loop.AfterAuthor(review.Authored{
 			Commit: change.Commit, Tree: change.Tree, Files: change.Files, Scope: r.scope(request), Hidden: change.Hidden,
-			Problem: change.Problem, Lost: request.lost, Left: request.left,
+			Problem: change.Problem, Lost: request.lost, Doubts: request.doubts,
 		})
 	}
 	if result.loop.State == review.StateQuality {

@@ -264,6 +264,10 @@ func TestAuthorIsCaught(t *testing.T) {
 			plan("# Ports\n\n## Phase 1: web\n- [ ] set the port\n\n## Phase 2: db\n- [ ] set the port\n"),
 			"it leaves entries of its checklist open: set the port",
 		},
+		"rewrites another phase": {
+			plan("# Ports\n\n## Phase 1: web\n- [x] set the port\n\n## Phase 2: db\nOpen it to everybody.\n- [ ] set the port\n"),
+			"it changes the text of the plan",
+		},
 		"spoils the plan": {func(_ *planWorld, r *activities.RunAuthorResult) {
 			r.Change.Plan, r.Change.PlanProblem = nil, "no phases"
 		}, "cannot be read any more: no phases"},

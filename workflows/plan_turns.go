@@ -3,6 +3,7 @@ package workflows
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -163,7 +164,7 @@ func (p *planRun) reviewRequest(author escalation.Session, change activities.Cha
 		loop: p.at.Loop, author: author, change: change, closed: closed, request: p.input.Prompt, task: &task,
 	}
 	if change.Problem == "" && change.Commit != p.at.From.Commit {
-		request.lost, request.left = p.lost(change), p.left(change)
+		request.lost, request.doubts = p.lost(change), p.doubts(change)
 	}
 	return request
 }
@@ -182,16 +183,19 @@ func (p *planRun) lost(change activities.Change) []string {
 	}
 }
 
-// left lists the entries of the current phase that are still open after a change. Who amends a plan does none of them.
-func (p *planRun) left(change activities.Change) []string {
+// doubts lists what a change does with the plan that a person must approve. Who amends a plan may rewrite it.
+func (p *planRun) doubts(change activities.Change) []string {
 	if change.Plan == nil || p.task == escalation.PlanReviewed {
 		return nil
 	}
-	phase := change.Plan.Phase(p.at.Phases[p.at.Next].Number)
-	if phase == nil {
-		return nil
+	var doubts []string
+	if phase := change.Plan.Phase(p.at.Phases[p.at.Next].Number); phase != nil && len(phase.Open()) > 0 {
+		doubts = append(doubts, "it leaves entries of its checklist open: "+strings.Join(phase.Open(), "; "))
 	}
-	return phase.Open()
+	if change.Plan.Digest != p.at.Plan.Digest {
+		doubts = append(doubts, "it changes the text of the plan")
+	}
+	return doubts
 }
 
 // reviewTurn has a change checked and reviewed as far as its loop allows, and keeps the result.

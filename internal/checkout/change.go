@@ -112,8 +112,7 @@ func (p *Place) Committed(ctx context.Context, commit string) (*Worktree, error)
 	if err := p.git.clear(ctx, tree); err != nil {
 		return nil, err
 	}
-	_, err := p.git.run(ctx, tree.administered(), []string{"worktree", "add", "--quiet", "--detach", tree.Guarded.Top, commit})
-	return tree, err
+	return tree, p.git.alone(ctx, tree.administered(), []string{"worktree", "add", "--quiet", "--detach", tree.Guarded.Top, commit})
 }
 
 // plainDiff returns the arguments of a git command that compares, so that neither the repository nor its configuration changes

@@ -76,8 +76,7 @@ func (g git) restore(ctx context.Context, tree *Worktree, from Checkpoint) error
 			return err
 		}
 	}
-	_, err = g.run(ctx, in, []string{"checkout", "--quiet", "--force", "--no-track", "-B", tree.Branch, from.Commit})
-	return err
+	return g.alone(ctx, in, []string{"checkout", "--quiet", "--force", "--no-track", "-B", tree.Branch, from.Commit})
 }
 
 // unlock removes the locks of a git that was killed. No process of an earlier session works in the worktree any more.

@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/binfmt"
+	"github.com/claudeops/claudeops/internal/filelock"
 	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/process"
 )
@@ -155,6 +157,21 @@ func (g git) run(ctx context.Context, at where, args []string) (string, error) {
 		return "", err
 	}
 	return strings.TrimRight(string(stdout.kept), "\n"), nil
+}
+
+// alone runs git while no other process of this package does so in the repository. Git does not expect that two of its commands make,
+// remove or search worktrees at once: it fails if it finds one that another is making.
+func (g git) alone(ctx context.Context, at where, args []string) error {
+	file := lockFile(g.options, at.repository.dir) + ".worktrees"
+	held, err := filelock.Create(file)
+	if errors.Is(err, filelock.ErrHeld) {
+		held, err = filelock.Wait(ctx, file)
+	}
+	if err != nil {
+		return fmt.Errorf("lock the worktrees of %s: %w", at.repository.top, err)
+	}
+	_, err = g.run(ctx, at, args)
+	return errors.Join(err, held.Close())
 }
 
 // write runs git with the input stdin, and writes its output to stdout. If stdin is nil, the input is empty.

@@ -27,8 +27,7 @@ var errImpatient = errors.New("the place did not become free in time")
 // has the lock, the method calls the function waiting with a description of that session. Then it waits for the lock. If that
 // session's process ended without a release, the method ends what the session has left running.
 func (k *Keeper) lock(ctx context.Context, directory, session string, waiting func(what string)) (*lock, error) {
-	sum := sha256.Sum256([]byte(directory))
-	file := filepath.Join(k.options.Locks, hex.EncodeToString(sum[:16]))
+	file := lockFile(k.options, directory)
 	held, err := filelock.Create(file)
 	if errors.Is(err, filelock.ErrHeld) {
 		busy := &BusyError{Directory: directory, Holder: holderOf(file)}
@@ -56,6 +55,12 @@ func (k *Keeper) lock(ctx context.Context, directory, session string, waiting fu
 		return nil, errors.Join(fmt.Errorf("lock %s for a repair: %w", directory, err), held.Close())
 	}
 	return &lock{held: held, file: file}, nil
+}
+
+// lockFile returns the path of the lock file of a directory.
+func lockFile(options Options, directory string) string {
+	sum := sha256.Sum256([]byte(directory))
+	return filepath.Join(options.Locks, hex.EncodeToString(sum[:16]))
 }
 
 // holderOf returns the id in a lock file; "" if the file has no id.

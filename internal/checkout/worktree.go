@@ -159,8 +159,7 @@ func (g git) add(ctx context.Context, tree *Worktree) error {
 	if err := g.keepFork(ctx, tree, from); err != nil {
 		return err
 	}
-	_, err := g.run(ctx, tree.administered(), args)
-	return err
+	return g.alone(ctx, tree.administered(), args)
 }
 
 // prepare makes the directories that git's sandbox can permit only if they exist.
@@ -186,8 +185,7 @@ func (w *Worktree) administered() where {
 
 // discard removes the worktree with everything in it.
 func (g git) discard(ctx context.Context, tree *Worktree) error {
-	_, err := g.run(ctx, tree.administered(), []string{"worktree", "remove", "--force", "--force", tree.Guarded.Top})
-	return err
+	return g.alone(ctx, tree.administered(), []string{"worktree", "remove", "--force", "--force", tree.Guarded.Top})
 }
 
 // clear removes a worktree with everything in it, or what is left of one.
@@ -318,12 +316,12 @@ func changes(status, below string) bool {
 // remove removes the worktree. It removes the branch only if the shared directory has all commits of the branch. Git
 // itself refuses to remove a worktree with new changes, and a branch that is in use.
 func (g git) remove(ctx context.Context, tree *Worktree) error {
-	if _, err := g.run(ctx, tree.administered(), []string{"worktree", "remove", tree.Guarded.Top}); err != nil {
+	if err := g.alone(ctx, tree.administered(), []string{"worktree", "remove", tree.Guarded.Top}); err != nil {
 		return err
 	}
 	// To remove a branch, git writes the list of packed branches, which is in the repository's directory itself. A branch that
 	// is left is only a name.
 	in := where{repository: tree.repository, writable: []string{tree.Guarded.Common}}
-	_, _ = g.run(ctx, in, []string{"branch", "--quiet", "-d", tree.Branch})
+	_ = g.alone(ctx, in, []string{"branch", "--quiet", "-d", tree.Branch})
 	return tree.forgetFork()
 }

@@ -1,6 +1,8 @@
 package review
 
 import (
+	"encoding/json"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -21,11 +23,7 @@ const maxScripts = 100
 func MarkChecks(files []File, checks string, read func(name string) string) {
 	scripts := scriptsOf(checks)
 	for at := 0; at < len(scripts) && at < maxScripts; at++ { // scripts grows
-		text := read(scripts[at])
-		if !isShell(scripts[at], text) {
-			continue
-		}
-		for _, script := range scriptsOf(text) {
+		for _, script := range scriptsOf(commandsIn(scripts[at], read(scripts[at]))) {
 			if !slices.Contains(scripts, script) {
 				scripts = append(scripts, script)
 			}
@@ -41,14 +39,42 @@ func MarkChecks(files []File, checks string, read func(name string) string) {
 	}
 }
 
-// isShell reports whether a file is a script of the shell.
-func isShell(name, text string) bool {
-	first, _, _ := strings.Cut(text, "\n")
-	if strings.HasPrefix(first, "#!") {
-		return shellLine.MatchString(first)
+// commandsIn returns the commands of the shell in a file: in a script, in the recipes of a makefile, or in the scripts of a
+// package.json; empty if it is another file.
+func commandsIn(name, text string) string {
+	switch path.Base(name) {
+	case makefile:
+		var recipes strings.Builder
+		for line := range strings.Lines(text) {
+			if recipe, is := strings.CutPrefix(line, "\t"); is {
+				recipes.WriteString(strings.ReplaceAll(strings.TrimLeft(recipe, "@-+"), "$(", "${")) // a variable of make
+			}
+		}
+		return recipes.String()
+	case packageFile:
+		var of struct {
+			Scripts map[string]string `json:"scripts"`
+		}
+		if json.Unmarshal([]byte(text), &of) != nil {
+			return ""
+		}
+		names := slices.Sorted(maps.Keys(of.Scripts))
+		var all strings.Builder
+		for _, name := range names {
+			all.WriteString(of.Scripts[name] + "\n")
+		}
+		return all.String()
 	}
-	return slices.Contains([]string{"", ".sh", ".bash"}, path.Ext(name))
+	first, _, _ := strings.Cut(text, "\n")
+	if shebang := strings.HasPrefix(first, "#!"); shebang && shellLine.MatchString(first) ||
+		!shebang && slices.Contains([]string{"", ".sh", ".bash"}, path.Ext(name)) {
+		return text
+	}
+	return ""
 }
+
+// The files whose commands make and npm run.
+const makefile, packageFile = "Makefile", "package.json"
 
 var shellLine = regexp.MustCompile(`[/ ](sh|bash|dash|ash|zsh|ksh)\b`)
 
@@ -58,7 +84,7 @@ var (
 		"exec", "env", "time", "timeout", "nice", "nohup", "sudo", "xargs", "command", "busybox", "builtin",
 	}
 	interpreters = regexp.MustCompile(
-		`^(sh|bash|dash|ash|zsh|ksh|python[0-9.]*|node|deno|bun|ruby|perl|php|lua|pwsh|g?make|\.|source|eval)$`)
+		`^(sh|bash|dash|ash|zsh|ksh|python[0-9.]*|node|deno|ruby|perl|php|lua|pwsh|bats|run-parts|\.|source|eval)$`)
 )
 
 // scriptsOf returns the words of commands that name what they run, or their configuration, as clean paths. If not all of the
@@ -139,12 +165,18 @@ func (r *reading) next(word string) []string {
 	case strings.HasPrefix(word, "-"), strings.Contains(word, "="):
 	case r.interpreted:
 		r.done = true
-		return clean(word)
+		return append(clean(word), clean(word+"/*")...) // also a directory
 	case isNumber(word), name == "go", slices.Contains(wrappers, name):
 	case word == "run" && path.Base(r.before) == "go":
 		r.interpreted = true
 	case interpreters.MatchString(name):
-		r.interpreted, r.done = true, strings.HasSuffix(name, "make") // the files of make are gates in any case
+		r.interpreted = true
+	case strings.HasSuffix(name, "make"):
+		r.done = true
+		return clean(makefile)
+	case slices.Contains([]string{"npm", "pnpm", "yarn", "bun"}, name):
+		r.done = true
+		return clean(packageFile)
 	default:
 		r.done = true
 		if strings.Contains(word, "/") { // other commands are on the PATH

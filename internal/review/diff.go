@@ -112,20 +112,23 @@ var classOf = []struct {
 	{ClassCI, []string{
 		".github/", ".gitea/", ".forgejo/", ".circleci/", ".buildkite/", ".woodpecker/", ".gitlab/", ".gitlab-ci*", ".woodpecker*",
 		"jenkinsfile*", ".travis.yml", ".drone.y*ml", "azure-pipelines*", "bitbucket-pipelines*", "renovate.json*", ".renovaterc*",
+		".semaphore/", ".tekton/", "*appveyor.y*ml", "cloudbuild.y*ml", "buildspec.y*ml", "atlantis.y*ml", ".cirrus.*", "dagger.json",
 	}},
 	{ClassPolicy, []string{
 		".claude/", ".claudeops/", "policy.y*ml", "claudeops.env", "codeowners", "claude.md", "claude.local.md", "agents.md", ".mcp.json",
-		"sudoers*",
+		"sudoers*", "sudoers.d/",
 	}},
 	{ClassGate, []string{
 		ChecksFile, ".husky/", ".pre-commit-config.y*ml", ".golangci.*", ".*lint*", "*lint.config.*", "eslint.config.*", ".*rc", ".*rc.*",
 		".tflint.hcl", ".editorconfig", "makefile", "gnumakefile", "*.mk", "justfile", "taskfile.y*ml", "package.json", "pyproject.toml",
 		"tox.ini", "pytest.ini", "mypy.ini", "setup.cfg", ".flake8", "ruff.toml", ".hadolint.y*ml", "jest.config.*", "vitest.config.*",
-		"playwright.config.*", "tsconfig*.json", "kube-linter.y*ml", ".trivy*", ".checkov.y*ml", ".gitleaks.toml",
+		"playwright.config.*", "tsconfig*.json", "kube-linter.y*ml", ".trivy*", ".checkov.y*ml", ".gitleaks.toml", "lefthook.y*ml",
+		"noxfile.py", "cypress.config.*", "codecept*.js", "phpunit.xml*", "rakefile", "build.gradle*", "pom.xml",
 	}},
 	{ClassTest, []string{
 		"test/", "tests/", "testdata/", "__tests__/", "spec/", "molecule/", "*_test.*", "*.test.*", "*.spec.*", "test_*", "*.bats",
-		"conftest.py", "*_spec.*",
+		"conftest.py", "*_spec.*", "e2e/", "cypress/", "__snapshots__/", "tests.py", "test.*", "test-*", "*-test.*",
+		"*.feature", "*.snap", "*test.java", "*tests.java", "*test.kt", "*tests.cs", "*.tests/", "*test.php", "*.tftest.hcl",
 	}},
 }
 
@@ -139,7 +142,7 @@ func (f File) Class() Class {
 	for _, one := range classOf {
 		for _, pattern := range one.patterns {
 			if directory, is := strings.CutSuffix(pattern, "/"); is {
-				if slices.Contains(directories, directory) {
+				if slices.ContainsFunc(directories, func(name string) bool { matches, _ := path.Match(directory, name); return matches }) {
 					return one.class
 				}
 			} else if matches, _ := path.Match(pattern, name); matches {

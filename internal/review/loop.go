@@ -64,6 +64,7 @@ const (
 	RuleNotReviewed    Rule = "not_reviewed"   // there is no valid review of the commit
 	RuleNoFindings     Rule = "no_findings"    // the reviewer is not content, and names no finding
 	RuleLate           Rule = "late"           // a P0 was found in lines that an earlier review had accepted
+	RuleDropped        Rule = "dropped"        // a review no longer names a P0, and nothing has changed in its file
 	RuleHumanRequired  Rule = "human_required" // a finding needs the decision of a person
 	RuleRepeated       Rule = "repeated"       // the same finding came too often
 	RuleNoProgress     Rule = "no_progress"    // corrections did not reduce the findings
@@ -171,8 +172,10 @@ type Authored struct {
 	Hidden bool
 	// Problem says why the session has not done its work, or why its change is unknown; empty if neither holds.
 	Problem string
-	// Lost lists what the author has removed from the plan, and Left the entries of its own phase that are still open.
-	Lost, Left []string
+	// Lost lists what the author has removed from the plan.
+	Lost []string
+	// Doubts lists further reasons why only a person may approve the change.
+	Doubts []string
 }
 
 // AfterAuthor returns the loop after an author's turn. The turn must leave a new commit that changes something. If only a
@@ -198,9 +201,7 @@ func (l Loop) AfterAuthor(turn Authored) (Loop, Decision) {
 	if turn.Hidden {
 		next.ForPerson = append(next.ForPerson, "it contains characters that cannot be seen")
 	}
-	if len(turn.Left) > 0 {
-		next.ForPerson = append(next.ForPerson, "it leaves entries of its checklist open: "+strings.Join(turn.Left, "; "))
-	}
+	next.ForPerson = append(next.ForPerson, turn.Doubts...)
 	return next.to(StateQuality, RuleCommitted, "the author has committed %s", short(turn.Commit))
 }
 
@@ -272,8 +273,10 @@ func (l Loop) AfterReview(turn Reviewed) (Loop, Decision) {
 type sorted struct {
 	blocking []Finding
 	// late holds those P0 in blocking that are outside of the lines that a second review is about.
-	late  []Finding
-	notes []string
+	late []Finding
+	// dropped holds those in blocking that the reviewer no longer names.
+	dropped []Finding
+	notes   []string
 }
 
 // sort returns the findings by their effect. A second review closes the first one: it is about the open findings and the
@@ -292,6 +295,13 @@ func (l Loop) sort(turn Reviewed) sorted {
 			s.blocking, s.late = append(s.blocking, finding), append(s.late, finding)
 		default:
 			s.notes = append(s.notes, "not about what has changed since the review before: "+finding.Describe())
+		}
+	}
+	for _, open := range l.Open {
+		named := func(finding Finding) bool { return finding.Fingerprint == open.Fingerprint }
+		somewhere := Finding{File: open.File}
+		if open.Priority == P0 && !slices.ContainsFunc(turn.Verdict.Findings, named) && !somewhere.within(turn.Changed) {
+			s.blocking, s.dropped = append(s.blocking, open), append(s.dropped, open)
 		}
 	}
 	return s
@@ -342,6 +352,8 @@ func (l Loop) decide(s sorted, first bool) (Loop, Decision) {
 	switch {
 	case len(s.late) > 0:
 		return next.ask(StateAutoFix, RuleLate, "a second review found what the first did not: %s", describe(s.late))
+	case len(s.dropped) > 0:
+		return next.ask(StateAutoFix, RuleDropped, "the reviewer no longer names what nobody has corrected: %s", describe(s.dropped))
 	case len(needs) > 0:
 		return next.ask(StateAutoFix, RuleHumanRequired, "a person must decide: %s", describe(needs))
 	case often != "":

@@ -47,6 +47,8 @@ type play struct {
 	// person has overridden, also of earlier changes.
 	last        *review.Verdict
 	seen, risks []review.Finding
+	// open holds the P0 that were named and neither named again as less, nor corrected in their file, by fingerprint.
+	open map[string]review.Finding
 	// commits counts the commits. checked is the latest one that the checks let pass, and tests reports whether the latest
 	// one changes tests.
 	commits int
@@ -61,7 +63,7 @@ type play struct {
 // begin begins the next change.
 func (p *play) begin() {
 	p.loop = review.NewLoop(review.Limits{Fixes: p.random.IntN(6), Retries: p.random.IntN(4)}).Accepting(p.loop)
-	p.last, p.seen, p.checked, p.tests = nil, nil, "", false
+	p.last, p.seen, p.open, p.checked, p.tests = nil, nil, map[string]review.Finding{}, "", false
 	p.answers, p.steps, p.overridden, p.ended = 0, 0, false, false
 }
 
@@ -84,10 +86,14 @@ func (p *play) step() {
 		if p.last != nil {
 			p.seen = append(p.seen, p.last.Findings...)
 		}
-		p.loop, _ = p.loop.AfterReview(review.Reviewed{
-			Commit: fmt.Sprint("c", p.commits-p.random.IntN(12)/11), Verdict: p.last,
-			Changed: map[string][]review.Span{"compose.yaml": {{From: 1, To: p.random.IntN(6)}}},
+		commit, file := fmt.Sprint("c", p.commits-p.random.IntN(12)/11), []string{"compose.yaml", "other.yaml"}[p.random.IntN(5)/4]
+		var decision review.Decision
+		p.loop, decision = p.loop.AfterReview(review.Reviewed{
+			Commit: commit, Verdict: p.last, Changed: map[string][]review.Span{file: {{From: 1, To: p.random.IntN(6)}}},
 		})
+		if decision.Rule != review.RuleNotReviewed && decision.Rule != review.RuleNoFindings {
+			p.review(file == "compose.yaml")
+		}
 	case review.StateGate:
 		p.answer()
 	case review.StateApproved:
@@ -99,15 +105,38 @@ func (p *play) step() {
 	}
 }
 
+// review keeps the P0 that are open after a valid review. All findings are about the same file, which may have changed.
+func (p *play) review(changed bool) {
+	for fingerprint := range p.open {
+		if changed || slices.ContainsFunc(p.last.Findings, func(f review.Finding) bool { return f.Fingerprint == fingerprint }) {
+			delete(p.open, fingerprint)
+		}
+	}
+	for _, finding := range p.last.Findings {
+		if finding.Priority == review.P0 {
+			p.open[finding.Fingerprint] = finding
+		}
+	}
+}
+
 // author plays a turn that mostly leaves a new commit.
 func (p *play) author() {
+	kind := p.random.IntN(30)
 	turn := committed(fmt.Sprint("c", p.commits))
-	if p.random.IntN(12) > 0 {
+	if kind > 0 && p.random.IntN(12) > 0 {
 		p.commits++
 		turn, p.tests = committed(fmt.Sprint("c", p.commits)), p.random.IntN(8) == 0
 		if p.tests {
 			turn = committed(turn.Commit, "tests/port.sh")
 		}
+	}
+	switch kind {
+	case 0:
+		turn.Problem = "its time is up"
+	case 1:
+		turn.Lost = []string{"phase 2 was removed"}
+	case 2, 3:
+		turn.Hidden, turn.Doubts, p.tests = kind == 2, []string{"it changes the text of the plan"}[:kind-2], true
 	}
 	p.loop, _ = p.loop.AfterAuthor(turn)
 }
@@ -156,10 +185,7 @@ func (p *play) end() string {
 	if p.answers > 0 {
 		end = "approved after an answer"
 	}
-	for _, finding := range p.last.Findings {
-		if finding.Priority != review.P0 {
-			continue
-		}
+	for _, finding := range p.open {
 		require.True(p.t, slices.ContainsFunc(p.risks, func(risk review.Finding) bool {
 			return risk.Fingerprint == finding.Fingerprint && risk.File == finding.File && risk.Output == finding.Output &&
 				risk.Priority == review.P0

@@ -223,6 +223,20 @@ func TestSecondReview(t *testing.T) {
 	}
 }
 
+// TestDroppedP0 checks that a P0 does not vanish because the second review does not name it: something must have changed in its file.
+func TestDroppedP0(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]review.Rule{"compose.yaml": review.RuleReviewed, "other.yaml": review.RuleDropped} {
+		loop, _ := reviewing(t, review.NewLoop(limits), "c1").AfterReview(
+			review.Reviewed{Commit: "c1", Verdict: verdict("not_ready", finding("old", review.P0))})
+		loop, decision := reviewing(t, loop, "c2").AfterReview(review.Reviewed{
+			Commit: "c2", Verdict: verdict("ready"), Changed: map[string][]review.Span{file: {{From: 3, To: 4}}},
+		})
+		require.Equal(t, want, decision.Rule, decision.Reason)
+		require.Equal(t, want == review.RuleReviewed, len(loop.Open) == 0)
+	}
+}
+
 // TestAcceptedRisk checks that a finding that a person has accepted returns only with new evidence.
 func TestAcceptedRisk(t *testing.T) {
 	t.Parallel()

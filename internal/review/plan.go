@@ -1,6 +1,8 @@
 package review
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
@@ -12,6 +14,8 @@ import (
 type Plan struct {
 	Title  string  `json:"title,omitempty"`
 	Phases []Phase `json:"phases"`
+	// Digest is a hash of the whole text, in which it does not matter what is ticked off.
+	Digest string `json:"digest,omitempty"`
 }
 
 // Phase is one phase of a plan. Its heading begins with the word Phase and a number, such as "## Phase 2: Ports".
@@ -36,6 +40,7 @@ var (
 	headingPattern = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$`)
 	phasePattern   = regexp.MustCompile(`(?i)^phase[ \t]+([0-9]+(?:\.[0-9]+)*)(?:[ \t]*[:.–—-][ \t]*|[ \t]+|$)(.*)$`)
 	itemPattern    = regexp.MustCompile(`^[ \t]*[-*+][ \t]+\[([ xX])\][ \t]+(.+?)[ \t]*$`)
+	tickPattern    = regexp.MustCompile(`^([ \t]*[-*+][ \t]+)\[[ xX]\]`)
 	fencePattern   = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})(.*)$")
 )
 
@@ -46,7 +51,9 @@ const maxPhases = 50
 func ParsePlan(text string) (Plan, error) {
 	var plan Plan
 	level, fence := 0, "" // level of the current phase's heading; 0 outside of a phase
+	digest := sha256.New()
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+		_, _ = fmt.Fprintln(digest, tickPattern.ReplaceAllString(line, "$1[ ]"))
 		if match := fencePattern.FindStringSubmatch(line); match != nil {
 			switch {
 			case fence == "":
@@ -68,6 +75,7 @@ func ParsePlan(text string) (Plan, error) {
 			last.Items = append(last.Items, Item{Text: match[2], Done: match[1] != " "})
 		}
 	}
+	plan.Digest = hex.EncodeToString(digest.Sum(nil))
 	err := plan.check()
 	return plan, err
 }

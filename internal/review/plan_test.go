@@ -47,7 +47,8 @@ func parsed(t *testing.T, text string) review.Plan {
 func TestParsePlan(t *testing.T) {
 	t.Parallel()
 	got := parsed(t, plan)
-	require.Equal(t, review.Plan{Title: "Ports", Phases: []review.Phase{
+	require.Len(t, got.Digest, 64)
+	require.Equal(t, review.Plan{Title: "Ports", Digest: got.Digest, Phases: []review.Phase{
 		{Number: "1", Title: "The port", Items: []review.Item{{Text: "find it", Done: true}, {Text: "change it"}, {Text: "and document it"}}},
 		{Number: "2", Title: "Follow up", Items: []review.Item{{Text: "tell people"}}},
 	}}, got)
@@ -85,6 +86,18 @@ func TestLost(t *testing.T) {
 	require.Equal(t, []string{`"run the tests" of phase 1 was removed`}, twice.Lost(parsed(t, "## Phase 1: a\n- [x] run the tests\n")))
 	require.Equal(t, []string{`"run the tests" of phase 1 was done, and is open again`},
 		twice.Lost(parsed(t, "## Phase 1: a\n- [x] run the tests\n- [ ] run the tests\n")))
+}
+
+// TestDigestOfAPlan checks that ticking off an entry does not count as a change of the text, and that everything else does.
+func TestDigestOfAPlan(t *testing.T) {
+	t.Parallel()
+	before := parsed(t, "## Phase 1: a\nCarefully.\n- [ ] one\n").Digest
+	for text, same := range map[string]bool{
+		"## Phase 1: a\r\nCarefully.\r\n- [x] one\r\n": true, "## Phase 1: a\nQuickly.\n- [x] one\n": false,
+		"## Phase 1: a\nCarefully.\n- [ ] one\n- [ ] two\n": false, "## Phase 1: a\nCarefully.\n- [x] one \n": false,
+	} {
+		require.Equal(t, same, parsed(t, text).Digest == before, text)
+	}
 }
 
 func TestAhead(t *testing.T) {

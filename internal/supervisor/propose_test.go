@@ -62,16 +62,22 @@ func correctedAtOnce() claudesim.Scenario {
 func TestPullRequest(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
-	for program, c := range map[string]struct{ remote, url string }{
-		"gh":   {"git@github.com:acme/infra.git", "https://github.com/acme/infra/pull/1"},
-		"glab": {"https://gitlab.com/acme/infra.git", "https://gitlab.com/acme/infra/-/merge_requests/1"},
+	newest := simtest.NewestVersions(t)
+	for name, c := range map[string]struct {
+		start                func(*testing.T, claudesim.Version, claudesim.Scenario) backend
+		program, remote, url string
+	}{
+		"gh":      {playedClaude, "gh", "git@github.com:acme/infra.git", "https://github.com/acme/infra/pull/1"},
+		"gh/real": {realClaude, "gh", "git@github.com:acme/infra.git", "https://github.com/acme/infra/pull/1"},
+		"glab":    {playedClaude, "glab", "https://gitlab.com/acme/infra.git", "https://gitlab.com/acme/infra/-/merge_requests/1"},
 	} {
-		t.Run(program, func(t *testing.T) {
+		backend := c.start(t, newest[len(newest)-1], correctedAtOnce())
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			live, remote := newForgeRepository(t, c.remote)
-			at := forgetest.Install(t, program)
-			s := startSite(t, temporalServer, environment(t, simtest.Install(t, correctedAtOnce()),
-				forgeEnvironment(t, at, live, "required", forgePolicy)...))
+			at := forgetest.Install(t, c.program)
+			s := startSite(t, temporalServer, environment(t, "",
+				append(backend.environ, forgeEnvironment(t, at, live, "required", forgePolicy)...)...))
 			chain, err := s.finish(s.start(nil))
 			require.NoError(t, err)
 			require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())

@@ -436,6 +436,44 @@ func TestRequiredReview(t *testing.T) {
 	}
 }
 
+// TestReviewerThatAlwaysObjects has a reviewer that is never content. The third time a person is asked; nothing is pushed, and no session
+// has spent more than its budget.
+func TestReviewerThatAlwaysObjects(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	objection := review.Finding{
+		Fingerprint: "taste", Priority: review.P1, Action: review.AutoFix, File: "compose.yaml", Line: 4, Text: "it could be nicer",
+	}
+	for _, version := range simtest.NewestVersions(t) {
+		for _, start := range []func(*testing.T, claudesim.Version, claudesim.Scenario) backend{playedClaude, realClaude} {
+			live, remote := newRemoteRepository(t)
+			backend := start(t, version, claudesim.Play(
+				concluding("haiku", asksFor(2)),
+				reviews(review.Verdict{Status: review.NotReady, Summary: "no", Findings: []review.Finding{objection}}),
+				claudesim.On(claudesim.Match{Model: "sonnet", Prompt: "## Correction"},
+					claudesim.Bash("echo '# nicer' >> compose.yaml && git commit --quiet --all --message 'web: nicer'"), claudesim.Conclude(resolved())),
+				corrects("")))
+			t.Run(simtest.Number(t, version)+"/"+backend.name, func(t *testing.T) {
+				t.Parallel()
+				s := startSite(t, temporalServer, environment(t, "", append(sandboxed(backend), "CLAUDEOPS_WORK_DIR="+live,
+					"CLAUDEOPS_GATE_TIMEOUT=72h", "CLAUDEOPS_REVIEW_CHANGES=required", "CLAUDEOPS_REVIEW_MAX_FIXES=9",
+					"CLAUDEOPS_CHAIN_BUDGET_USD=5", "CLAUDEOPS_REVIEWER_BUDGET_USD=0.5")...))
+				gate, chain := s.abortAtGate(s.start(nil))
+				require.Contains(t, gate.Reason, "taste was found 3 times")
+				require.Len(t, chain.Sessions, 1+3+3)
+				require.Equal(t, string(review.RuleRepeated), chain.Reviews[2].Rule)
+				require.Equal(t, []int{1, 0}, []int{chain.Reviewed.Found, chain.Reviewed.Fixed})
+				for _, session := range chain.Sessions {
+					require.LessOrEqual(t, session.CostUSD, session.BudgetUSD)
+				}
+				require.Less(t, chain.CostUSD, 5.0)
+				require.Empty(t, gitIn(t, remote, "for-each-ref", "refs/heads/claudeops"))
+				requireRecorded(t, s, chain)
+			})
+		}
+	}
+}
+
 // TestContinuedReview lets a reviewer run out of turns. Another worker then continues its conversation, because a person
 // chose so: the commit that the first worker's author has made is approved and pushed.
 func TestContinuedReview(t *testing.T) {
