@@ -314,21 +314,20 @@ func TestWorktreesAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).repository()
 	keeper, head := s.keeper(), s.git(s.work, "rev-parse", "HEAD")
-	t.Run("all", func(t *testing.T) {
-		for i := range 8 {
-			t.Run(strconv.Itoa(i), func(t *testing.T) {
-				t.Parallel()
-				for round := range 6 {
-					place, err := keeper.Enter(t.Context(), s.session(fmt.Sprint("run-", i, "-", round)), func(string) {})
-					require.NoError(t, err)
-					require.NotNil(t, place.Worktree, place.Shared)
-					_, err = place.Committed(t.Context(), head)
-					require.NoError(t, err)
-					require.Equal(t, checkout.Left{}, place.Tidy(t.Context(), patience))
-					require.NoError(t, place.Release())
-				}
-			})
-		}
-	})
-	require.Empty(t, s.git(s.work, "branch", "--list", "claudeops/*"))
+	for i := range 8 {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			for round := range 6 {
+				name := fmt.Sprint("run-", i, "-", round)
+				place, err := keeper.Enter(t.Context(), s.session(name), func(string) {})
+				require.NoError(t, err)
+				require.NotNil(t, place.Worktree, place.Shared)
+				_, err = place.Committed(t.Context(), head)
+				require.NoError(t, err)
+				require.Equal(t, checkout.Left{}, place.Tidy(t.Context(), patience))
+				require.NoError(t, place.Release())
+				require.Empty(t, s.git(s.work, "branch", "--list", "claudeops/"+name))
+			}
+		})
+	}
 }
