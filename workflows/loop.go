@@ -67,6 +67,12 @@ type reviewResult struct {
 	stopped bool
 }
 
+// progress counts the findings since an earlier state of the loop.
+func (r reviewResult) progress(before review.Loop) (totals escalation.ReviewTotals) {
+	totals.Found, totals.Fixed = r.loop.Progress(before)
+	return totals
+}
+
 // review takes a loop from the author's turn to the next decision. It adds an event and the review to the visible state. The
 // opening of the reviewer's session also records the end of the author's session.
 func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewResult, error) {
@@ -166,13 +172,12 @@ func (r *reviews) add(ctx workflow.Context, request reviewRequest, result review
 		Files: len(change.Files), Lines: review.Lines(change.Files), Checks: string(change.Checks),
 		Rule: string(result.decision.Rule), Reason: clip(result.decision.Reason), Approved: result.loop.Approves(change.Commit),
 	}
-	totals := &r.log.chain.Reviewed
-	found, fixed := result.loop.Progress(request.loop)
-	totals.Found, totals.Fixed = totals.Found+found, totals.Fixed+fixed
+	totals := result.progress(request.loop)
 	if result.reviewer != nil {
 		done.ReviewerID = result.reviewer.SessionID
-		totals.ReviewCostUSD += result.reviewer.CostUSD
+		totals.ReviewCostUSD = result.reviewer.CostUSD
 	}
+	r.log.chain.Reviewed = r.log.chain.Reviewed.Plus(totals)
 	if verdict != nil {
 		done.Status = string(verdict.Status)
 		for _, finding := range verdict.Findings {

@@ -191,7 +191,7 @@ func TestPhaseIsCorrected(t *testing.T) {
 	require.Len(t, messagesOf(result.Events, escalation.EventSessionReused), 2)
 	phase := result.Plan.Phases[1]
 	require.Equal(t, []int{3, 2, 2, 2}, []int{phase.Turns, phase.Reviews, phase.Found, phase.Fixed})
-	require.InDelta(t, 0.1, phase.CostPerFixUSD(), 1e-9)
+	require.InDelta(t, 0.1, phase.CostPerFixUSD, 1e-9)
 	require.Equal(t, "c3", w.pushed[0].Commit)
 }
 

@@ -214,9 +214,8 @@ func (p *planRun) reviewTurn(ctx workflow.Context, request reviewRequest) error 
 	case request.loop.State.Role() == review.Author:
 		p.at.Ran = request.loop.State
 	}
-	found, fixed := result.loop.Progress(request.loop)
 	phase := p.log.chain.Plan.Current()
-	phase.Found, phase.Fixed = phase.Found+found, phase.Fixed+fixed
+	phase.ReviewTotals = phase.Plus(result.progress(request.loop)) // without the cost, which counts with the session
 	latest := p.log.chain.Reviews[len(p.log.chain.Reviews)-1]
 	phase.Checks, phase.Verdict = latest.Checks, latest.Status
 	p.at.Loop = result.loop

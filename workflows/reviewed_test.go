@@ -232,6 +232,7 @@ func TestRequiredReview(t *testing.T) {
 	require.Equal(t, []string{"", "https://git.example.org/infra"}, []string{result.Reviews[0].Pushed, result.Reviews[1].Pushed})
 	require.Equal(t, escalation.ReviewTotals{
 		Found: 1, Fixed: 1, ReviewCostUSD: result.Sessions[2].CostUSD + result.Sessions[4].CostUSD,
+		CostPerFixUSD: result.Sessions[2].CostUSD + result.Sessions[4].CostUSD,
 	}, result.Reviewed)
 	requireRecorded(t, result.Events, w.events)
 }

@@ -39,7 +39,7 @@ func Planned() escalation.Chain {
 				{
 					Number: "1", Title: "The port", Status: escalation.PhaseApproved, Commit: plannedCommit,
 					Turns: 2, Reviews: 2, CostUSD: 0.84, Checks: "passed", Verdict: "ready",
-					ReviewTotals: escalation.ReviewTotals{Found: 3, Fixed: 3, ReviewCostUSD: 0.21},
+					ReviewTotals: escalation.ReviewTotals{Found: 3, Fixed: 3, ReviewCostUSD: 0.21, CostPerFixUSD: 0.07},
 				},
 				{
 					Number: "2", Title: "The rule of the firewall", Status: escalation.PhaseRunning,
@@ -138,6 +138,7 @@ func Amended() escalation.Chain {
 	}
 	phase := chain.Plan.Phases[0]
 	phase.Number, phase.Title, phase.Turns, phase.Reviews, phase.CostUSD, phase.ReviewCostUSD = escalation.PlanItself, "", 1, 1, 0.5, 0.11
+	phase.CostPerFixUSD = 0.11 / 3
 	phase.Checks = "" // those of a plan do not run
 	plan := chain.Plan
 	plan.Task, plan.Phase, plan.State, plan.Phases = escalation.PlanReviewed, "", "", []escalation.PlanPhase{phase}

@@ -83,7 +83,8 @@ func (p *PlanState) Add(session Session) {
 	}
 	phase.CostUSD += session.CostUSD
 	if session.Purpose == PurposeReview {
-		phase.Reviews, phase.ReviewCostUSD = phase.Reviews+1, phase.ReviewCostUSD+session.CostUSD
+		phase.Reviews++
+		phase.ReviewTotals = phase.Plus(ReviewTotals{ReviewCostUSD: session.CostUSD})
 		return
 	}
 	phase.Turns++

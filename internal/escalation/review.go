@@ -167,14 +167,17 @@ type ReviewTotals struct {
 	Fixed int `json:"fixed,omitempty"`
 	// ReviewCostUSD is the cost of the reviewers' sessions, in US dollars.
 	ReviewCostUSD float64 `json:"review_cost_usd,omitempty"`
+	// CostPerFixUSD is the cost of the reviews for each finding that was fixed; 0 if none was.
+	CostPerFixUSD float64 `json:"cost_per_fix_usd,omitempty"`
 }
 
-// CostPerFixUSD returns the cost of the reviews for each finding that was fixed, in US dollars; 0 if none was.
-func (t ReviewTotals) CostPerFixUSD() float64 {
-	if t.Fixed == 0 {
-		return 0
+// Plus returns the sum of two totals.
+func (t ReviewTotals) Plus(more ReviewTotals) ReviewTotals {
+	sum := ReviewTotals{Found: t.Found + more.Found, Fixed: t.Fixed + more.Fixed, ReviewCostUSD: t.ReviewCostUSD + more.ReviewCostUSD}
+	if sum.Fixed > 0 {
+		sum.CostPerFixUSD = sum.ReviewCostUSD / float64(sum.Fixed)
 	}
-	return t.ReviewCostUSD / float64(t.Fixed)
+	return sum
 }
 
 // Describe describes the totals in a line: how many findings were fixed, what the reviews cost, and what they cost for each that was
@@ -187,8 +190,8 @@ func (t ReviewTotals) Describe() string {
 	if t.ReviewCostUSD > 0 {
 		parts = append(parts, "reviews cost "+plaintext.Dollars(t.ReviewCostUSD))
 	}
-	if t.CostPerFixUSD() > 0 {
-		parts = append(parts, plaintext.Dollars(t.CostPerFixUSD())+" for each fixed")
+	if t.CostPerFixUSD > 0 {
+		parts = append(parts, plaintext.Dollars(t.CostPerFixUSD)+" for each fixed")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -104,16 +104,6 @@ type planStatus struct {
 	Gate *escalation.Gate `json:"gate,omitempty"`
 
 	escalation.PlanState
-
-	// Phases replaces the phases of PlanState.
-	Phases []phaseStatus `json:"phases"`
-}
-
-// phaseStatus is a phase with the cost of its reviews for each finding that was fixed, in US dollars; 0 if none was.
-type phaseStatus struct {
-	escalation.PlanPhase
-
-	CostPerFixUSD float64 `json:"cost_per_fix_usd,omitempty"`
 }
 
 func (a *app) planStatusCommand() *cobra.Command {
@@ -138,9 +128,6 @@ func (a *app) showPlan(ctx context.Context, id string) error {
 	status := planStatus{
 		ChainID: id, State: stateOf(now), Outcome: now.Chain.Outcome, Reason: now.Chain.Reason, CostUSD: now.CostUSD(),
 		Gate: now.Chain.OpenGate(), PlanState: *now.Chain.Plan,
-	}
-	for _, phase := range now.Chain.Plan.Phases {
-		status.Phases = append(status.Phases, phaseStatus{phase, phase.CostPerFixUSD()})
 	}
 	return a.Print(status, func(w io.Writer) { writePlan(w, a.Clock, a.Width(), now) })
 }

@@ -49,7 +49,7 @@ func TestTreeShowsReviews(t *testing.T) {
 	proposed := chaintest.Objected()
 	proposed.PullRequest = "https://github.com/acme/infra/pull/7"
 	chain.Reviews = []escalation.Review{proposed}
-	chain.Reviewed = escalation.ReviewTotals{Found: 3, Fixed: 2, ReviewCostUSD: 0.3}
+	chain.Reviewed = escalation.ReviewTotals{Found: 3, Fixed: 2, ReviewCostUSD: 0.3, CostPerFixUSD: 0.15}
 	var b bytes.Buffer
 	WriteTree(&b, chaintest.Clock, chain)
 	require.Contains(t, b.String(), "        Pull request: https://github.com/acme/infra/pull/7\n")

@@ -317,7 +317,7 @@ func newSample() *sample {
 	s.now = sampleNow(s.incidents)
 	approved := escalation.Review{Branch: "claudeops/a", Commit: "c2", Files: 1, Lines: 3, Approved: true, Rule: "reviewed", Reason: "the reviewer approves c2", Pushed: "https://github.com/acme/infra", PullRequest: "https://github.com/acme/infra/pull/7"}
 	s.snapshot.Chain.Reviews = []escalation.Review{chaintest.Objected(), approved}
-	s.snapshot.Chain.Reviewed = escalation.ReviewTotals{Found: 1, Fixed: 1, ReviewCostUSD: 0.14}
+	s.snapshot.Chain.Reviewed = escalation.ReviewTotals{Found: 1, Fixed: 1, ReviewCostUSD: 0.14, CostPerFixUSD: 0.14}
 	s.list = operations.ChainPage{Next: "bmV4dA", Chains: []operations.Row{
 		{ID: sampleChain, Status: "running", Gate: "open", Tier: 2, Trigger: "scheduled", Services: []string{"jellyfin"}, CostUSD: 0.53, StartedAt: chaintest.Noon.Add(-3 * time.Hour)},
 		{ID: "chain-20260301-113000-aa01bb", Status: "running", Tier: 2, Trigger: "issue", Services: []string{"caddy"}, CostUSD: 0.14, StartedAt: chaintest.Noon.Add(-20 * time.Minute)},
