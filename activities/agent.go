@@ -48,6 +48,8 @@ type AgentRun struct {
 	// reports that the report's Change must contain its commits for other hosts, as that of an author always does.
 	At    Checkpoint
 	Carry bool
+	// Interrupted reports that the invocation goes on with interrupted work: what its worktree has instead of At stays.
+	Interrupted bool
 	// Authoring says how an author works on a plan; nil for any other invocation. An author never works without a worktree,
 	// and pushes nothing.
 	Authoring *Authoring
@@ -92,6 +94,8 @@ type Authoring struct {
 	Plan string
 	// From is the commit with which the worktree begins. The change is shown from there.
 	From Checkpoint
+	// Begins reports that no author has worked on the phase yet: the worktree begins with From itself.
+	Begins bool
 	// Whole means that the patch of the change shows the whole plan, and nothing else.
 	Whole bool
 }

@@ -39,6 +39,8 @@ type RunAuthorInput struct {
 	// itself, which the worktree must have; zero before there is one.
 	From Checkpoint `json:"from"`
 	At   Checkpoint `json:"at,omitzero"`
+	// Begins reports that no author has worked on the phase yet.
+	Begins bool `json:"begins,omitempty"`
 	// Request is the operator's request, and Guidance what a person has said at a gate.
 	Request  string `json:"request,omitempty"`
 	Guidance string `json:"guidance,omitempty"`
@@ -141,7 +143,8 @@ func (a *authoring) run(known bool) AgentRun {
 		ChainID: a.input.ChainID, FirstRunID: a.input.FirstRunID, Tier: a.input.Tier, Policy: a.input.Policy.For(a.input.Tier),
 		SessionID: a.input.SessionID, Directory: a.input.Directory, Resume: a.input.ParentSessionID, Schema: review.AuthorSchema,
 		Repairs: true, Inspect: true, Since: a.input.Since, InWorktree: a.Prompts.Worktree, Limits: a.input.Policy.Cooldowns,
-		Authoring: &Authoring{Plan: a.input.Task.File, From: a.input.From, Whole: a.input.Task.Amend}, At: a.input.At, Carry: true,
+		Authoring: &Authoring{Plan: a.input.Task.File, From: a.input.From, Begins: a.input.Begins, Whole: a.input.Task.Amend},
+		At:        a.input.At, Carry: true, Interrupted: known || a.input.Continues,
 	}
 	run.Policy.BudgetUSD = budget(a.input.BudgetUSD, run.Policy)
 	if known {

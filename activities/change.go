@@ -29,8 +29,8 @@ type Change struct {
 	// Plan is the plan in Commit; nil if nobody asked for it, or PlanProblem says why it cannot be read.
 	Plan        *review.Plan `json:"plan,omitempty"`
 	PlanProblem string       `json:"plan_problem,omitempty"`
-	// Fork is the commit on which the whole branch is based, and Pack contains the commits since then for other hosts; both are
-	// empty if nobody asked for them.
+	// Fork is the commit on which the whole branch is based, and Pack contains the commits since then for other hosts; empty if nobody
+	// asked for them. Both are empty if a commit contains a secret.
 	Fork string `json:"fork,omitempty"`
 	Pack []byte `json:"pack,omitempty"`
 	// Project is the repository in which a pull request can propose the change; nil if there is none, or the policy grants the

@@ -101,14 +101,17 @@ func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewRes
 	return result, nil
 }
 
-// latestChange returns the change on which a person would decide: the one after an author's turn or, if that has left nothing, the one
-// before; nil if there was none.
-func latestChange(before *activities.Change, after activities.Change) activities.Change {
-	if before != nil && len(after.Files) == 0 {
+// latestChange returns the change on which a person would decide: the one after an author's turn or, if the turn has left nothing
+// new, the one before. The argument before is nil if there was none.
+func latestChange(before *activities.Change, after activities.Change, decision review.Decision) activities.Change {
+	if before != nil && (len(after.Files) == 0 || decision.Rule == review.RuleNoCommit) {
 		return *before
 	}
 	return after
 }
+
+// acceptable reports whether a person may accept the change: also one whose author did not conclude, because the gate has named it.
+func acceptable(change activities.Change) bool { return change.Branch != "" && len(change.Files) > 0 }
 
 // scope returns what a change may contain without a person. Who amends a plan may change that file only.
 func (r *reviews) scope(request reviewRequest) review.Scope {

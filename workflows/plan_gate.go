@@ -81,8 +81,8 @@ func (p *planRun) waitAtGate(ctx workflow.Context) error {
 	if decision, ends := gate.Ending(answer); ends {
 		return p.end(ctx, decision)
 	}
-	if change := p.at.Change; answer.Action == escalation.GateOverride && change != nil && change.Branch != "" && len(change.Files) > 0 {
-		p.at.Loop.Commit = change.Commit // also one whose author did not conclude: the gate has named it
+	if change := p.at.Change; answer.Action == escalation.GateOverride && change != nil && acceptable(*change) {
+		p.at.Loop.Commit = change.Commit
 	}
 	if answer.Action != escalation.GateOverride || p.at.Loop.Commit != "" { // a phase without a commit is passed over
 		p.at.Loop, _ = p.at.Loop.AfterGate(answer.Action)

@@ -85,10 +85,11 @@ func (p *planRun) authorInput(session escalation.Session) activities.RunAuthorIn
 	input := activities.RunAuthorInput{
 		ChainID: session.ChainID, FirstRunID: session.FirstRunID, SessionID: session.SessionID, Tier: session.Tier,
 		Policy: p.policy.OfAuthor().OfSession(session.Tier), Directory: p.sessions.directory, Task: p.planTask(), From: p.at.From,
+		Begins:  p.at.Author == nil,
 		Request: p.input.Prompt, Guidance: p.at.Guidance, Correction: p.correction(), Since: p.at.Loop.Reviewed,
 		BudgetUSD: session.BudgetUSD,
 	}
-	if change := p.at.Change; change != nil && change.Branch != "" && len(change.Files) > 0 {
+	if change := p.at.Change; change != nil && acceptable(*change) {
 		input.At = change.Checkpoint()
 	}
 	if request := p.authorRequest(); request.origin != nil {
@@ -137,9 +138,8 @@ func (p *planRun) check(ctx workflow.Context) error {
 		change, change.Checks, change.CheckOutput = *p.at.Change, review.QualityUnknown, rootMessage(err)
 	}
 	if change.Commit != p.at.Loop.Commit {
-		found := change.Commit
-		change, change.Checks = *p.at.Change, review.QualityUnknown
-		change.CheckOutput = fmt.Sprintf("the worktree has the commit %s now, and not %s", found, change.Commit)
+		problem := cmp.Or(change.Problem, fmt.Sprintf("the worktree has the commit %s now, and not %s", change.Commit, p.at.Loop.Commit))
+		change, change.Checks, change.CheckOutput = *p.at.Change, review.QualityUnknown, problem
 	}
 	return p.reviewTurn(ctx, p.reviewRequest(*p.at.Author, change, true))
 }
@@ -205,7 +205,7 @@ func (p *planRun) reviewTurn(ctx workflow.Context, request reviewRequest) error 
 		return p.abortIfCancelled(ctx, err)
 	}
 	if request.change.Commit != "" {
-		latest := latestChange(p.at.Change, request.change)
+		latest := latestChange(p.at.Change, request.change, result.decision)
 		p.at.Change = &latest
 	}
 	switch {

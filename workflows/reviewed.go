@@ -84,7 +84,7 @@ func (c *chainRun) runReview(
 	}
 	change := request.change
 	if s.reviewed != nil {
-		change = latestChange(&s.reviewed.Change, change)
+		change = latestChange(&s.reviewed.Change, change, result.decision)
 	}
 	ran := request.loop.State
 	switch {
@@ -167,6 +167,9 @@ func (s step) correction() *activities.Correction {
 // place. The author also repairs what keeps the checks from running.
 func (c *chainRun) afterReviewGate(ctx workflow.Context, s step, gate *escalation.Gate) (step, error) {
 	of := *s.reviewed
+	if gate.Answer.Action == escalation.GateOverride && acceptable(of.Change) {
+		of.Loop.Commit = of.Change.Commit
+	}
 	of.Loop, _ = of.Loop.AfterGate(gate.Answer.Action)
 	if ending, ends := gate.Ending(*gate.Answer); ends {
 		if gate.Answer.Actor != "" && of.Loop.Approves(of.Change.Commit) {

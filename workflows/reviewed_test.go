@@ -241,12 +241,35 @@ func TestRequiredReview(t *testing.T) {
 // as the author says.
 func TestCorrectionThatLeavesNothing(t *testing.T) {
 	t.Parallel()
+	for name, nothing := range map[string]func() *activities.Change{
+		"no commit": func() *activities.Change { return nil },
+		"the same files": func() *activities.Change {
+			return &activities.Change{
+				Branch: "claudeops/x", Base: "b0", Commit: "c3", Tree: "t", Files: []review.File{{Path: "compose.yaml", Added: 1}},
+				Checks: review.QualityPassed,
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testCorrectionThatLeavesNothing(t, nothing)
+		})
+	}
+}
+
+func testCorrectionThatLeavesNothing(t *testing.T, nothing func() *activities.Change) {
+	t.Helper()
 	w := newReviewedWorld(t, escalation.ReviewRequired, repeated(2, concludes(escalation.VerdictResolved, 0.5))...)
 	w.policy.Review.MaxFixes = 3
-	changes := w.change
+	changes := func(number int) *activities.Change {
+		return &activities.Change{
+			Branch: "claudeops/x", Base: "b0", Commit: fmt.Sprint("c", number), Tree: "t", Files: []review.File{{Path: "compose.yaml", Added: 1}},
+			Checks: review.QualityPassed,
+		}
+	}
 	w.change = func(session int) *activities.Change {
 		if session == 3 {
-			return nil
+			return nothing()
 		}
 		return changes(session)
 	}

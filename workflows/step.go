@@ -103,7 +103,7 @@ func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
 	return first, nil
 }
 
-// checkActor returns an error if nobody says who starts the chain, and that matters.
+// checkActor returns an error if nobody says who starts the chain, and somebody else must answer at its gates.
 func checkActor(policy escalation.Policy, actor string) error {
 	if policy.Gate.FourEyes && policy.Gate.Timeout > 0 && actor == "" {
 		return errors.New("actor is empty: say who starts the chain, because CLAUDEOPS_GATE_FOUR_EYES " +

@@ -36,8 +36,8 @@ const (
 	maxCommandOutput, maxChecksOutput = 8 << 10, 32 << 10
 	// maxChecks limits the file that lists the checks, in bytes.
 	maxChecks = 8 << 10
-	// maxPlan limits a plan, in bytes.
-	maxPlan = 128 << 10
+	// maxPlan limits a plan, and maxScript a script that a check runs, in bytes.
+	maxPlan, maxScript = 128 << 10, 128 << 10
 	// maxChangedFiles limits the files that are listed one by one.
 	maxChangedFiles = 500
 )
@@ -165,7 +165,7 @@ func (i inspection) check(ctx context.Context, base string, files []review.File)
 		return review.QualityUnknown, i.mask.Text(err.Error())
 	}
 	review.MarkChecks(files, listed, func(name string) string {
-		text, _ := i.place.File(ctx, base, name, maxChecks) // of another kind, or too large for a script
+		text, _ := i.place.File(ctx, base, name, maxScript) // a directory, or too large for a script
 		return text
 	})
 	ctx, cancel := context.WithTimeout(ctx, i.checkLimit)

@@ -90,11 +90,12 @@ func (w workplaces) enter(
 	session := checkout.Session{
 		ID: run.SessionID, Name: activities.ChainDirName(run.ChainID + "/" + run.FirstRunID), Directory: run.Directory,
 	}
-	switch {
+	session.Interrupted = run.Interrupted
+	switch of := run.Authoring; {
 	case run.At.Commit != "":
 		session.From = checkout.Checkpoint(run.At)
-	case run.Authoring != nil:
-		session.From = checkout.Checkpoint(run.Authoring.From)
+	case of != nil:
+		session.From, session.Exact = checkout.Checkpoint(of.From), of.Begins && !run.Interrupted
 	}
 	place, err := w.keeper.Enter(ctx, session, func(what string) { observe(activities.AgentProgress{Waiting: what}) })
 	if _, busy := errors.AsType[*checkout.BusyError](err); busy {

@@ -48,9 +48,10 @@ func (g git) pack(ctx context.Context, tree *Worktree, change *Change) error {
 	return err
 }
 
-// restore makes the worktree contain the commit of a checkpoint. If the worktree is at this commit or after it, restore
-// changes nothing. What the checkpoint does not have, committed or not, stays under a name of its own.
-func (g git) restore(ctx context.Context, tree *Worktree, from Checkpoint) error {
+// restore makes the worktree contain the commit from which a session begins. If the worktree is at this commit or after it, restore
+// changes nothing. What the commit does not have, committed or not, stays under a name of its own.
+func (g git) restore(ctx context.Context, tree *Worktree, session Session) error {
+	from := session.From
 	if from.Commit == "" {
 		return nil
 	}
@@ -58,8 +59,13 @@ func (g git) restore(ctx context.Context, tree *Worktree, from Checkpoint) error
 		return err
 	}
 	head, err := g.at(ctx, tree, "rev-parse", "--verify", "HEAD^{commit}")
-	if err != nil || g.contains(ctx, tree, head, from.Commit) {
+	if err != nil || head == from.Commit {
 		return err
+	}
+	after := g.contains(ctx, tree, head, from.Commit)
+	replaced := !after && !tree.New && !g.contains(ctx, tree, from.Commit, head)
+	if after && !session.Exact || replaced && session.Interrupted {
+		return nil
 	}
 	if err := g.unlock(tree); err != nil {
 		return err

@@ -119,6 +119,49 @@ func TestCheckpointOverUncommittedWork(t *testing.T) {
 	s.leave(place)
 }
 
+// TestCheckpointThatWasReplaced enters a worktree whose agent has amended the commit of the checkpoint, or has committed after it. What an
+// interrupted session has done stays, and so does what comes after; a session that must begin with the checkpoint itself does.
+func TestCheckpointThatWasReplaced(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		amends, exact, interrupted, moves bool
+	}{
+		"amended":                  {amends: true, moves: true},
+		"amended, and interrupted": {amends: true, interrupted: true},
+		"a commit after it":        {},
+		"exactly":                  {exact: true, moves: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t).repository()
+			place := s.enter(s.session("run"))
+			top := place.Worktree.Guarded.Top
+			s.write("worktrees/run/compose.yaml", "services: {web: {}}\n")
+			s.commit(top, "phase")
+			from := s.checkpoint(place)
+			s.write("worktrees/run/new", "x\n")
+			if c.amends {
+				s.git(top, "add", "--all")
+				s.git(top, "commit", "--quiet", "--amend", "--message", "amended")
+			} else {
+				s.commit(top, "more")
+			}
+			head := s.git(top, "rev-parse", "HEAD")
+			s.leave(place)
+
+			session := s.at(from)
+			session.Exact, session.Interrupted = c.exact, c.interrupted
+			place = s.enter(session)
+			want := map[bool]string{true: from.Commit, false: head}[c.moves]
+			require.Equal(t, want, s.git(top, "rev-parse", "HEAD"))
+			if c.moves {
+				require.Equal(t, "x", s.git(s.work, "show", "refs/claudeops/left/run/"+head+":new"))
+			}
+			s.leave(place)
+		})
+	}
+}
+
 // TestCheckpointAfterAKilledGit goes back to a checkpoint in a worktree with the locks of a git that was killed, and with a directory
 // that git cannot add. What git can add is kept.
 func TestCheckpointAfterAKilledGit(t *testing.T) {

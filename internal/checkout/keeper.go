@@ -59,6 +59,9 @@ type Session struct {
 	// From is the commit with which the worktree begins, at least; zero for what is committed in Directory. A session with such
 	// a commit never works in the shared directory.
 	From Checkpoint
+	// Exact means that the worktree begins with From itself, and not with a commit after it. Interrupted means that the session goes on
+	// with what was interrupted: if this host has its worktree, commits that replaced From stay.
+	Exact, Interrupted bool
 }
 
 // Place is a directory that a session has for itself.
@@ -144,7 +147,7 @@ func (k *Keeper) enterWorktree(ctx context.Context, session Session, in found, w
 	}
 	tree.forkFile = held.file + ".fork"
 	if err = k.git.open(ctx, tree); err == nil {
-		err = k.git.restore(ctx, tree, session.From)
+		err = k.git.restore(ctx, tree, session)
 	}
 	if err != nil {
 		return nil, errors.Join(err, held.release())

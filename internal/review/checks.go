@@ -19,7 +19,8 @@ const ChecksFile = ".claudeops-checks"
 const maxScripts = 100
 
 // MarkChecks marks the files that the commands of a ChecksFile run, and those that configure them. Whoever changes such a file
-// changes a check. The function read returns a file of the base commit, empty if there is none: what a shell script runs counts, too.
+// changes a check. What a script of the shell, a makefile or a package.json runs counts, too: the function read returns such a file of
+// the base commit, empty if there is none.
 func MarkChecks(files []File, checks string, read func(name string) string) {
 	scripts := scriptsOf(checks)
 	for at := 0; at < len(scripts) && at < maxScripts; at++ { // scripts grows
@@ -43,7 +44,7 @@ func MarkChecks(files []File, checks string, read func(name string) string) {
 // package.json; empty if it is another file.
 func commandsIn(name, text string) string {
 	switch path.Base(name) {
-	case makefile:
+	case makefiles[0], makefiles[1], makefiles[2]:
 		var recipes strings.Builder
 		for line := range strings.Lines(text) {
 			if recipe, is := strings.CutPrefix(line, "\t"); is {
@@ -74,7 +75,9 @@ func commandsIn(name, text string) string {
 }
 
 // The files whose commands make and npm run.
-const makefile, packageFile = "Makefile", "package.json"
+const packageFile = "package.json"
+
+var makefiles = [...]string{"GNUmakefile", "makefile", "Makefile"}
 
 var shellLine = regexp.MustCompile(`[/ ](sh|bash|dash|ash|zsh|ksh)\b`)
 
@@ -165,7 +168,9 @@ func (r *reading) next(word string) []string {
 	case strings.HasPrefix(word, "-"), strings.Contains(word, "="):
 	case r.interpreted:
 		r.done = true
-		return append(clean(word), clean(word+"/*")...) // also a directory
+		if named := clean(word); named != nil {
+			return append(named, named[0]+"/*") // also a directory
+		}
 	case isNumber(word), name == "go", slices.Contains(wrappers, name):
 	case word == "run" && path.Base(r.before) == "go":
 		r.interpreted = true
@@ -173,10 +178,10 @@ func (r *reading) next(word string) []string {
 		r.interpreted = true
 	case strings.HasSuffix(name, "make"):
 		r.done = true
-		return clean(makefile)
+		return makefiles[:]
 	case slices.Contains([]string{"npm", "pnpm", "yarn", "bun"}, name):
 		r.done = true
-		return clean(packageFile)
+		return []string{packageFile}
 	default:
 		r.done = true
 		if strings.Contains(word, "/") { // other commands are on the PATH

@@ -64,7 +64,7 @@ const (
 	RuleNotReviewed    Rule = "not_reviewed"   // there is no valid review of the commit
 	RuleNoFindings     Rule = "no_findings"    // the reviewer is not content, and names no finding
 	RuleLate           Rule = "late"           // a P0 was found in lines that an earlier review had accepted
-	RuleDropped        Rule = "dropped"        // a review no longer names a P0, and nothing has changed in its file
+	RuleDropped        Rule = "dropped"        // a review no longer names a P0 as severe, and nothing has changed in its file
 	RuleHumanRequired  Rule = "human_required" // a finding needs the decision of a person
 	RuleRepeated       Rule = "repeated"       // the same finding came too often
 	RuleNoProgress     Rule = "no_progress"    // corrections did not reduce the findings
@@ -298,7 +298,7 @@ func (l Loop) sort(turn Reviewed) sorted {
 		}
 	}
 	for _, open := range l.Open {
-		named := func(finding Finding) bool { return finding.Fingerprint == open.Fingerprint }
+		named := func(f Finding) bool { return f.Fingerprint == open.Fingerprint && f.Priority.blocks() }
 		somewhere := Finding{File: open.File}
 		if open.Priority == P0 && !slices.ContainsFunc(turn.Verdict.Findings, named) && !somewhere.within(turn.Changed) {
 			s.blocking, s.dropped = append(s.blocking, open), append(s.dropped, open)
@@ -353,7 +353,7 @@ func (l Loop) decide(s sorted, first bool) (Loop, Decision) {
 	case len(s.late) > 0:
 		return next.ask(StateAutoFix, RuleLate, "a second review found what the first did not: %s", describe(s.late))
 	case len(s.dropped) > 0:
-		return next.ask(StateAutoFix, RuleDropped, "the reviewer no longer names what nobody has corrected: %s", describe(s.dropped))
+		return next.ask(StateAutoFix, RuleDropped, "the reviewer no longer objects to what nobody has corrected: %s", describe(s.dropped))
 	case len(needs) > 0:
 		return next.ask(StateAutoFix, RuleHumanRequired, "a person must decide: %s", describe(needs))
 	case often != "":

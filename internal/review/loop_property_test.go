@@ -47,7 +47,7 @@ type play struct {
 	// person has overridden, also of earlier changes.
 	last        *review.Verdict
 	seen, risks []review.Finding
-	// open holds the P0 that were named and neither named again as less, nor corrected in their file, by fingerprint.
+	// open holds the P0 that were named and neither named again as P1, nor corrected in their file, by fingerprint.
 	open map[string]review.Finding
 	// commits counts the commits. checked is the latest one that the checks let pass, and tests reports whether the latest
 	// one changes tests.
@@ -108,7 +108,9 @@ func (p *play) step() {
 // review keeps the P0 that are open after a valid review. All findings are about the same file, which may have changed.
 func (p *play) review(changed bool) {
 	for fingerprint := range p.open {
-		if changed || slices.ContainsFunc(p.last.Findings, func(f review.Finding) bool { return f.Fingerprint == fingerprint }) {
+		if changed || slices.ContainsFunc(p.last.Findings, func(f review.Finding) bool {
+			return f.Fingerprint == fingerprint && f.Priority != review.P2
+		}) {
 			delete(p.open, fingerprint)
 		}
 	}
