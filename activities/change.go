@@ -25,7 +25,9 @@ type Change struct {
 	// Checks is the result of the checks of the repository, and CheckOutput what they printed.
 	Checks      review.QualityResult `json:"checks,omitempty"`
 	CheckOutput string               `json:"check_output,omitempty"`
-	Previews    []Preview            `json:"previews,omitempty"`
+	// OwnChecks reports that the checks pass only with the change's own version of what checks changes.
+	OwnChecks bool      `json:"own_checks,omitempty"`
+	Previews  []Preview `json:"previews,omitempty"`
 	// Plan is the plan in Commit; nil if nobody asked for it, or PlanProblem says why it cannot be read.
 	Plan        *review.Plan `json:"plan,omitempty"`
 	PlanProblem string       `json:"plan_problem,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"slices"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -82,9 +83,13 @@ func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewRes
 		result.unclosed = &request.author
 	}
 	if result.loop.State.Role() == review.Author {
+		doubts := request.doubts
+		if change.OwnChecks {
+			doubts = append(slices.Clip(doubts), "the checks pass only with its own version of them")
+		}
 		result.loop, result.decision = result.loop.AfterAuthor(review.Authored{
 			Commit: change.Commit, Tree: change.Tree, Files: change.Files, Scope: r.scope(request), Hidden: change.Hidden,
-			Problem: change.Problem, Lost: request.lost, Doubts: request.doubts,
+			Problem: change.Problem, Lost: request.lost, Doubts: doubts,
 		})
 	}
 	if result.loop.State == review.StateQuality {

@@ -144,8 +144,10 @@ func (r *Runner) runCommands(
 		change.CheckOutput = r.mask.Text(err.Error())
 		return
 	}
-	i := inspection{Runner: r, place: place, session: run, own: own, tree: tree}
-	change.Checks, change.CheckOutput = i.check(ctx, found.Fork, change.Files)
+	i := &inspection{Runner: r, place: place, session: run, own: own, tree: tree}
+	if err := i.check(ctx, found, change); err != nil {
+		change.Checks, change.CheckOutput = review.QualityUnknown, r.mask.Text(err.Error())
+	}
 	for _, wanted := range previewsOf(change.Files, i.read) {
 		if len(change.Previews) == maxPreviews || ctx.Err() != nil {
 			return
@@ -156,44 +158,72 @@ func (r *Runner) runCommands(
 	}
 }
 
-// check runs the commands that the base commit lists, and marks the files that they run. An author cannot weaken the list,
-// because its own commits do not count. The checks may execute what the author has written: whoever lists them permits
-// that. They get no keys, and may write nothing but temporary files.
-func (i inspection) check(ctx context.Context, base string, files []review.File) (review.QualityResult, string) {
-	listed, err := i.place.File(ctx, base, review.ChecksFile, maxChecks)
+// check runs the commands that the base commit lists, and marks the files that they run. An author cannot weaken the list, because its
+// own commits do not count. If the change has files that check changes, they are replaced by those of the base; if the checks fail
+// then, they run with the author's. The checks may execute what the author has written: whoever lists them permits that. They get no
+// keys, and may write nothing but temporary files.
+func (i *inspection) check(ctx context.Context, found *checkout.Change, change *activities.Change) error {
+	listed, err := i.place.File(ctx, found.Fork, review.ChecksFile, maxChecks)
 	if err != nil {
-		return review.QualityUnknown, i.mask.Text(err.Error())
+		return err
 	}
-	review.MarkChecks(files, listed, func(name string) string {
-		text, _ := i.place.File(ctx, base, name, maxScript) // a directory, or too large for a script
+	review.MarkChecks(change.Files, listed, func(name string) string {
+		text, _ := i.place.File(ctx, found.Fork, name, maxScript) // a directory, or too large for a script
 		return text
 	})
+	var gates []string
+	for _, file := range change.Files {
+		if (file.Checks || file.Class() == review.ClassGate) && file.Path != review.ChecksFile {
+			gates = append(gates, file.Path)
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, i.checkLimit)
 	defer cancel()
 	output := tail{most: maxChecksOutput}
+	defer func() { change.CheckOutput = output.text() }()
+	if len(gates) == 0 || strings.TrimSpace(listed) == "" {
+		change.Checks = i.runChecks(ctx, listed, &output)
+		return nil
+	}
+	if err := i.place.Restore(ctx, i.tree, found.Fork, gates); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(&output, "With the earlier version of %s:\n", strings.Join(gates, ", "))
+	change.Checks = i.runChecks(ctx, listed, &output)
+	if i.tree, err = i.place.Committed(ctx, found.Commit); err != nil || change.Checks != review.QualityFailed {
+		return err
+	}
+	_, _ = fmt.Fprintln(&output, "With the author's version:")
+	change.Checks = i.runChecks(ctx, listed, &output)
+	change.OwnChecks = change.Checks == review.QualityPassed
+	return nil
+}
+
+// runChecks runs listed commands until one fails.
+func (i *inspection) runChecks(ctx context.Context, listed string, output *tail) review.QualityResult {
 	result := review.QualityNone
 	for line := range strings.Lines(listed) {
 		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		said, code, err := i.run(ctx, command{words: []string{"/bin/sh", "-c", line}})
-		_, _ = fmt.Fprintf(&output, "$ %s\n%s\n", line, said)
+		_, _ = fmt.Fprintf(output, "$ %s\n%s\n", line, said)
 		switch {
 		case err != nil || ctx.Err() != nil:
-			_, _ = fmt.Fprintf(&output, "could not be run to its end: %v\n", errors.Join(err, context.Cause(ctx)))
-			return review.QualityUnknown, output.text()
+			_, _ = fmt.Fprintf(output, "could not be run to its end: %v\n", errors.Join(err, context.Cause(ctx)))
+			return review.QualityUnknown
 		case code != 0:
-			_, _ = fmt.Fprintf(&output, "exit code %d\n", code)
-			return review.QualityFailed, output.text()
+			_, _ = fmt.Fprintf(output, "exit code %d\n", code)
+			return review.QualityFailed
 		}
 		result = review.QualityPassed
 	}
-	return result, output.text()
+	return result
 }
 
 // preview runs a program that says what a change would do. It runs only if the author's tier may run the program at all,
 // with what that tier may execute. If the program is missing, or a directory that it needs, ran is false.
-func (i inspection) preview(ctx context.Context, wanted previewCommand) (preview activities.Preview, ran bool) {
+func (i *inspection) preview(ctx context.Context, wanted previewCommand) (preview activities.Preview, ran bool) {
 	tier, name := int(i.session.Tier), wanted.words[0]
 	program := guard.Host{}.LookPath(name, filepath.SplitList(pathIn(i.environ)))
 	if !filepath.IsAbs(program) || !i.guards.policy.Runs(tier, name) {
@@ -233,7 +263,7 @@ type command struct {
 }
 
 // run runs a program at the top of the commit's files, and returns the end of its output with secrets masked.
-func (i inspection) run(ctx context.Context, asked command) (output string, code int, err error) {
+func (i *inspection) run(ctx context.Context, asked command) (output string, code int, err error) {
 	var said tail
 	observer := i.session
 	observer.Tier, observer.Directory = escalation.TierObserve, i.tree.Guarded.Top
@@ -261,7 +291,7 @@ func (i inspection) run(ctx context.Context, asked command) (output string, code
 }
 
 // read returns a file of the commit for the choice of previews; empty if it cannot be read.
-func (i inspection) read(name string) string {
+func (i *inspection) read(name string) string {
 	content, _ := guard.Host{}.ReadFile(filepath.Join(i.tree.Guarded.Top, filepath.FromSlash(name)))
 	return string(content)
 }

@@ -112,7 +112,31 @@ func (p *Place) Committed(ctx context.Context, commit string) (*Worktree, error)
 	if err := p.git.clear(ctx, tree); err != nil {
 		return nil, err
 	}
-	return tree, p.git.alone(ctx, tree.administered(), []string{"worktree", "add", "--quiet", "--detach", tree.Guarded.Top, commit})
+	args := []string{"worktree", "add", "--quiet", "--detach", tree.Guarded.Top, commit}
+	if err := p.git.alone(ctx, tree.administered(), args); err != nil {
+		return nil, err
+	}
+	return tree, p.git.check(tree)
+}
+
+// Restore gives files of a worktree that Committed has made the content that they have in another commit. A file that the commit does
+// not have is removed.
+func (p *Place) Restore(ctx context.Context, tree *Worktree, commit string, names []string) error {
+	at := inTree(tree)
+	at.writable = []string{tree.Guarded.Top, tree.Guarded.GitDir}
+	for _, name := range names {
+		literal := ":(top,literal)" + name
+		args := []string{"rm", "--quiet", "--force", "--", literal}
+		if listed, err := p.git.run(ctx, at, []string{"ls-tree", "--full-tree", commit, "--", name}); err != nil {
+			return err
+		} else if listed != "" {
+			args = []string{"checkout", "--quiet", commit, "--", literal}
+		}
+		if _, err := p.git.run(ctx, at, args); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // plainDiff returns the arguments of a git command that compares, so that neither the repository nor its configuration changes

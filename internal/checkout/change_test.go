@@ -240,6 +240,31 @@ func TestCommitted(t *testing.T) {
 	require.NotContains(t, s.git(s.work, "worktree", "list"), ".committed")
 }
 
+// TestRestore gives files of a checked commit the content that they had before the chain, and removes those that did not exist.
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).repository()
+	before := s.git(s.work, "rev-parse", "HEAD")
+	place := s.enter(s.session("chain"))
+	top := place.Worktree.Guarded.Top
+	for _, name := range []string{"compose.yaml", "sub/config", "new*", "other"} {
+		s.write("worktrees/chain/"+name, "changed\n")
+	}
+	s.commit(top, "a change")
+	tree, err := place.Committed(t.Context(), s.git(top, "rev-parse", "HEAD"))
+	require.NoError(t, err)
+	require.NoError(t, place.Restore(t.Context(), tree, before, []string{"sub/config", "new*"}))
+	read := func(name string) string {
+		content, err := os.ReadFile(filepath.Join(tree.Guarded.Top, name))
+		require.NoError(t, err)
+		return string(content)
+	}
+	require.Equal(t, []string{"x\n", "changed\n", "changed\n"}, []string{read("sub/config"), read("compose.yaml"), read("other")})
+	require.NoFileExists(t, filepath.Join(tree.Guarded.Top, "new*"))
+	require.True(t, s.leave(place).Kept)
+	require.NotContains(t, s.git(s.work, "worktree", "list"), ".committed")
+}
+
 // TestRemote checks the addresses of the remote, and the branch into which the shared directory's changes go.
 func TestRemote(t *testing.T) {
 	t.Parallel()

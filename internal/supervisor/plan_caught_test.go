@@ -57,7 +57,7 @@ func TestAuthorIsCaughtInARepository(t *testing.T) {
 	}{
 		"weakens a test": {
 			command: "echo true > tests/port.sh" + ticks("port"),
-			rule:    review.RuleForPerson, says: "it changes tests: tests/port.sh", reviewed: true,
+			rule:    review.RuleForPerson, says: "it changes tests: tests/port.sh; the checks pass only with its own version of them", reviewed: true,
 		},
 		"edits CI": {
 			command: rightPort + "; mkdir -p .github/workflows; echo 'on: push' > .github/workflows/x.yml" + ticks("port"),
@@ -70,6 +70,10 @@ func TestAuthorIsCaughtInARepository(t *testing.T) {
 		"edits the checks in addition": {
 			command: rightPort + "; echo true > .claudeops-checks" + ticks("port"),
 			rule:    review.RuleForPerson, says: "it changes how changes are checked: .claudeops-checks", reviewed: true,
+		},
+		"configures the checks": {
+			command: rightPort + "; echo 'rules: {}' > .yamllint" + ticks("port"),
+			rule:    review.RuleForPerson, says: "a person must, too: it changes how changes are checked: .yamllint", reviewed: true,
 		},
 		"removes a phase": {
 			command: rightPort + "; sed -i '/Phase 2/,$d' plan.md" + ticks("port"),
