@@ -161,7 +161,9 @@ func amended() claudesim.Scenario {
 		claudesim.On(claudesim.Match{First: "## The second review"}, claudesim.Conclude(ready)),
 		reviews(review.Verdict{Status: review.ReadyWithCorrections, Summary: "vague", Findings: []review.Finding{vague}}),
 		claudesim.On(claudesim.Match{First: "You are the author", Prompt: "say how to undo it"},
-			claudesim.Bash("sed -i 's/has a limit/has a limit; undo: remove it/' plan.md && git commit --quiet --all --message 'plan: undo'"),
+			// An attempt whose predecessor has reported nothing gets the same prompt again, and looks whether the work is done.
+			claudesim.Bash("grep -q undo plan.md || sed -i 's/has a limit/has a limit; undo: remove it/' plan.md; "+
+				"git diff --quiet || git commit --quiet --all --message 'plan: undo'"),
 			claudesim.Conclude(work())),
 		claudesim.On(claudesim.Match{First: "You are the author", Prompt: startedAgain},
 			claudesim.Bash("git status --short"), claudesim.Conclude(work())))
