@@ -82,15 +82,18 @@ func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewRes
 	if !request.closed {
 		result.unclosed = &request.author
 	}
-	if result.loop.State.Role() == review.Author {
-		doubts := request.doubts
-		if change.OwnChecks {
-			doubts = append(slices.Clip(doubts), "the checks pass only with its own version of them")
-		}
-		result.loop, result.decision = result.loop.AfterAuthor(review.Authored{
-			Commit: change.Commit, Tree: change.Tree, Files: change.Files, Scope: r.scope(request), Hidden: change.Hidden,
-			Problem: change.Problem, Lost: request.lost, Doubts: doubts,
-		})
+	turn := review.Authored{
+		Commit: change.Commit, Tree: change.Tree, Files: change.Files, Scope: r.scope(request), Hidden: change.Hidden,
+		Problem: change.Problem, Lost: request.lost, Doubts: request.doubts,
+	}
+	if change.OwnChecks {
+		turn.Doubts = append(slices.Clip(turn.Doubts), "the checks pass only with its own version of them")
+	}
+	switch {
+	case result.loop.State.Role() == review.Author:
+		result.loop, result.decision = result.loop.AfterAuthor(turn)
+	case result.loop.State == review.StateQuality:
+		result.loop = result.loop.Inspected(turn)
 	}
 	if result.loop.State == review.StateQuality {
 		result.loop, result.decision = result.loop.AfterQuality(change.Checks, lastLines(change.CheckOutput))

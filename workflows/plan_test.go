@@ -447,6 +447,29 @@ func TestChecksRunAgain(t *testing.T) {
 	require.Equal(t, "the checks run again", answered.resolution.Next)
 }
 
+// TestChecksRunAgainFindMore checks that a change which weakens a check needs a person, also if that is known only when the checks run
+// again.
+func TestChecksRunAgainFindMore(t *testing.T) {
+	t.Parallel()
+	w := newPlanWorld(t)
+	var done activities.Change
+	w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+		result := w.commits(turn, input, review.File{Path: "verify.sh", Added: 1})
+		done = *result.Change
+		done.Files, done.OwnChecks = []review.File{{Path: "verify.sh", Added: 1, Checks: true}}, true
+		result.Change.Checks, result.Change.CheckOutput = review.QualityUnknown, "no worktree"
+		return result
+	}
+	w.inspect = func() activities.Change { return done }
+	w.answerAfter(2*time.Hour, said(escalation.GateFix, ""))
+	gate := w.gateAfter(t, 3*time.Hour)
+	w.answerAfter(4*time.Hour, said(escalation.GateAbort, ""))
+	_, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: []string{"1"}})
+	require.NoError(t, err)
+	require.Contains(t, gate.Reason, "it changes how changes are checked: verify.sh; the checks pass only with its own version of them")
+	require.Empty(t, w.pushed)
+}
+
 // TestReviewerWithoutEnd has a reviewer that always finds something: the work stops at a gate, within its budget.
 func TestReviewerWithoutEnd(t *testing.T) {
 	t.Parallel()

@@ -190,19 +190,27 @@ func (l Loop) AfterAuthor(turn Authored) (Loop, Decision) {
 	case turn.Commit == "" || turn.Commit == l.Commit || len(turn.Files) == 0 || turn.Tree != "" && turn.Tree == l.Tree:
 		return l.ask(l.State, RuleNoCommit, "the author's turn has left no new commit that changes something")
 	}
-	next := l
-	next.Commit, next.Tree, next.ForPerson = turn.Commit, turn.Tree, turn.Scope.ForPerson(turn.Files)
+	next := l.Inspected(turn)
+	next.Commit, next.Tree = turn.Commit, turn.Tree
 	if len(turn.Lost) > 0 {
 		return next.ask(l.State, RulePlan, "the author has changed the plan itself: %s", strings.Join(turn.Lost, "; "))
 	}
 	if reason := turn.Scope.TooLarge(turn.Files); reason != "" {
 		return next.ask(l.State, RuleTooLarge, "%s", reason)
 	}
+	return next.to(StateQuality, RuleCommitted, "the author has committed %s", short(turn.Commit))
+}
+
+// Inspected returns the loop with the reasons why only a person may approve the change of a turn. Checks that run again can find more
+// of them: which files they run is known only then.
+func (l Loop) Inspected(turn Authored) Loop {
+	next := l
+	next.ForPerson = turn.Scope.ForPerson(turn.Files)
 	if turn.Hidden {
 		next.ForPerson = append(next.ForPerson, "it contains characters that cannot be seen")
 	}
 	next.ForPerson = append(next.ForPerson, turn.Doubts...)
-	return next.to(StateQuality, RuleCommitted, "the author has committed %s", short(turn.Commit))
+	return next
 }
 
 // QualityResult is the result of the checks of a repository.

@@ -57,7 +57,7 @@ func writeSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, li
 	for _, done := range chain.Reviews {
 		writeReview(w, done)
 	}
-	if totals := chain.Reviewed.Describe(); totals != "" && chain.Plan == nil {
+	if totals := chain.Reviewed.Describe(); totals != "" {
 		_, _ = fmt.Fprintf(w, "    Reviews: %s\n", totals)
 	}
 	for _, gate := range chain.Gates {
