@@ -93,16 +93,23 @@ func TestCheckpointLeavesNothing(t *testing.T) {
 	a.leave(back)
 }
 
+// phased returns a repository with a worktree whose session has committed a phase, and the checkpoint of that commit.
+func phased(t *testing.T) (*stage, *checkout.Place, checkout.Checkpoint) {
+	t.Helper()
+	s := newStage(t).repository()
+	place := s.enter(s.session("run"))
+	s.write("worktrees/run/compose.yaml", "services: {web: {}}\n")
+	s.commit(place.Worktree.Guarded.Top, "phase")
+	from := s.checkpoint(place)
+	return s, place, from
+}
+
 // TestCheckpointOverUncommittedWork moves a worktree whose agent went back and left edits that contradict the checkpoint. The
 // edits stay under another name.
 func TestCheckpointOverUncommittedWork(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).repository()
-	place := s.enter(s.session("run"))
+	s, place, from := phased(t)
 	top := place.Worktree.Guarded.Top
-	s.write("worktrees/run/compose.yaml", "services: {web: {}}\n")
-	s.commit(top, "phase")
-	from := s.checkpoint(place)
 	s.git(top, "reset", "--quiet", "--soft", "HEAD~")
 	s.write("worktrees/run/compose.yaml", "services: {other: {}}\n")
 	s.write("worktrees/run/new", "x\n")
@@ -133,12 +140,8 @@ func TestCheckpointThatWasReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t).repository()
-			place := s.enter(s.session("run"))
+			s, place, from := phased(t)
 			top := place.Worktree.Guarded.Top
-			s.write("worktrees/run/compose.yaml", "services: {web: {}}\n")
-			s.commit(top, "phase")
-			from := s.checkpoint(place)
 			s.write("worktrees/run/new", "x\n")
 			if c.amends {
 				s.git(top, "add", "--all")
@@ -166,12 +169,8 @@ func TestCheckpointThatWasReplaced(t *testing.T) {
 // that git cannot add. What git can add is kept.
 func TestCheckpointAfterAKilledGit(t *testing.T) {
 	t.Parallel()
-	s := newStage(t).repository()
-	place := s.enter(s.session("run"))
+	s, place, from := phased(t)
 	top, dir := place.Worktree.Guarded.Top, place.Worktree.Guarded.GitDir
-	s.write("worktrees/run/compose.yaml", "services: {web: {}}\n")
-	s.commit(top, "phase")
-	from := s.checkpoint(place)
 	s.git(top, "reset", "--quiet", "--hard", "HEAD~")
 	s.write("worktrees/run/new", "x\n")
 	s.git(top, "init", "--quiet", "nested") // a repository without a commit
