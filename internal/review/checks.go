@@ -180,7 +180,7 @@ func (r *reading) next(word string) []string {
 		r.done = true
 		return makefiles[:]
 	case slices.Contains([]string{"npm", "pnpm", "yarn", "bun"}, name):
-		r.done = true
+		r.interpreted, r.done = name == "bun", name != "bun" // which also runs files
 		return []string{packageFile}
 	default:
 		r.done = true
