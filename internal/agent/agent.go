@@ -58,7 +58,7 @@ func New(ctx context.Context, options Options) (*Runner, error) {
 	if err != nil {
 		return nil, errors.Join(err, keys.close())
 	}
-	boxes := newSandboxes(options.Config, options.Policy, options.Environ, guards.sockets)
+	boxes := newSandboxes(options.Config, options.Policy, options.Environ, guards.sockets.path)
 	workplaces, err := newWorkplaces(options, boxes)
 	if err != nil {
 		return nil, errors.Join(err, guards.close(), keys.close())

@@ -27,9 +27,10 @@ type guards struct {
 	// catalog holds the canonical names of services; nil if the operator has described none.
 	catalog *escalation.Catalog
 	// sockets is the directory with the sockets of all sessions. shell is a link in it to the executable.
-	sockets, shell string
-	records        Records
-	logger         *slog.Logger
+	sockets socketDir
+	shell   string
+	records Records
+	logger  *slog.Logger
 }
 
 // Records stores the decisions on calls, and counts repairs in the ledger.
@@ -42,8 +43,8 @@ type Records interface {
 	ReturnCharge(ctx context.Context, sessionID, call string) error
 }
 
-// newGuards returns guards with a new directory for the sockets. The method close removes this directory. If the
-// agents' user cannot run the executable, newGuards fails.
+// newGuards returns guards with a new directory for the sockets. The method close removes this directory. If the agents'
+// user cannot run the executable, newGuards fails.
 func newGuards(options Options) (*guards, error) {
 	executable := options.Executable
 	if executable == "" {
@@ -58,14 +59,13 @@ func newGuards(options Options) (*guards, error) {
 				"%w; put it where every user may run it, such as /usr/local/bin", config.Prefix, account.Name, err)
 		}
 	}
-	// Use the system's directory for temporary files. A path below the state directory could be too long for a socket.
-	sockets, err := os.MkdirTemp("", tempPrefix+"guard-")
+	sockets, err := newSocketDir(options.Logger)
 	if err != nil {
-		return nil, fmt.Errorf("make the directory of the guard's sockets: %w", err)
+		return nil, err
 	}
-	shell, err := hook.InstallShell(sockets, executable)
-	if err := errors.Join(err, passThrough(sockets)); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(sockets))
+	shell, err := hook.InstallShell(sockets.path, executable)
+	if err != nil {
+		return nil, errors.Join(err, sockets.close())
 	}
 	return &guards{
 		policy: options.Policy, place: options.Place, executable: executable, sockets: sockets, shell: shell, records: options.Records,
@@ -73,12 +73,8 @@ func newGuards(options Options) (*guards, error) {
 	}, nil
 }
 
-// passThrough lets every user traverse a directory, because agents can run as another user. Only the owner of the
-// directory can list its content.
-func passThrough(dir string) error { return os.Chmod(dir, 0o711) } //nolint:gosec // see above
-
 // close removes the directory of the sockets.
-func (g *guards) close() error { return os.RemoveAll(g.sockets) }
+func (g *guards) close() error { return g.sockets.close() }
 
 // watch answers the CLI's questions about the calls of one session.
 type watch struct {
@@ -98,13 +94,13 @@ func (g *guards) open(
 		return nil, err
 	}
 	place.Worktree = worktree
-	place.Own = slices.Concat(place.Own, []string{g.sockets}, resolved(g.sockets))
+	place.Own = slices.Concat(place.Own, []string{g.sockets.path}, resolved(g.sockets.path))
 	tier, visitors := tierOf(run), newVisitors(run.SessionID, g.logger)
 	audit := &callAudit{
 		records: g.records, logger: g.logger, catalog: g.catalog, chainID: run.ChainID, executable: g.executable, known: map[string]bool{},
 		session: context.WithoutCancel(ctx),
 	}
-	post, err := hook.Open(g.sockets, guard.New(g.policyOf(run), guard.Host{}), hook.Session{
+	post, err := hook.Open(g.sockets.path, guard.New(g.policyOf(run), guard.Host{}), hook.Session{
 		ID: run.SessionID, Tier: int(tier), Place: place, Narrowed: len(run.Policy.AllowedTools) > 0,
 		Executables: g.executables(tier, invocation.Sandbox), Admit: visitors.admit,
 	}, charges{g.records, g.catalog, run}, audit.record)

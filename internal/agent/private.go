@@ -60,6 +60,10 @@ func newPrivates(options Options) (privates, error) {
 	return p, passThrough(p.dir)
 }
 
+// passThrough lets every user traverse a directory, because agents can run as another user. Only the owner of the
+// directory can list its content.
+func passThrough(dir string) error { return os.Chmod(dir, 0o711) } //nolint:gosec // see above
+
 // private holds the directories of one session.
 type private struct {
 	privates

@@ -67,7 +67,7 @@ func (g *guards) runScript(ctx context.Context, options Options, own *private, s
 		return 0, err
 	}
 	run := activities.AgentRun{Tier: script.Tier, Directory: script.Directory}
-	sandbox, _ := newSandboxes(options.Config, g.policy, options.Environ, g.sockets).of(run, nil)
+	sandbox, _ := newSandboxes(options.Config, g.policy, options.Environ, g.sockets.path).of(run, nil)
 	if sandbox != nil {
 		own.grant(sandbox)
 	}
@@ -75,7 +75,7 @@ func (g *guards) runScript(ctx context.Context, options Options, own *private, s
 	session := hook.Session{
 		ID: own.id, Tier: int(script.Tier), Place: place, Executables: g.executables(script.Tier, sandbox), Admit: visitors.admit,
 	}
-	post, err := hook.Open(g.sockets, guard.New(g.policy, guard.Host{}), session, unlimited{}, func(hook.Entry) {})
+	post, err := hook.Open(g.sockets.path, guard.New(g.policy, guard.Host{}), session, unlimited{}, func(hook.Entry) {})
 	if err != nil {
 		return 0, err
 	}
