@@ -18,9 +18,6 @@ type Agent interface {
 	// If run.Repairs is set, Run waits at most MaxDirectoryWait for the directory. If the directory is not free by
 	// then, the error wraps ErrDirectoryBusy.
 	Run(ctx context.Context, run AgentRun, observe func(AgentProgress)) (AgentReport, error)
-	// EndProcesses ends the processes that an earlier attempt at a session has left on this host. Run does it, too, unless
-	// run.Ended is set.
-	EndProcesses(sessionID string) error
 	// HasConversation reports whether an agent in directory can resume a conversation whose transcript is on this host
 	// or in an archive. An error means that the answer is currently unknown.
 	HasConversation(ctx context.Context, directory, sessionID string) (bool, error)
@@ -62,8 +59,9 @@ type AgentRun struct {
 	Policy escalation.TierPolicy
 	// SessionID is the id of the conversation that the invocation writes.
 	SessionID string
-	// Ended reports that EndProcesses has ended what an earlier attempt has left.
-	Ended bool
+	// First reports that no process of the session was started before. Otherwise Run first ends what is left of them on this
+	// host: two agents must never work on one conversation.
+	First bool
 	// Directory is the agent's working directory; empty for the default one.
 	Directory string
 	// Resume is the conversation from which the invocation starts; empty for a new conversation. If Resume equals
@@ -78,7 +76,9 @@ type AgentRun struct {
 	Schema string
 	// TextField names a text field of the structured output that people read while the agent writes it; empty if there is none.
 	TextField string
-	// Cooldowns is the content of CooldownFile, a file for the agent in its chain's directory.
+	// ChainFiles reports that the agent gets a directory of its chain, with CooldownFile.
+	ChainFiles bool
+	// Cooldowns is the content of CooldownFile.
 	Cooldowns []escalation.ServiceState
 	// Limits holds the limits on how often the agent can repair a service.
 	Limits escalation.Cooldowns

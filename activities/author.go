@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -112,9 +111,9 @@ func (a *authoring) attempt(ctx context.Context, past TierProgress, beats *heart
 	if err != nil {
 		return AgentReport{}, err
 	}
-	repeated := known || activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx)
+	repeated := startedBefore(ctx, known)
 	run := a.run(known)
-	run.Now = stopwatch(ctx)
+	run.First, run.Now = !repeated, stopwatch(ctx)
 	run, left := run.after(past.Spent)
 	if !left {
 		return exhausted(past.Spent), nil

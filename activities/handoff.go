@@ -84,7 +84,8 @@ func (t *Tiers) requestHandoff(ctx context.Context, input WriteHandoffInput, pas
 	run := AgentRun{
 		ChainID: input.ChainID, Tier: input.Tier, DryRun: input.Policy.DryRun, Policy: input.policy(file),
 		SessionID: input.SessionID, Resume: input.ParentSessionID, Directory: input.Directory,
-		Prompt: prompt, Cooldowns: input.Cooldowns, LeavesHandoff: true, Now: stopwatch(ctx),
+		Prompt: prompt, ChainFiles: true, Cooldowns: input.Cooldowns, LeavesHandoff: true,
+		First: !startedBefore(ctx, known), Now: stopwatch(ctx),
 	}
 	if known {
 		run.Resume = input.SessionID

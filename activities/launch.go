@@ -43,6 +43,7 @@ func (t *Tiers) launch(ctx context.Context, input RunTierInput, past TierProgres
 		SessionID:   input.SessionID,
 		Directory:   input.Directory,
 		Schema:      escalation.VerdictSchema,
+		ChainFiles:  true,
 		Cooldowns:   input.Cooldowns,
 		Limits:      input.Policy.Cooldowns,
 	}

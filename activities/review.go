@@ -103,7 +103,7 @@ func (r *reviewing) attempt(ctx context.Context, past TierProgress, beats *heart
 	run := AgentRun{
 		ChainID: r.input.ChainID, FirstRunID: r.input.FirstRunID, Tier: escalation.TierObserve, DryRun: r.input.Policy.DryRun,
 		Policy: r.input.Policy.For(escalation.TierObserve), SessionID: r.input.SessionID, Directory: r.input.Directory,
-		Schema: review.Schema, Now: stopwatch(ctx),
+		Schema: review.Schema, First: !startedBefore(ctx, known), Now: stopwatch(ctx),
 	}
 	run.Policy.BudgetUSD = budget(r.input.BudgetUSD, run.Policy)
 	run.Resume = r.input.Continues

@@ -125,14 +125,12 @@ func (t *talking) attempt(ctx context.Context, past TierProgress, beats *heartbe
 			return report, err
 		}
 	}
-	repeated := known || activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- t.Agent.EndProcesses(t.input.SessionID) }() // it waits for processes, and the launch for the records
+	repeated := startedBefore(ctx, known)
 	launch, err := t.launch(ctx, past, repeated, known)
-	if err := errors.Join(err, <-ended); err != nil {
+	if err != nil {
 		return AgentReport{}, err
 	}
-	launch.Ended = true
+	launch.First = !repeated
 	launch, left := launch.after(past.Spent)
 	if !left {
 		return exhausted(past.Spent), nil
@@ -305,7 +303,7 @@ func (t *talking) converse(ctx context.Context, run AgentRun, beats *heartbeater
 		report.Status, report.Error = spent.Status, spent.Error
 		return report, nil
 	}
-	run.Resume, run.Policy, run.Ended = run.SessionID, repairPolicy(run.Policy), false
+	run.Resume, run.Policy, run.First = run.SessionID, repairPolicy(run.Policy), false
 	if run.Prompt, err = t.Prompts.TalkRepair(problem.Error()); err != nil {
 		return report, fmt.Errorf("%w that asks for a reply: %w", errPrompt, err)
 	}

@@ -233,13 +233,12 @@ func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgre
 	if err != nil {
 		return AgentReport{}, err
 	}
-	// If the conversation exists although this is the first attempt, the chain was reset.
-	repeated := known || activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx)
+	repeated := startedBefore(ctx, known)
 	launch, err := t.launch(ctx, input, past, resumption{repeated, known})
 	if err != nil {
 		return AgentReport{}, fmt.Errorf("%w of %s: %w", errPrompt, input.Tier, err)
 	}
-	launch.Now = stopwatch(ctx)
+	launch.First, launch.Now = !repeated, stopwatch(ctx)
 	launch, left := launch.after(past.Spent)
 	if !left {
 		return exhausted(past.Spent), nil
@@ -247,6 +246,13 @@ func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgre
 	report, err := t.converse(ctx, launch, beats)
 	report.Interrupted = known
 	return report, err
+}
+
+// startedBefore reports whether a process of the activity's session was started before. The argument known reports that the
+// session's conversation exists. If it exists although this is the first attempt, the chain was reset. The processes of a reset chain
+// that have no conversation yet keep their session locked, and the next one waits until they have ended.
+func startedBefore(ctx context.Context, known bool) bool {
+	return known || activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx)
 }
 
 // exhausted returns the report of a session whose remaining budget does not allow another process.
@@ -330,7 +336,7 @@ func (t *Tiers) askTwice(
 		report.Status, report.Error = spent.Status, fmt.Sprintf("%s, without a valid verdict: %s", spent.Error, problem)
 		return report, nil, nil
 	}
-	run.Resume, run.Repairs, run.Inspect = run.SessionID, false, false
+	run.Resume, run.First, run.Repairs, run.Inspect = run.SessionID, false, false, false
 	run.Policy = repairPolicy(run.Policy)
 	if run.Prompt, err = ask.repair(problem.Error()); err != nil {
 		return report, nil, fmt.Errorf("%w that asks %s for its verdict: %w", errPrompt, run.Tier, err)

@@ -30,8 +30,6 @@ type fakeAgent struct {
 	conversations map[string]bool
 	concluded     map[string]*activities.AgentReport
 	unreachable   error // the error of HasConversation
-	ended         []string
-	endErr        error // the error of EndProcesses
 	runs          []activities.AgentRun
 }
 
@@ -52,11 +50,6 @@ func (f *fakeAgent) Run(
 		observe(p)
 	}
 	return reply.report, reply.err
-}
-
-func (f *fakeAgent) EndProcesses(sessionID string) error {
-	f.ended = append(f.ended, sessionID)
-	return f.endErr
 }
 
 func (f *fakeAgent) HasConversation(_ context.Context, _, sessionID string) (bool, error) {

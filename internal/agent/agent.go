@@ -104,10 +104,8 @@ func (r *Runner) Run(
 ) (activities.AgentReport, error) {
 	ctx, stop := r.untilDrained(ctx)
 	defer stop()
-	// End the processes of an earlier attempt. These processes may have outlived their worker, and two agents must
-	// never work on one conversation.
-	if !order.Ended {
-		if err := r.EndProcesses(order.SessionID); err != nil {
+	if !order.First { // processes may have outlived their worker
+		if _, err := claude.EndSession(order.SessionID); err != nil {
 			return notStarted(err)
 		}
 	}
@@ -169,12 +167,6 @@ func (r *Runner) runAt(
 		return report, withCause(err, report.Cause)
 	}
 	return report, nil
-}
-
-// EndProcesses implements activities.Agent.
-func (r *Runner) EndProcesses(sessionID string) error {
-	_, err := claude.EndSession(sessionID)
-	return err
 }
 
 // HasConversation implements activities.Agent. If a conversation is in the archive, but not on this host,
@@ -361,9 +353,12 @@ func (r *Runner) free(ctx context.Context, own *private) {
 	}
 }
 
-// openWorkspace sets up the workspace of a session. If that fails, for example in a read-only working directory,
-// openWorkspace returns nil. The agent can look and repair without a workspace.
+// openWorkspace sets up the workspace of a session; nil if the session needs none. If that fails, for example in a read-only working
+// directory, openWorkspace returns nil, too. The agent can look and repair without a workspace.
 func (r *Runner) openWorkspace(ctx context.Context, run activities.AgentRun) *workspace {
+	if !run.ChainFiles {
+		return nil
+	}
 	var opened *workspace
 	err := r.cli.AsUser(func() (err error) {
 		opened, err = openWorkspace(run.Directory, run.ChainID, run.Cooldowns)

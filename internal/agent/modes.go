@@ -81,8 +81,9 @@ func (m modes) mend(ctx context.Context, session string) {
 	}
 }
 
-// mendDir closes a directory and the regular files in it. It returns the paths that were open. It follows no symbolic
-// link, so that an agent cannot make it change another file.
+// mendDir closes a directory. If the directory was open, mendDir also closes the regular files in it: in a closed directory, nobody
+// reaches them, and an archive can have thousands. It returns the paths that were open. It follows no symbolic link, so that an agent
+// cannot make it change another file.
 func mendDir(dir string) (changed []string, err error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrPermission) { // an agent can also take the owner's own permissions
@@ -94,14 +95,17 @@ func mendDir(dir string) (changed []string, err error) {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
-	entries, err := fs.ReadDir(root.FS(), ".")
-	names := []string{"."}
-	for _, entry := range entries {
-		if entry.Type().IsRegular() {
-			names = append(names, entry.Name())
-		}
+	open, err := closeToOthers(root, ".")
+	if err != nil || !open {
+		return nil, err
 	}
-	for _, name := range names {
+	changed = append(changed, dir)
+	entries, err := fs.ReadDir(root.FS(), ".")
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() {
+			continue
+		}
+		name := entry.Name()
 		mended, failure := closeToOthers(root, name)
 		if mended {
 			changed = append(changed, filepath.Join(dir, name))
