@@ -81,6 +81,7 @@ func startPlant(b *testing.B, seconds int, environ ...string) *plant {
 	dir := b.TempDir()
 	program, cli := filepath.Join(dir, "worker"), filepath.Join(dir, "claude")
 	build := exec.CommandContext(b.Context(), "go", "build", "-ldflags", "-s -w", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
 	output, err := build.CombinedOutput()
 	require.NoError(b, err, string(output))
 	encoded := func(status escalation.VerdictStatus) string {

@@ -12,14 +12,15 @@ import (
 
 // TestSocketDirsOfKilledWorkers starts a worker after others were killed. What they have left goes, and what belongs to a live one stays.
 func TestSocketDirsOfKilledWorkers(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
 	live, err := newSocketDir(slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	dead, err := newSocketDir(slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dead.path, "socket"), nil, 0o600))
 	require.NoError(t, dead.lock.Close()) // as the kernel does when it kills a worker
-	own := filepath.Join(os.TempDir(), tempPrefix+"1")
+	own := filepath.Join(temporary, tempPrefix+"1")
 	require.NoError(t, os.Mkdir(own, 0o700)) // of a session
 
 	next, err := newSocketDir(slog.New(slog.DiscardHandler))

@@ -48,11 +48,9 @@ func openLocked(ctx context.Context, path string) (*sql.DB, error) {
 	if err := createFile(path); err != nil {
 		return nil, fmt.Errorf("create the database %s: %w: make its directory writable or choose another place", path, err)
 	}
-	db, err := sql.Open("sqlite", sqliteDSN(path))
-	if err != nil {
-		return nil, fmt.Errorf("open the database %s: %w", path, err)
-	}
+	db := sql.OpenDB(sqliteConnector{sqliteDSN(path)})
 	db.SetMaxOpenConns(maxConns)
+	db.SetMaxIdleConns(maxConns) // they keep their statements
 	if err := prepareSQLite(ctx, db); err != nil {
 		return nil, fmt.Errorf("open the database %s: %w", path, errors.Join(explainSQLite(err), db.Close()))
 	}
