@@ -33,7 +33,6 @@ import (
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/process"
-	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -96,7 +95,7 @@ func startPlant(b *testing.B, seconds int, environ ...string) *plant {
 	server, err := embedded.Start(b.Context(), embedded.Options{NoUI: true, Logger: logger})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, server.Stop()) })
-	c, err := supervisor.Connect(b.Context(), client.Options{HostPort: server.Address(), Logger: log.NewStructuredLogger(logger)})
+	c, err := client.DialContext(b.Context(), client.Options{HostPort: server.Address(), Logger: log.NewStructuredLogger(logger)})
 	require.NoError(b, err)
 	b.Cleanup(c.Close)
 	p := &plant{b: b, client: c, worker: exec.CommandContext(context.WithoutCancel(b.Context()), program), cli: cli} // b.Context ends before the cleanup

@@ -94,9 +94,6 @@ func Connect(ctx context.Context, options client.Options) (client.Client, error)
 	if options.DataConverter == nil { // if it cannot decrypt a chain's data, the SDK's own converter would end the chain
 		options.DataConverter = encryption.NewConverter(nil)
 	}
-	if options.ConnectionOptions.GrpcCompression == nil && IsOnThisHost(options.HostPort) {
-		options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // the SDK's default costs more time here than it saves
-	}
 	options.WorkerHeartbeatInterval = cmp.Or(options.WorkerHeartbeatInterval, reportInterval)
 	connected, err := client.DialContext(ctx, options)
 	if err != nil && isUnknownHost(ctx, options.HostPort) {
