@@ -69,6 +69,9 @@ type AgentRun struct {
 	// Resume.
 	Resume string
 	Prompt string
+	// LatePrompt returns a prompt that is still being made. Run calls it when everything else is ready. If it fails, Run returns its
+	// error without an agent. It is nil if Prompt is the prompt.
+	LatePrompt func() (string, error)
 	// SystemPrompt is added to the system prompt; empty if there is nothing to add. A new version of the CLI ignores it when it
 	// resumes a conversation that began with another one.
 	SystemPrompt string

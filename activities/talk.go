@@ -126,7 +126,7 @@ func (t *talking) attempt(ctx context.Context, past TierProgress, beats *heartbe
 		}
 	}
 	repeated := startedBefore(ctx, known)
-	launch, err := t.launch(ctx, past, repeated, known)
+	launch, err := t.launch(ctx, known)
 	if err != nil {
 		return AgentReport{}, err
 	}
@@ -134,6 +134,19 @@ func (t *talking) attempt(ctx context.Context, past TierProgress, beats *heartbe
 	launch, left := launch.after(past.Spent)
 	if !left {
 		return exhausted(past.Spent), nil
+	}
+	cutOff := ""
+	if repeated {
+		if cutOff, err = t.Prompts.TalkInterrupted(prompts.Interruption{Calls: callsOf(past.InFlight)}); err != nil {
+			return AgentReport{}, fmt.Errorf("%w of an interrupted turn: %w", errPrompt, err)
+		}
+	}
+	if known && past.Spent.Turns > 0 {
+		launch.Prompt = cutOff
+	} else { // the records answer while the agent's place is made ready
+		opening := inBackground(func() (string, error) { return t.opening(ctx, cutOff) })
+		defer func() { _, _ = opening() }()
+		launch.LatePrompt = opening
 	}
 	report, err := t.converse(ctx, launch, beats)
 	report.Interrupted = known
@@ -170,12 +183,23 @@ func (t *talking) concluded(ctx context.Context, spent escalation.Report) (Agent
 	return report, true, nil
 }
 
-// launch returns the invocation with which an attempt starts.
-func (t *talking) launch(ctx context.Context, past TierProgress, repeated, known bool) (AgentRun, error) {
-	turn, err := t.Talk.Store.TalkTurn(ctx, t.input.ConversationID, t.input.Turn)
-	if err != nil {
-		return AgentRun{}, t.explainUnknown(err)
+// inBackground begins to make a value, and returns a function that waits for it.
+func inBackground[T any](produce func() (T, error)) (wait func() (T, error)) {
+	var value T
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		value, err = produce()
+	}()
+	return func() (T, error) {
+		<-done
+		return value, err
 	}
+}
+
+// launch returns the invocation with which an attempt starts, without its prompt.
+func (t *talking) launch(ctx context.Context, known bool) (AgentRun, error) {
 	system, err := t.Prompts.TalkSystem(t.Talk.Persona, t.permissions(escalation.TierObserve, false))
 	if err != nil {
 		return AgentRun{}, fmt.Errorf("%w of a conversation: %w", errPrompt, err)
@@ -189,23 +213,16 @@ func (t *talking) launch(ctx context.Context, past TierProgress, repeated, known
 	if known {
 		run.Resume = t.input.SessionID
 	}
-	var cutOff string
-	if repeated {
-		if cutOff, err = t.Prompts.TalkInterrupted(prompts.Interruption{Calls: callsOf(past.InFlight)}); err != nil {
-			return AgentRun{}, fmt.Errorf("%w of an interrupted turn: %w", errPrompt, err)
-		}
-	}
-	if known && past.Spent.Turns > 0 {
-		run.Prompt = cutOff
-		return run, nil
-	}
-	run.Prompt, err = t.opening(ctx, turn, cutOff)
-	return run, err
+	return run, nil
 }
 
 // opening returns the prompt with the context, and records the context. The argument cutOff says what an earlier process
 // may have left half done; empty if there was none.
-func (t *talking) opening(ctx context.Context, turn escalation.TalkTurn, cutOff string) (string, error) {
+func (t *talking) opening(ctx context.Context, cutOff string) (string, error) {
+	turn, err := t.Talk.Store.TalkTurn(ctx, t.input.ConversationID, t.input.Turn)
+	if err != nil {
+		return "", t.explainUnknown(err)
+	}
 	at, cold := stopwatch(ctx)(), t.input.ParentSessionID == ""
 	facts, err := t.Talk.Store.TalkFacts(ctx, t.input.ConversationID, at, cold)
 	if err != nil {
@@ -303,7 +320,7 @@ func (t *talking) converse(ctx context.Context, run AgentRun, beats *heartbeater
 		report.Status, report.Error = spent.Status, spent.Error
 		return report, nil
 	}
-	run.Resume, run.Policy, run.First = run.SessionID, repairPolicy(run.Policy), false
+	run.Resume, run.Policy, run.First, run.LatePrompt = run.SessionID, repairPolicy(run.Policy), false, nil
 	if run.Prompt, err = t.Prompts.TalkRepair(problem.Error()); err != nil {
 		return report, fmt.Errorf("%w that asks for a reply: %w", errPrompt, err)
 	}

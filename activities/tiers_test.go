@@ -44,6 +44,12 @@ var _ activities.Agent = (*fakeAgent)(nil)
 func (f *fakeAgent) Run(
 	_ context.Context, run activities.AgentRun, observe func(activities.AgentProgress),
 ) (activities.AgentReport, error) {
+	if run.LatePrompt != nil {
+		var err error
+		if run.Prompt, err = run.LatePrompt(); err != nil {
+			return activities.AgentReport{}, err
+		}
+	}
 	f.runs = append(f.runs, run)
 	reply := f.replies[len(f.runs)-1]
 	for _, p := range reply.progress {

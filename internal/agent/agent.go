@@ -243,6 +243,9 @@ func (r *Runner) start(
 	watch, err := r.guards.open(ctx, run, &invocation, workspace.asked(run), place.guarded())
 	var result claude.Result
 	limited, stopWatching := r.watchUsage(ctx, own, workspace)
+	if err == nil && run.LatePrompt != nil {
+		invocation.Prompt, err = run.LatePrompt()
+	}
 	if err == nil {
 		mended := r.modes.watch(ctx, run.SessionID)
 		result, err = r.cli.Run(limited, invocation, func(p claude.Progress) { observe(progressOf(p, key.count())) })
