@@ -164,16 +164,21 @@ func readFacts(
 			return facts, fmt.Errorf("add up what the day has cost: %w", err)
 		}
 	}
-	// A chain runs one session at a time. If the records have another open session of this chain, a reset has
-	// discarded that session. So the budget of that session is not counted.
-	if facts.ChainSpentUSD, _, err = spent(ctx, q, chainSpentQuery, request.ChainID, request.FirstRunID); err != nil {
-		return facts, fmt.Errorf("add up what the chain has cost: %w", err)
+	if policy.ChainBudgetUSD > 0 { // this reads all sessions of the chain, and a conversation has hundreds
+		// A chain runs one session at a time. If the records have another open session of this chain, a reset has
+		// discarded that session. So the budget of that session is not counted.
+		if facts.ChainSpentUSD, _, err = spent(ctx, q, chainSpentQuery, request.ChainID, request.FirstRunID); err != nil {
+			return facts, fmt.Errorf("add up what the chain has cost: %w", err)
+		}
 	}
 	entries, err := ledger(ctx, q, request.At.Add(-policy.Cooldowns.Window()))
 	if err != nil {
 		return facts, fmt.Errorf("read the ledger: %w", err)
 	}
 	facts.Services = policy.Cooldowns.States(entries, request.Services, request.At)
+	if !request.Repairs(policy) {
+		return facts, nil
+	}
 	if facts.Escalations, facts.Escalated, err = escalations(ctx, q, request, policy.EscalationLimit); err != nil {
 		return facts, fmt.Errorf("count the chains that escalated: %w", err)
 	}
