@@ -14,10 +14,11 @@ import (
 // the fork's own session ID, and more fields beside them. It leaves out lines about itself, calls without a result and
 // messages that the conversation has left behind.
 type Lineage struct {
-	lines map[string]*lineageLine
-	// order lists the UUIDs as they were read, and last is that of the last message.
-	order []string
-	last  string
+	// order lists the lines as they were read. places has the place of each UUID in it; if a UUID occurs twice, the later one.
+	order  []*lineageLine
+	places map[string]int
+	// last is the UUID of the last message.
+	last string
 	// results holds the calls that have a result.
 	results map[string]bool
 	// forked holds UUIDs that occur with two contents.
@@ -26,6 +27,8 @@ type Lineage struct {
 	outlines map[outline]*lineageLine
 	// known is a lineage that probably has most of the lines; nil if there is none.
 	known *Lineage
+	// outliner makes the outlines.
+	outliner outliner
 }
 
 // lineageLine is a line with a UUID. Nobody changes it once it is in a Lineage, so that forks can share it.
@@ -52,18 +55,18 @@ func NewLineage(known *Lineage) *Lineage {
 		size = len(known.order) + 16 // a turn adds a few lines
 	}
 	return &Lineage{
-		lines: make(map[string]*lineageLine, size), order: make([]string, 0, size), outlines: make(map[outline]*lineageLine, size),
+		places: make(map[string]int, size), order: make([]*lineageLine, 0, size), outlines: make(map[outline]*lineageLine, size),
 		results: map[string]bool{}, forked: map[string]bool{}, known: known,
 	}
 }
 
-// Forget drops what NewLineage has got, which Add no longer needs when all lines are there.
-func (l *Lineage) Forget() { l.known = nil }
+// Forget drops what Add no longer needs when all lines are there.
+func (l *Lineage) Forget() { l.known, l.outliner = nil, outliner{} }
 
 // Add adds a line of the transcript. It returns false if the line does not belong there: it must be a JSON object, and
 // the conversation that it names, if any, must be sessionID. Add does not keep line.
 func (l *Lineage) Add(line []byte, sessionID string) bool {
-	key := outlineOf(line, sessionID)
+	key := l.outliner.outline(line, sessionID)
 	if found := l.known.find(key); found != nil {
 		l.outlines[key] = found
 		l.add(found)
@@ -99,11 +102,11 @@ func (l *Lineage) add(found *lineageLine) {
 	if found.message {
 		l.last = found.uuid
 	}
-	if known, again := l.lines[found.uuid]; again && known.digest != found.digest {
+	if at, again := l.places[found.uuid]; again && !l.order[at].inherits(found) {
 		l.forked[found.uuid] = true
 	}
-	l.lines[found.uuid] = found
-	l.order = append(l.order, found.uuid)
+	l.places[found.uuid] = len(l.order)
+	l.order = append(l.order, found)
 }
 
 // inheritable holds what a fork takes over of a line, and what the line names.
@@ -184,32 +187,52 @@ func digestOf(kind eventType, parent string, contents ...json.RawMessage) [sha25
 	return [sha256.Size]byte(digest.Sum(nil))
 }
 
+// inherits reports whether a fork with the line has what another line says.
+func (line *lineageLine) inherits(other *lineageLine) bool {
+	return line == other || line.digest == other.digest
+}
+
 // Departure says how the conversation of l departs from the one of its parent, from which it was forked; "" if it
 // continues it.
 func (l *Lineage) Departure(parent *Lineage) string {
-	for _, id := range parent.order {
-		own, found := l.lines[id]
-		if found && (own.digest != parent.lines[id].digest || l.forked[id]) {
-			return "message " + id + " was changed"
+	places := make([]int, len(parent.order)) // those of the parent's lines in l; -1 for none
+	for i, inherited := range parent.order {
+		at, found := l.places[inherited.uuid]
+		switch {
+		case !found:
+			at = -1
+		case !l.order[at].inherits(parent.order[parent.latest(i)]) || l.forked[inherited.uuid]:
+			return "message " + inherited.uuid + " was changed"
 		}
+		places[i] = at
 	}
 	own := l.thread()
 	if own.summed {
 		return ""
 	}
-	inherited := parent.thread()
-	for _, id := range parent.order {
-		if inherited.lines[id] && parent.lasts(parent.lines[id]) && !own.lines[id] {
-			return "message " + id + " was left out" + own.gap()
+	thread := parent.thread()
+	for i, inherited := range parent.order {
+		latest := parent.latest(i)
+		if thread.lines[latest] && parent.lasts(parent.order[latest]) && !own.has(places[i]) {
+			return "message " + inherited.uuid + " was left out" + own.gap()
 		}
 	}
 	return ""
 }
 
+// latest returns the place of the line that was read last with the UUID of the line at the given place.
+func (l *Lineage) latest(at int) int {
+	if len(l.places) == len(l.order) { // each UUID occurs once
+		return at
+	}
+	return l.places[l.order[at].uuid]
+}
+
 // Within reports whether the parent has all lines of l. Then the CLI had not finished the fork, or nothing was said in it.
 func (l *Lineage) Within(parent *Lineage) bool {
-	for id, own := range l.lines {
-		if line, found := parent.lines[id]; !found || line.digest != own.digest || l.forked[id] {
+	for id, at := range l.places {
+		in, found := parent.places[id]
+		if !found || !parent.order[in].inherits(l.order[at]) || l.forked[id] {
 			return false
 		}
 	}
@@ -218,12 +241,16 @@ func (l *Lineage) Within(parent *Lineage) bool {
 
 // thread is what leads to the last message.
 type thread struct {
-	lines map[string]bool
+	// lines tells for each place in Lineage.order whether its line belongs to the thread.
+	lines []bool
 	// summed reports whether the thread begins with a summary.
 	summed bool
 	// missing is a line that the thread's first line names as the one before it, and that is not there.
 	missing string
 }
+
+// has reports whether the line at a place belongs to the thread; false for a negative place.
+func (t thread) has(at int) bool { return at >= 0 && t.lines[at] }
 
 // gap says where a thread breaks off, if it does.
 func (t thread) gap() string {
@@ -235,14 +262,18 @@ func (t thread) gap() string {
 
 // thread returns the lines that lead to the last message. It stops at a summary.
 func (l *Lineage) thread() thread {
-	found := thread{lines: make(map[string]bool, len(l.lines))}
-	for id := l.last; id != "" && !found.lines[id]; {
-		line, known := l.lines[id]
+	found := thread{lines: make([]bool, len(l.order))}
+	for id := l.last; id != ""; {
+		at, known := l.places[id]
 		if !known {
 			found.missing = id
 			break
 		}
-		found.lines[id] = true
+		if found.lines[at] {
+			break
+		}
+		found.lines[at] = true
+		line := l.order[at]
 		if line.summary {
 			found.summed = true
 			break

@@ -17,18 +17,24 @@ const (
 	promptLength = 36
 )
 
-// outlineOf returns the outline of a line in a session. What is left out and where is part of the digest.
-func outlineOf(line []byte, sessionID string) (sum outline) {
-	digest, rest := sha256.New(), 0
+// outliner makes outlines. It keeps the memory for the text of which an outline is the digest, and the ID of the latest session.
+type outliner struct{ text, sessionID []byte }
+
+// outline returns the outline of a line in a session. What is left out and where is part of the digest.
+func (o *outliner) outline(line []byte, sessionID string) outline {
+	text, rest := o.text[:0], 0
 	leaveOut := func(kind byte, at, length int) {
 		if at < rest { // there is none
 			return
 		}
-		_, _ = digest.Write(binary.LittleEndian.AppendUint64([]byte{kind}, uint64(at-rest))) //nolint:gosec // not negative
-		_, _ = digest.Write(line[rest:at])
+		text = binary.LittleEndian.AppendUint64(append(text, kind), uint64(at-rest)) //nolint:gosec // not negative
+		text = append(text, line[rest:at]...)
 		rest = at + length
 	}
-	session, prompt := bytes.Index(line, []byte(sessionID)), promptIn(line)
+	if string(o.sessionID) != sessionID {
+		o.sessionID = []byte(sessionID)
+	}
+	session, prompt := bytes.Index(line, o.sessionID), promptIn(line)
 	if session < prompt {
 		leaveOut('s', session, len(sessionID))
 	}
@@ -36,10 +42,8 @@ func outlineOf(line []byte, sessionID string) (sum outline) {
 	if session > prompt {
 		leaveOut('s', session, len(sessionID))
 	}
-	_, _ = digest.Write([]byte{'r'})
-	_, _ = digest.Write(line[rest:])
-	digest.Sum(sum[:0])
-	return sum
+	o.text = append(append(text, 'r'), line[rest:]...)
+	return sha256.Sum256(o.text)
 }
 
 // promptIn returns the place of the first ID of a prompt in a line; -1 if there is none. Any other text of hexadecimal digits and hyphens,

@@ -107,6 +107,7 @@ func requireSameLineage(t require.TestingT, parent *Lineage, lines ...[]byte) (t
 			taken++
 		}
 	}
+	plain.Forget()
 	quick.Forget()
 	plain.outlines, quick.outlines = nil, nil
 	require.Equal(t, plain, quick)
@@ -151,8 +152,10 @@ func TestForksAreNotDecoded(t *testing.T) {
 			line = regexp.MustCompile(`"promptId":"[^"]+"`).ReplaceAll(line, []byte(`"promptId":"`+nextPrompt+`"`))
 			require.True(t, next.Add(line, lineForkID))
 		}
-		require.NotEmpty(t, fork.lines)
-		require.Len(t, fork.outlines, len(fork.lines))
+		fork.Forget()
+		next.Forget()
+		require.NotEmpty(t, fork.places)
+		require.Len(t, fork.outlines, len(fork.places))
 		require.Equal(t, fork, next)
 	}
 }
