@@ -237,7 +237,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"durat
 const (
 	// talkTurns is the number of turns of the long conversation.
 	talkTurns = 500
-	// latePairs is the number of its last turns that are compared with turns of a new conversation.
+	// latePairs is the number of its last turns that are compared with as many of its first ones, and of a new conversation.
 	latePairs = 40
 	// firstTurns is the number of turns that do not count, at the beginning of a conversation.
 	firstTurns = 5
@@ -269,9 +269,9 @@ func BenchmarkConversation(b *testing.B) {
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(largest)/1024, "KB-history")
-	b.ReportMetric(medianMS(long.turns[2*firstTurns:], talkTurn.toTheCLI), "ms-to-the-cli")
+	b.ReportMetric(medianMS(long.turns[firstTurns:], talkTurn.toTheCLI), "ms-to-the-cli")
 	for name, turns := range map[string][]talkTurn{
-		"tenth": long.turns[firstTurns:][:2*firstTurns], "late": long.turns[len(long.turns)-latePairs+firstTurns:],
+		"early": long.turns[firstTurns:latePairs], "late": long.turns[len(long.turns)-latePairs+firstTurns:],
 		"young": young.turns[len(young.turns)-latePairs+firstTurns:],
 	} {
 		b.ReportMetric(medianMS(turns, talkTurn.all), "ms/"+name)
