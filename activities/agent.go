@@ -59,8 +59,8 @@ type AgentRun struct {
 	Policy escalation.TierPolicy
 	// SessionID is the id of the conversation that the invocation writes.
 	SessionID string
-	// First reports that no process of the session was started before. Otherwise Run first ends what is left of them on this
-	// host: two agents must never work on one conversation.
+	// First reports that this is the session's first attempt, and that there is no conversation of it. Otherwise Run first ends what
+	// earlier attempts have left on this host: two agents must never work on one conversation.
 	First bool
 	// Directory is the agent's working directory; empty for the default one.
 	Directory string
@@ -70,7 +70,7 @@ type AgentRun struct {
 	Resume string
 	Prompt string
 	// LatePrompt returns a prompt that is still being made. Run calls it when everything else is ready. If it fails, Run returns its
-	// error without an agent. It is nil if Prompt is the prompt.
+	// error without an agent. It is nil if Prompt is the prompt, as it must be in a worktree.
 	LatePrompt func() (string, error)
 	// SystemPrompt is added to the system prompt; empty if there is nothing to add. A new version of the CLI ignores it when it
 	// resumes a conversation that began with another one.

@@ -141,13 +141,19 @@ func (t *talking) attempt(ctx context.Context, past TierProgress, beats *heartbe
 			return AgentReport{}, fmt.Errorf("%w of an interrupted turn: %w", errPrompt, err)
 		}
 	}
-	if known && past.Spent.Turns > 0 {
-		launch.Prompt = cutOff
-	} else { // the records answer while the agent's place is made ready
-		opening := inBackground(func() (string, error) { return t.opening(ctx, cutOff) })
-		defer func() { _, _ = opening() }()
-		launch.LatePrompt = opening
-	}
+	// The records answer while the agent's place is made ready.
+	prompt := inBackground(func() (string, error) {
+		turn, err := t.Talk.Store.TalkTurn(ctx, t.input.ConversationID, t.input.Turn)
+		if err != nil {
+			return "", t.explainUnknown(err)
+		}
+		if known && past.Spent.Turns > 0 {
+			return cutOff, nil
+		}
+		return t.opening(ctx, turn, cutOff)
+	})
+	defer func() { _, _ = prompt() }()
+	launch.LatePrompt = prompt
 	report, err := t.converse(ctx, launch, beats)
 	report.Interrupted = known
 	return report, err
@@ -183,17 +189,24 @@ func (t *talking) concluded(ctx context.Context, spent escalation.Report) (Agent
 	return report, true, nil
 }
 
-// inBackground begins to make a value, and returns a function that waits for it.
+// inBackground begins to make a value, and returns a function that waits for it. If produce panics, that function does.
 func inBackground[T any](produce func() (T, error)) (wait func() (T, error)) {
 	var value T
 	var err error
+	var panicked any
 	done := make(chan struct{})
 	go func() {
-		defer close(done)
+		defer func() {
+			panicked = recover()
+			close(done)
+		}()
 		value, err = produce()
 	}()
 	return func() (T, error) {
 		<-done
+		if panicked != nil {
+			panic(panicked)
+		}
 		return value, err
 	}
 }
@@ -218,11 +231,7 @@ func (t *talking) launch(ctx context.Context, known bool) (AgentRun, error) {
 
 // opening returns the prompt with the context, and records the context. The argument cutOff says what an earlier process
 // may have left half done; empty if there was none.
-func (t *talking) opening(ctx context.Context, cutOff string) (string, error) {
-	turn, err := t.Talk.Store.TalkTurn(ctx, t.input.ConversationID, t.input.Turn)
-	if err != nil {
-		return "", t.explainUnknown(err)
-	}
+func (t *talking) opening(ctx context.Context, turn escalation.TalkTurn, cutOff string) (string, error) {
 	at, cold := stopwatch(ctx)(), t.input.ParentSessionID == ""
 	facts, err := t.Talk.Store.TalkFacts(ctx, t.input.ConversationID, at, cold)
 	if err != nil {

@@ -33,6 +33,7 @@ type talkBook struct {
 	source   memory.Source
 	away     error // the error of the memories
 	ended    error // the error of KeepReply
+	broken   bool  // makes TalkFacts panic
 }
 
 var (
@@ -46,6 +47,9 @@ func (b *talkBook) TalkTurn(context.Context, string, int) (escalation.TalkTurn, 
 }
 
 func (b *talkBook) TalkFacts(_ context.Context, _ string, _ time.Time, cold bool) (facts escalation.TalkFacts, err error) {
+	if b.broken {
+		panic("broken facts")
+	}
 	if cold {
 		for turn := 1; turn <= max(b.earlier, 1); turn++ {
 			facts.Recalled = append(facts.Recalled, escalation.TalkTurn{
@@ -253,6 +257,9 @@ func TestRunTalkFails(t *testing.T) {
 	result, err := runTalk(t, &talkBook{}, &fakeAgent{replies: []agentReply{refused}}, activities.RunTalkInput{}, nil)
 	require.NoError(t, err)
 	require.Equal(t, escalation.TalkCauseLogin, result.Cause)
+
+	_, err = runTalk(t, &talkBook{broken: true}, &fakeAgent{}, activities.RunTalkInput{}, nil)
+	require.ErrorContains(t, err, "broken facts", "a panic ends the activity, and not the worker")
 
 	late := &talkBook{ended: errEnded}
 	_, err = runTalk(t, late, &fakeAgent{replies: []agentReply{finished(yes, 0.25)}}, activities.RunTalkInput{}, nil)

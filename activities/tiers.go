@@ -249,8 +249,8 @@ func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgre
 }
 
 // startedBefore reports whether a process of the activity's session was started before. The argument known reports that the
-// session's conversation exists. If it exists although this is the first attempt, the chain was reset. The processes of a reset chain
-// that have no conversation yet keep their session locked, and the next one waits until they have ended.
+// session's conversation exists. If it exists although this is the first attempt, the chain was reset. If a process of a reset chain
+// has no conversation yet, it keeps its session locked, and the next one waits for its end. Its worker learns of the reset by a heartbeat.
 func startedBefore(ctx context.Context, known bool) bool {
 	return known || activity.GetInfo(ctx).Attempt > 1 || activity.HasHeartbeatDetails(ctx)
 }

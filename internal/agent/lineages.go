@@ -71,6 +71,7 @@ func (c conversations) lineage(sessionID string) (_ *claude.Lineage, err error) 
 	for lines := bufio.NewReader(file); ; {
 		line, err := readLine(lines)
 		if errors.Is(err, io.EOF) {
+			read.Forget()
 			c.lineages.keep(sessionID, info, read)
 			return read, nil
 		}

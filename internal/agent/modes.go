@@ -23,13 +23,15 @@ const modeInterval = time.Second
 // with the worker's user can open these files to all users of the host. It still cannot read them itself. Agents of
 // another user cannot change them.
 type modes struct {
-	dirs   []string
-	logger *slog.Logger
+	dirs []string
+	// archive is the one of dirs that has thousands of directories, and no files.
+	archive string
+	logger  *slog.Logger
 }
 
 // newModes returns a guard of the state directory and of the archive. If agents have another user, it guards nothing.
 func newModes(cfg config.Config, logger *slog.Logger) modes {
-	m := modes{logger: logger}
+	m := modes{archive: cfg.State.TranscriptsDir(), logger: logger}
 	if cfg.Claude.Account != nil {
 		return m
 	}
@@ -69,7 +71,7 @@ func (m modes) watch(ctx context.Context, session string) (end func()) {
 // mend takes the permissions of other users from the guarded directories and from the files in them.
 func (m modes) mend(ctx context.Context, session string) {
 	for _, dir := range m.dirs {
-		changed, err := mendDir(dir)
+		changed, err := mendDir(dir, dir != m.archive)
 		if len(changed) > 0 {
 			m.logger.ErrorContext(ctx, "an agent had changed the permissions of the worker's files; now other users are kept out again",
 				"session_id", session, "files", strings.Join(changed, ", "))
@@ -81,10 +83,9 @@ func (m modes) mend(ctx context.Context, session string) {
 	}
 }
 
-// mendDir closes a directory. If the directory was open, mendDir also closes the regular files in it: in a closed directory, nobody
-// reaches them, and an archive can have thousands. It returns the paths that were open. It follows no symbolic link, so that an agent
-// cannot make it change another file.
-func mendDir(dir string) (changed []string, err error) {
+// mendDir closes a directory and, if it was open or has files, the regular files in it. It returns the paths that were open. It
+// follows no symbolic link, so that an agent cannot make it change another file.
+func mendDir(dir string, files bool) (changed []string, err error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrPermission) { // an agent can also take the owner's own permissions
 		if err = os.Chmod(dir, 0o700); err == nil { //nolint:gosec // a directory
@@ -96,10 +97,12 @@ func mendDir(dir string) (changed []string, err error) {
 	}
 	defer func() { _ = root.Close() }()
 	open, err := closeToOthers(root, ".")
-	if err != nil || !open {
-		return nil, err
+	if open {
+		changed = append(changed, dir)
 	}
-	changed = append(changed, dir)
+	if err != nil || !open && !files {
+		return changed, err
+	}
 	entries, err := fs.ReadDir(root.FS(), ".")
 	for _, entry := range entries {
 		if !entry.Type().IsRegular() {

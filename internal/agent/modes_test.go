@@ -32,6 +32,9 @@ func TestModesAreMended(t *testing.T) {
 		requireMode(t, state, 0o700)
 		requireMode(t, database, 0o600)
 	}
+	require.NoError(t, os.Chmod(database, 0o644)) //nolint:gosec // as an agent would
+	guard.watch(t.Context(), "session")()
+	requireMode(t, database, 0o600)
 	requireMode(t, elsewhere, 0o644)
 	require.Contains(t, said.String(), "an agent had changed the permissions of the worker's files")
 	require.Contains(t, said.String(), database)

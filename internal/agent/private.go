@@ -119,8 +119,9 @@ func (p privates) open(ctx context.Context, sessionID string) (_ *private, err e
 	return own, claude.AsUser(p.user, own.makeHome)
 }
 
-// lockLimit limits the wait for an earlier attempt of the same session, whose agent has just been ended.
-const lockLimit = lastSaveLimit + ReportTime
+// lockLimit limits the wait for an earlier attempt of the same session: until its worker learns that it is over, its agent has ended,
+// and its conversation is saved.
+const lockLimit = time.Minute + lastSaveLimit + ReportTime
 
 // lockRecord creates and locks a record. While another attempt has it, lockRecord waits.
 func lockRecord(ctx context.Context, name string) (*filelock.Lock, error) {

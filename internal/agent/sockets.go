@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/claudeops/claudeops/internal/agentfiles"
 	"github.com/claudeops/claudeops/internal/filelock"
@@ -29,27 +30,31 @@ func newSocketDir(logger *slog.Logger) (socketDir, error) {
 	if err := sweepSocketDirs(os.TempDir()); err != nil {
 		logger.Warn("the directories of killed workers could not be removed", "error", err)
 	}
-	for {
-		dir, err := makeSocketDir()
-		if !errors.Is(err, filelock.ErrHeld) && !errors.Is(err, os.ErrNotExist) { // another worker took it for the remains of a killed one
-			return dir, err
+	var failed error
+	for range socketDirTries {
+		path, err := os.MkdirTemp("", socketsPrefix)
+		if err != nil {
+			return socketDir{}, fmt.Errorf("make the directory of the guard's sockets: %w", err)
 		}
+		dir, err := lockSocketDir(path)
+		if err == nil {
+			return dir, nil
+		}
+		failed = errors.Join(err, dir.close())
 	}
+	return socketDir{}, fmt.Errorf("lock the directory of the guard's sockets: %w", failed)
 }
 
-func makeSocketDir() (dir socketDir, err error) {
-	dir.path, err = os.MkdirTemp("", socketsPrefix)
-	if err != nil {
-		return dir, fmt.Errorf("make the directory of the guard's sockets: %w", err)
+// socketDirTries limits the directories that newSocketDir makes: another worker that starts can take a new one for the remains of a
+// killed worker.
+const socketDirTries = 20
+
+func lockSocketDir(path string) (dir socketDir, err error) {
+	dir.path = path
+	if dir.lock, err = filelock.Try(path); err != nil {
+		return dir, err
 	}
-	dir.lock, err = filelock.Try(dir.path)
-	if err == nil {
-		err = passThrough(dir.path)
-	}
-	if err != nil {
-		return dir, errors.Join(err, dir.close())
-	}
-	return dir, nil
+	return dir, passThrough(path)
 }
 
 // close removes the directory.
@@ -69,11 +74,25 @@ func sweepSocketDirs(parent string) error {
 	}
 	found, err := filepath.Glob(filepath.Join(parent, socketsPrefix+"*"))
 	for _, path := range found {
+		if !isOwnDir(path) {
+			continue
+		}
 		lock, failed := filelock.Try(path)
-		if failed != nil { // its worker lives, or it belongs to another user
+		if failed != nil { // its worker lives
 			continue
 		}
 		err = errors.Join(err, agentfiles.RemoveAll(root, filepath.Base(path)), lock.Close())
 	}
 	return errors.Join(err, root.Close())
+}
+
+// isOwnDir reports whether a path is a directory of this process's user. Every user can make something of that name, such as a pipe or a
+// link, but cannot replace what belongs to another user.
+func isOwnDir(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	stat, is := info.Sys().(*syscall.Stat_t)
+	return is && int(stat.Uid) == os.Geteuid()
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,16 +23,27 @@ func TestSocketDirsOfKilledWorkers(t *testing.T) {
 	require.NoError(t, dead.lock.Close()) // as the kernel does when it kills a worker
 	own := filepath.Join(temporary, tempPrefix+"1")
 	require.NoError(t, os.Mkdir(own, 0o700)) // of a session
+	pipe, link := filepath.Join(temporary, socketsPrefix+"pipe"), filepath.Join(temporary, socketsPrefix+"link")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600)) // as any user can; opening it would wait for ever
+	require.NoError(t, os.Symlink(own, link))
 
 	next, err := newSocketDir(slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.NoDirExists(t, dead.path)
 	require.DirExists(t, own)
+	require.FileExists(t, pipe)
 	for _, dir := range []socketDir{live, next} {
 		require.DirExists(t, dir.path)
 		require.NoError(t, dir.close())
 		require.NoDirExists(t, dir.path)
 	}
+}
+
+// TestSocketDirWithoutATemporaryDirectory checks that a worker does not try for ever.
+func TestSocketDirWithoutATemporaryDirectory(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "gone"))
+	_, err := newSocketDir(slog.New(slog.DiscardHandler))
+	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 // TestSocketDirsAtOnce starts many workers at once. None takes the directory of another one.

@@ -37,8 +37,8 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, oneLineError{err}
 	}
-	conn := opened.(driverConn) //nolint:forcetypeassert // a type of the driver, which Connect always returns
-	return &connection{driverConn: conn, socket: *sockets.latest.Load(), limit: c.limit}, nil
+	conn := opened.(postgresConn) //nolint:forcetypeassert // a type of the driver, which Connect always returns
+	return &connection{postgresConn: conn, socket: *sockets.latest.Load(), limit: c.limit}, nil
 }
 
 // Driver implements driver.Connector.
@@ -83,7 +83,7 @@ func (d *dialer) DialTimeout(network, address string, timeout time.Duration) (ne
 	return d.DialContext(ctx, network, address)
 }
 
-// driverConn lists the methods that database/sql calls on a connection of the driver.
+// driverConn lists the methods that database/sql calls on a connection of both drivers.
 type driverConn interface { //nolint:interfacebloat // database/sql asks for each of them
 	driver.Conn
 	driver.ConnBeginTx
@@ -93,12 +93,17 @@ type driverConn interface { //nolint:interfacebloat // database/sql asks for eac
 	driver.Pinger
 	driver.SessionResetter
 	driver.Validator
+}
+
+// postgresConn adds the method that only the driver of PostgreSQL has.
+type postgresConn interface {
+	driverConn
 	driver.NamedValueChecker
 }
 
 // connection is a connection of the driver that limits the time of each call.
 type connection struct {
-	driverConn
+	postgresConn
 
 	socket net.Conn
 	limit  time.Duration
@@ -146,7 +151,7 @@ func (c *connection) explainRead(ctx context.Context, err error) error {
 func (c *connection) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	stop := c.bound(ctx)
 	defer stop()
-	tx, err := c.driverConn.BeginTx(ctx, options)
+	tx, err := c.postgresConn.BeginTx(ctx, options)
 	if err != nil {
 		c.spent.Store(true)
 		return nil, c.explainRead(ctx, err)
@@ -159,7 +164,7 @@ func (c *connection) BeginTx(ctx context.Context, options driver.TxOptions) (dri
 func (c *connection) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	stop := c.bound(ctx)
 	defer stop()
-	result, err := c.driverConn.ExecContext(ctx, query, args)
+	result, err := c.postgresConn.ExecContext(ctx, query, args)
 	return result, explain(ctx, err)
 }
 
@@ -167,14 +172,14 @@ func (c *connection) ExecContext(ctx context.Context, query string, args []drive
 func (c *connection) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	stop := c.bound(ctx)
 	defer stop()
-	rows, err := c.driverConn.QueryContext(ctx, query, args)
+	rows, err := c.postgresConn.QueryContext(ctx, query, args)
 	return rows, c.explainRead(ctx, err)
 }
 
 // Close implements driver.Conn. If the connection was already lost, Close returns no error.
 func (c *connection) Close() error {
 	c.allow()
-	err := c.driverConn.Close()
+	err := c.postgresConn.Close()
 	if _, lost := errors.AsType[net.Error](err); lost {
 		return nil
 	}
@@ -186,11 +191,11 @@ func (c *connection) ResetSession(ctx context.Context) error {
 	if c.spent.Load() {
 		return driver.ErrBadConn
 	}
-	return c.driverConn.ResetSession(ctx)
+	return c.postgresConn.ResetSession(ctx)
 }
 
 // IsValid implements driver.Validator.
-func (c *connection) IsValid() bool { return !c.spent.Load() && c.driverConn.IsValid() }
+func (c *connection) IsValid() bool { return !c.spent.Load() && c.postgresConn.IsValid() }
 
 // transaction is a transaction of the driver. It limits the time of a commit and of a rollback.
 type transaction struct {

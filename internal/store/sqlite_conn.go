@@ -22,32 +22,20 @@ func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, is := opened.(sqliteDriverConn)
+	conn, is := opened.(driverConn)
 	if !is {
 		return nil, errors.Join(fmt.Errorf("%T is not a connection of the driver as this package knows it", opened), opened.Close())
 	}
-	return &sqliteConn{sqliteDriverConn: conn, kept: map[string]*sqliteStatement{}}, nil
+	return &sqliteConn{driverConn: conn, kept: map[string]*sqliteStatement{}}, nil
 }
 
 // Driver implements driver.Connector.
 func (c sqliteConnector) Driver() driver.Driver { return &sqlite.Driver{} }
 
-// sqliteDriverConn lists the methods that database/sql calls on a connection of the driver.
-type sqliteDriverConn interface { //nolint:interfacebloat // database/sql asks for each of them
-	driver.Conn
-	driver.ConnBeginTx
-	driver.ConnPrepareContext
-	driver.ExecerContext
-	driver.QueryerContext
-	driver.Pinger
-	driver.SessionResetter
-	driver.Validator
-}
-
 // sqliteConn is a connection that keeps its statements with arguments. The driver would compile a statement at each call, and for most
 // of this package's queries that takes longer than the query.
 type sqliteConn struct {
-	sqliteDriverConn
+	driverConn
 
 	kept map[string]*sqliteStatement
 }
@@ -73,7 +61,7 @@ func (c *sqliteConn) ExecContext(ctx context.Context, query string, args []drive
 		return nil, err
 	}
 	if statement == nil {
-		return c.sqliteDriverConn.ExecContext(ctx, query, args)
+		return c.driverConn.ExecContext(ctx, query, args)
 	}
 	return statement.ExecContext(ctx, args)
 }
@@ -85,7 +73,7 @@ func (c *sqliteConn) QueryContext(ctx context.Context, query string, args []driv
 		return nil, err
 	}
 	if statement == nil {
-		return c.sqliteDriverConn.QueryContext(ctx, query, args)
+		return c.driverConn.QueryContext(ctx, query, args)
 	}
 	rows, err := statement.QueryContext(ctx, args)
 	if err != nil {
@@ -136,7 +124,7 @@ func (c *sqliteConn) forget() (err error) {
 }
 
 // Close implements driver.Conn.
-func (c *sqliteConn) Close() error { return errors.Join(c.forget(), c.sqliteDriverConn.Close()) }
+func (c *sqliteConn) Close() error { return errors.Join(c.forget(), c.driverConn.Close()) }
 
 // sqliteRows are the rows of a kept statement.
 type sqliteRows struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,7 +52,9 @@ func (a *app) runScript(ctx context.Context, tier escalation.Tier, dir, script s
 		at := supervisor.AgentPlace{Directory: directory, Variables: variables, Asked: asked}
 		return supervisor.GuardPlace(checker.Config, a.Environ, at)
 	}
-	options := agent.Options{Config: checker.Config, Environ: a.Environ, Policy: checker.Policy, Place: place}
+	options := agent.Options{
+		Config: checker.Config, Environ: a.Environ, Policy: checker.Policy, Place: place, Logger: slog.New(slog.DiscardHandler),
+	}
 	code, err := agent.RunScript(ctx, options, agent.Script{
 		Tier: tier, Directory: checker.Place.Work[0], Text: script, Stdout: a.Stdout, Stderr: a.Stderr,
 	})
