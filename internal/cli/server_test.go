@@ -30,7 +30,7 @@ func serveAPI(t *testing.T, environ []string) []string {
 	t.Helper()
 	logger := (&console.Console{Process: program.Process{Stderr: t.Output()}}).QuietLogger()
 	o := operations.New(operations.Options{
-		Environ: environ, Logger: logger, Clock: chaintest.Clock, Patience: clitest.NobodysPatience, Masked: func() {},
+		Environ: environ, Logger: logger, Clock: chaintest.Clock, Patience: clitest.Timeout, Masked: func() {},
 	})
 	t.Cleanup(func() { require.NoError(t, o.Close()) })
 	hub := stream.NewHub(func() stream.Source { return o.Feed.Watch() }, logger)
@@ -61,12 +61,12 @@ func TestServerDoesTheSame(t *testing.T) {
 	s.plays(t, "chain-work", scene{Chain: chaintest.Working(), Progress: chaintest.ToolsInFlight()}, scene{})
 	s.plays(t, "chain-over", scene{Chain: chaintest.Overridden(chaintest.OpenedGate())})
 	for _, schedule := range []string{"hourly", "nightly"} {
-		made := atNoon(t, s.environ, "schedule", "create", schedule, "--every", "720h", "--note", "a note", "--paused")
+		made := worked(t, s.environ, "schedule", "create", schedule, "--every", "720h", "--note", "a note", "--paused")
 		require.Equal(t, program.ExitOK, made.Code, made.Stderr)
 	}
 	require.Eventually(t, func() bool {
-		listed, scheduled := atNoon(t, s.environ, "gate").Stdout, atNoon(t, s.environ, "schedule", "list").Stdout
-		chains := atNoon(t, s.environ, "chains").Stdout
+		listed, scheduled := worked(t, s.environ, "gate").Stdout, worked(t, s.environ, "schedule", "list").Stdout
+		chains := worked(t, s.environ, "chains").Stdout
 		return strings.Contains(listed, "chain-gate") && strings.Contains(scheduled, "nightly") && strings.Contains(scheduled, "hourly") &&
 			strings.Contains(chains, "chain-work") && strings.Contains(chains, "chain-over") &&
 			regexp.MustCompile("chain-over +completed").MatchString(chains)
@@ -74,7 +74,7 @@ func TestServerDoesTheSame(t *testing.T) {
 
 	same := func(args ...string) clitest.Result {
 		t.Helper()
-		local, remote := atNoon(t, s.environ, args...), atNoon(t, laptop, args...)
+		local, remote := worked(t, s.environ, args...), worked(t, laptop, args...)
 		require.Equal(t, local, remote, args)
 		return local
 	}
@@ -155,8 +155,8 @@ func requireFollows(t *testing.T, s *stage, laptop []string) {
 	s.plays(t, "chain-live", scene{Chain: chaintest.Waiting(chaintest.OpenedGate())}, scene{Chain: chaintest.Overridden(chaintest.OpenedGate())})
 	var watching sync.WaitGroup
 	var local, remote clitest.Result
-	watching.Go(func() { local = atNoon(t, s.environ, "watch", "chain-live") })
-	watching.Go(func() { remote = atNoon(t, laptop, "watch", "chain-live") })
+	watching.Go(func() { local = worked(t, s.environ, "watch", "chain-live") })
+	watching.Go(func() { remote = worked(t, laptop, "watch", "chain-live") })
 	s.next(t, "chain-live")
 	watching.Wait()
 	require.Equal(t, local, remote)
@@ -166,21 +166,21 @@ func requireFollows(t *testing.T, s *stage, laptop []string) {
 // requireActs starts a chain, answers a gate, closes an incident and pauses a schedule through a server.
 func requireActs(t *testing.T, s *stage, laptop []string) {
 	t.Helper()
-	started := atNoon(t, laptop, "run", "--id", "from-afar", "--service", "nas", "--dry-run", "--model", "tier2=opus")
+	started := worked(t, laptop, "run", "--id", "from-afar", "--service", "nas", "--dry-run", "--model", "tier2=opus")
 	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "Started chain from-afar. See it with: starter chain from-afar\n"}, started)
-	named := atNoon(t, laptop, "run")
+	named := worked(t, laptop, "run")
 	require.Regexp(t, `^Started chain chain-\d{8}-\d{6}-[0-9a-f]{6}\. `, named.Stdout, named.Stderr)
-	answered := atNoon(t, laptop, "gate", "chain-gate", "--action", "c: mind the lock")
+	answered := worked(t, laptop, "gate", "chain-gate", "--action", "c: mind the lock")
 	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "What is next: continue_session.\n"}, answered)
 	require.Equal(t, []escalation.GateAnswer{
 		{GateID: "gate-1", Action: escalation.GateContinue, Guidance: "mind the lock", Actor: "ada", Verified: true},
 	}, s.answers(t, "chain-gate"))
-	closed := atNoon(t, laptop, "incidents", "close", "2", "--reason", "the disk is replaced", "-o", "json")
+	closed := worked(t, laptop, "incidents", "close", "2", "--reason", "the disk is replaced", "-o", "json")
 	require.Contains(t, closed.Stdout, `"resolved_by": "ada"`, closed.Stderr)
 
-	paused := atNoon(t, append(laptop, "FLEET_TOKEN=fleet-value-4711"), "schedule", "pause", "hourly", "--note", "fleet-value-4711")
+	paused := worked(t, append(laptop, "FLEET_TOKEN=fleet-value-4711"), "schedule", "pause", "hourly", "--note", "fleet-value-4711")
 	require.Equal(t, console.MaskedHint, paused.Stderr)
-	require.Contains(t, atNoon(t, s.environ, "schedule", "describe", "hourly").Stdout, "[masked: FLEET_TOKEN]")
+	require.Contains(t, worked(t, s.environ, "schedule", "describe", "hourly").Stdout, "[masked: FLEET_TOKEN]")
 }
 
 func TestServerMisuse(t *testing.T) {
