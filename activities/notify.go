@@ -69,7 +69,8 @@ func (n *Notifications) notify(ctx context.Context, input NotifyInput, info acti
 	if err != nil && !late {
 		return n.translate(err)
 	}
-	input.Text += n.page(input.Notification) + n.link(info)
+	input.Then = strings.Join(slices.DeleteFunc([]string{input.Then, n.page(input.Notification), n.link(info)},
+		func(text string) bool { return text == "" }), "\n")
 	errs := make([]error, len(n.Targets))
 	var sending sync.WaitGroup
 	for i, target := range n.Targets {
@@ -105,7 +106,7 @@ func failures(errs []error) error {
 	for i, err := range failed {
 		texts[i] = err.Error()
 	}
-	return &undelivered{fmt.Sprintf("%d of %d places were not notified: %s", len(failed), len(errs), strings.Join(texts, "; ")), failed}
+	return &undelivered{fmt.Sprintf("%d of %d places in CLAUDEOPS_NOTIFY_URLS were not notified: %s", len(failed), len(errs), strings.Join(texts, "; ")), failed}
 }
 
 // undelivered is an error that wraps several errors and describes them in one line.
@@ -132,7 +133,7 @@ func (n *Notifications) page(about escalation.Notification) string {
 	case escalation.NotifyFailed, escalation.NotifyResolved, escalation.NotifyApproved, escalation.NotifyBlocked,
 		escalation.NotifyBudgetSpent:
 	}
-	return "\nPage: " + strings.TrimSuffix(n.PagesURL, "/") + page
+	return "Page: " + strings.TrimSuffix(n.PagesURL, "/") + page
 }
 
 // link returns a line with the address of the workflow in the Web UI; "" if UIURL is empty.
@@ -140,7 +141,7 @@ func (n *Notifications) link(info activity.Info) string {
 	if n.UIURL == "" {
 		return ""
 	}
-	return fmt.Sprintf("\nWeb UI: %s/namespaces/%s/workflows/%s/%s", strings.TrimSuffix(n.UIURL, "/"),
+	return fmt.Sprintf("Web UI: %s/namespaces/%s/workflows/%s/%s", strings.TrimSuffix(n.UIURL, "/"),
 		url.PathEscape(info.Namespace), url.PathEscape(info.WorkflowExecution.ID), url.PathEscape(info.WorkflowExecution.RunID))
 }
 

@@ -75,15 +75,16 @@ func TestNotifyRepeatsOnlyWhatFailed(t *testing.T) {
 		Targets: []activities.NotifyTarget{down, up, also}, Deliveries: &fakeDeliveries{}, UIURL: "https://ui.example.org/",
 	}
 	require.ErrorContains(t, runNotify(t, notifications),
-		"2 of 3 places were not notified: ntfy-1: 502 Bad Gateway; apprise-3: 502 Bad Gateway")
-	require.ErrorContains(t, runNotify(t, notifications), "1 of 3 places were not notified: ntfy-1")
+		"2 of 3 places in CLAUDEOPS_NOTIFY_URLS were not notified: ntfy-1: 502 Bad Gateway; apprise-3: 502 Bad Gateway")
+	require.ErrorContains(t, runNotify(t, notifications), "1 of 3 places in CLAUDEOPS_NOTIFY_URLS were not notified: ntfy-1")
 	require.NoError(t, runNotify(t, notifications))
 	require.NoError(t, runNotify(t, notifications), "once more changes nothing")
 	require.Len(t, down.got, 3)
 	require.Len(t, up.got, 1)
 	require.Len(t, also.got, 2)
 	require.Equal(t, "a title", up.got[0].Title)
-	require.Contains(t, up.got[0].Text, "a text\nWeb UI: https://ui.example.org/namespaces/")
+	require.Equal(t, "a text", up.got[0].Text)
+	require.Contains(t, up.got[0].Then, "Web UI: https://ui.example.org/namespaces/")
 }
 
 func TestNotifyWithoutItsLog(t *testing.T) {
@@ -136,6 +137,7 @@ func TestNotificationsLeadToTheirPage(t *testing.T) {
 			Key: "run/1", Kind: kind, ChainID: "chain/1", Text: "a text",
 		}})
 		require.NoError(t, err)
-		require.Equal(t, "a text\nPage: "+want, target.got[0].Text)
+		require.Equal(t, "a text", target.got[0].Text)
+		require.Equal(t, "Page: "+want, target.got[0].Then)
 	}
 }

@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 
 	"go.temporal.io/sdk/workflow"
@@ -95,9 +94,6 @@ func (s CarriedStep) step() step {
 		passesCooldown: s.PassesCooldown, passesLimit: s.PassesLimit, reviewed: s.Reviewed, corrects: s.Corrects,
 	}
 }
-
-// errGivenUp is the error for a notification that was still being sent when the chain continued as new.
-var errGivenUp = errors.New("the chain went on in a new run before everybody could be told")
 
 // mayContinueAsNew reports whether the workflow has a reason to continue as new and would lose nothing by doing so.
 // The reasons are a long history, and a change of the version in which new chains begin. mayContinueAsNew returns

@@ -172,10 +172,11 @@ func (c *cycleRun) notifyOmitted(ctx workflow.Context, schedule string, omitted 
 	c.told = sendNotification(ctx, escalation.Notification{
 		// A failed cycle leaves no result. So the next cycle counts the same omissions again. Its notification then
 		// has the same key, so that people do not get it twice.
-		Key:     fmt.Sprintf("schedule/%s/%s", schedule, c.result.Omitted.Key()),
-		Kind:    escalation.NotifyCycleMissed,
+		Key:  fmt.Sprintf("schedule/%s/%s", schedule, c.result.Omitted.Key()),
+		Kind: escalation.NotifyCycleMissed, Severity: escalation.NotifyCycleMissed.Severity(),
 		ChainID: own,
 		Title:   titleOf(escalation.NotifyCycleMissed, []string{schedule}),
-		Text:    plain(omitted.String()) + "\nLook at it with: starter schedule describe " + schedule,
+		Text:    plain(omitted.String()),
+		Then:    "Look at it with: starter schedule describe " + schedule,
 	})
 }

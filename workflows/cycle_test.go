@@ -151,9 +151,7 @@ func TestCycleDoesNotWaitForAChainThatWaits(t *testing.T) {
 func TestAChainDetachesOnce(t *testing.T) {
 	t.Parallel()
 	signals := 0
-	w := newWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
-	people := w.listen()
-	people.fail = errors.New("nobody answers")
+	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
 	w.env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
 		ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: "the-chain"})
 		chain := workflow.ExecuteChildWorkflow(ctx, workflows.EscalationChain, workflows.ChainInput{})
@@ -174,7 +172,6 @@ func TestAChainDetachesOnce(t *testing.T) {
 	w.answer(t)
 	w.env.ExecuteWorkflow("Starter")
 	require.NoError(t, w.env.GetWorkflowError())
-	require.Greater(t, len(people.got), 20, "the chain waited for its notification")
 	require.Equal(t, 1, signals)
 }
 
@@ -229,7 +226,7 @@ func TestOmittedCyclesAreTold(t *testing.T) {
 	require.Equal(t, "schedule/hourly/3/5", c.told[0].Key)
 	require.Contains(t, c.told[0].Title, "scheduled cycles did not take place (hourly)")
 	require.Contains(t, c.told[0].Text, "2 skipped because the one before still ran, 4 missed while Temporal was away")
-	require.Contains(t, c.told[0].Text, "starter schedule describe hourly")
+	require.Contains(t, c.told[0].Then, "starter schedule describe hourly")
 }
 
 func TestOmittedCyclesAreToldUntilThatSucceeds(t *testing.T) {

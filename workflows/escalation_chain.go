@@ -58,7 +58,7 @@ func EscalationChain(ctx workflow.Context, input ChainInput) (ChainResult, error
 	}
 	err = chain.run(ctx)
 	if !workflow.IsContinueAsNewError(err) {
-		chain.people.announce(ctx, err, chain.parent.detach)
+		chain.people.announce(ctx, err)
 		chain.gates.refuseLateReplies(ctx)
 		chain.requests.refuseLate(ctx)
 		chain.incidents.drop(ctx)
@@ -219,7 +219,7 @@ func (c *chainRun) refuseByPolicy(ctx workflow.Context, problem error) error {
 		Kind: escalation.EventChainEnded, Severity: escalation.SeverityCritical,
 		Message: describeOutcome(chain) + ": " + chain.Reason,
 	})
-	c.people.announce(ctx, nil, c.parent.detach)
+	c.people.announce(ctx, nil)
 	c.log.recordRest(ctx)
 	return refusal
 }

@@ -128,6 +128,7 @@ func newEnvironment(suite *testsuite.WorkflowTestSuite) *testsuite.TestWorkflowE
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(5 * time.Minute)
 	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
+	env.RegisterWorkflowWithOptions(workflows.Delivery, workflow.RegisterOptions{Name: workflows.DeliveryWorkflow})
 	return env
 }
 

@@ -151,7 +151,9 @@ func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 		// without limit.
 		anew := ctx.Err() == nil && !gate.Ends() && g.mayContinueAsNew(ctx)
 		if anew {
-			g.people.settle(ctx, errGivenUp)
+			g.people.settle(ctx)
+		} else if gate.Answer == nil && ctx.Err() == nil {
+			g.people.settleFailed(ctx) // whoever looks at the gate must see that nobody was told
 		}
 		if len(g.log.unrecorded) > 0 && ctx.Err() == nil && (anew || gate.Answer == nil) {
 			if err := g.log.storeUnlessCancelled(ctx, "record what came to "+gate.ID); err != nil {
@@ -167,7 +169,7 @@ func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 			return true, nil
 		}
 		err := workflow.Await(ctx, func() bool {
-			return gate.Answer != nil || due.timer.IsReady() || g.signalled(ctx) || g.mayContinueAsNew(ctx)
+			return gate.Answer != nil || due.timer.IsReady() || g.signalled(ctx) || g.mayContinueAsNew(ctx) || g.people.someFailed(ctx)
 		})
 		switch {
 		case gate.Answer != nil:

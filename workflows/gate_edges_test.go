@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
@@ -55,9 +56,10 @@ func TestGateAnswerBeforeANewRun(t *testing.T) {
 	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
 	w.recordTakes = time.Minute
 	w.listen().fail = errAway
-	w.env.RegisterDelayedCallback(func() { w.env.SetCurrentHistoryLength(10_000) }, 2*time.Minute)
-	w.replyAfter(130*time.Second, saidAt("gate-0", escalation.GateAbort, "")) // wakes the chain, which records the refusal until 190 s
-	w.replyAfter(220*time.Second, said(escalation.GateOverride, ""))          // arrives while the failures are recorded, until 250 s
+	w.env.OnWorkflow(workflows.DeliveryWorkflow, mock.Anything, mock.Anything).Return(nil)
+	w.policy.Gate.Remind = []escalation.Duration{escalation.Duration(5 * time.Minute)} // it is recorded until 360 s
+	w.env.RegisterDelayedCallback(func() { w.env.SetCurrentHistoryLength(10_000) }, 310*time.Second)
+	w.replyAfter(400*time.Second, said(escalation.GateOverride, "")) // arrives while the failure is recorded, until 420 s
 	result, err := w.run(t, workflows.ChainInput{})
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeOverridden, result.Outcome)
@@ -244,6 +246,8 @@ func TestEveryNotificationOfARunHasItsOwnKey(t *testing.T) {
 	w := newGatedWorld(t, repeated(3, concludes(escalation.VerdictNeedsHuman, 0.1))...)
 	people := w.listen()
 	people.fail = temporal.NewNonRetryableApplicationError("the chat is away", "Test", nil) // leaves an event to record
+	w.env.OnWorkflow(workflows.DeliveryWorkflow, mock.Anything, mock.Anything).Return(nil)
+	w.policy.Gate.Remind = []escalation.Duration{escalation.Duration(50*time.Minute - 3*time.Second)}
 	w.recordTakes = 5 * time.Second
 	w.env.RegisterDelayedCallback(func() { w.env.SetCurrentHistoryLength(2_000) }, 50*time.Minute)
 	w.env.RegisterDelayedCallback(func() { w.env.SetCurrentHistoryLength(100) }, 50*time.Minute+4*time.Second)
@@ -258,7 +262,7 @@ func TestEveryNotificationOfARunHasItsOwnKey(t *testing.T) {
 		keys[told.Key] = true
 	}
 	require.Len(t, keys, len(people.got))
-	require.Len(t, people.got, 2)
+	require.Len(t, people.got, 4, "two gates, and a reminder of each")
 }
 
 // TestFixWithoutTheConversationToStartFrom starts from a conversation that has no record and cannot be loaded. The fix

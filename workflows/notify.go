@@ -31,8 +31,13 @@ type notifier struct {
 
 // pendingNotification is a notification that is being sent.
 type pendingNotification struct {
-	kind escalation.NotificationKind
+	escalation.Notification
 	sent workflow.Future
+}
+
+// failed reports whether the notification could not be sent in notifyPatience.
+func (p pendingNotification) failed(ctx workflow.Context) bool {
+	return p.sent.IsReady() && p.sent.Get(ctx, nil) != nil
 }
 
 // notify starts a notification if the policy enables notifications. The method await waits until the notification is
@@ -55,19 +60,20 @@ func (n *notifier) notifyAs(ctx workflow.Context, key string, kind escalation.No
 		return
 	}
 	chain := n.log.chain
-	sent := sendNotification(ctx, escalation.Notification{
-		Key:     key,
-		Kind:    kind,
-		ChainID: chain.ID,
-		Title:   titleOf(kind, chain.Services),
-		Text:    describeForPeople(chain, message),
-	})
-	n.pending = append(n.pending, pendingNotification{kind, sent})
+	notification := escalation.Notification{
+		Key:      key,
+		Kind:     kind,
+		Severity: kind.Severity(),
+		ChainID:  chain.ID,
+		Title:    titleOf(kind, chain.Services),
+		Text:     describeForPeople(chain, message),
+		Then:     whatToDo(chain),
+	}
+	n.pending = append(n.pending, pendingNotification{notification, sendNotification(ctx, notification)})
 }
 
-// sendNotification starts the activity that sends a notification. Cancelling ctx does not stop it.
+// sendNotification starts the activity that sends a notification. It ends in notifyPatience. Cancelling ctx does not stop it.
 func sendNotification(ctx workflow.Context, notification escalation.Notification) workflow.Future {
-	notification.Severity = notification.Kind.Severity()
 	disconnected, _ := workflow.NewDisconnectedContext(ctx)
 	var notifications *activities.Notifications
 	return workflow.ExecuteActivity(withNotification(disconnected, "notify: "+notification.Kind.Headline()),
@@ -75,8 +81,8 @@ func sendNotification(ctx workflow.Context, notification escalation.Notification
 }
 
 // announce notifies people if the outcome of the workflow requires a notification. Then it waits until all notifications are
-// sent or given up (see await). The argument problem is the error with which the workflow ends; nil if there is none.
-func (n *notifier) announce(ctx workflow.Context, problem error, slow func(workflow.Context)) {
+// sent, or passed on (see await). The argument problem is the error with which the workflow ends; nil if there is none.
+func (n *notifier) announce(ctx workflow.Context, problem error) {
 	switch {
 	case problem != nil && n.log.chain.Outcome == "" && !temporal.IsCanceledError(problem):
 		n.notify(ctx, escalation.NotifyFailed, "the chain broke off: "+rootMessage(problem))
@@ -85,7 +91,7 @@ func (n *notifier) announce(ctx workflow.Context, problem error, slow func(workf
 			n.notify(ctx, kind, n.log.chain.Reason)
 		}
 	}
-	n.await(ctx, slow)
+	n.await(ctx)
 }
 
 // ending returns the notification for the outcome. If notify is false, people get no notification. For the outcome
@@ -111,59 +117,91 @@ func (n *notifier) ending() (kind escalation.NotificationKind, notify bool) {
 // notified reports whether a notification of this kind was started, in this run or in an earlier run.
 func (n *notifier) notified(kind escalation.NotificationKind) bool {
 	return slices.Contains(n.before, kind) ||
-		slices.ContainsFunc(n.pending, func(pending pendingNotification) bool { return pending.kind == kind })
+		slices.ContainsFunc(n.pending, func(pending pendingNotification) bool { return pending.Kind == kind })
 }
 
-// allSent reports whether every notification is sent or given up.
+// allSent reports whether every notification is sent, or could not be sent in notifyPatience.
 func (n *notifier) allSent() bool {
 	return !slices.ContainsFunc(n.pending, func(pending pendingNotification) bool { return !pending.sent.IsReady() })
 }
 
-// notifyPatience is the time after which a chain that waits for its notifications no longer delays the next cycle of
-// its schedule.
-const notifyPatience = time.Minute
+// someFailed reports whether a notification could not be sent in notifyPatience.
+func (n *notifier) someFailed(ctx workflow.Context) bool {
+	return slices.ContainsFunc(n.pending, func(pending pendingNotification) bool { return pending.failed(ctx) })
+}
 
-// await waits until all notifications are sent or given up. The outcome is already recorded and published. So an
-// unavailable notification service only keeps the workflow open, for an hour at most. Cancelling the workflow ends
-// the wait. If the wait takes longer than notifyPatience, await calls the function slow.
-func (n *notifier) await(ctx workflow.Context, slow func(workflow.Context)) {
+// notifyPatience is the time in which a workflow sends a notification itself. After that time a Delivery takes it over, so that a dead
+// address keeps no workflow open. It is enough for a few attempts.
+const notifyPatience = 20 * time.Second
+
+// await waits until all notifications are sent, for notifyPatience at most. Cancelling the workflow ends the wait. What is not sent by
+// then is passed on.
+func (n *notifier) await(ctx workflow.Context) {
 	if len(n.pending) == 0 {
 		return
 	}
 	waiting, stop := workflow.WithCancel(ctx)
 	defer stop() // stops the timer
-	prompt, err := workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
-		Timeout: notifyPatience, TimerOptions: workflow.TimerOptions{Summary: "waiting for notifications"},
+	_, err := workflow.AwaitWithOptions(waiting, workflow.AwaitOptions{
+		Timeout: 2 * notifyPatience, TimerOptions: workflow.TimerOptions{Summary: "waiting for notifications"},
 	}, n.allSent)
-	if err == nil && !prompt {
-		slow(ctx)
-		err = workflow.Await(ctx, n.allSent)
+	if err != nil {
+		workflow.GetLogger(ctx).Info("the workflow does not wait for its notifications", "error", err)
 	}
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	n.settle(disconnected, err)
+	n.settle(disconnected)
 	n.log.recordRest(disconnected)
 }
 
-// settle adds an event for each pending notification that did not reach all targets. Then it clears pending. The
-// argument unknown is the error for notifications that are still being sent.
-func (n *notifier) settle(ctx workflow.Context, unknown error) {
-	for _, pending := range n.pending {
-		err := unknown
-		if pending.sent.IsReady() {
-			err = pending.sent.Get(ctx, nil)
-		}
-		if err != nil {
-			n.log.add(ctx, escalation.Event{
-				Kind: escalation.EventNotNotified, Severity: escalation.SeverityWarning,
-				Message: fmt.Sprintf("not everybody was told that %s: %s", pending.kind.Headline(), notificationProblem(err)),
-			})
-		}
-		if !slices.Contains(n.before, pending.kind) {
-			n.before = append(n.before, pending.kind)
+// settle adds an event for each pending notification that did not reach all targets, and passes the notification on to a Delivery. Then
+// it clears pending. Notifications that are still being sent count as failed: the Delivery sends them to nobody who has got them.
+func (n *notifier) settle(ctx workflow.Context) {
+	pending := n.pending
+	n.pending = nil
+	for _, each := range pending {
+		n.settleOne(ctx, each)
+	}
+}
+
+// settleFailed does the same as settle for the notifications that have failed.
+func (n *notifier) settleFailed(ctx workflow.Context) {
+	pending := n.pending
+	n.pending = nil
+	for _, each := range pending {
+		if each.failed(ctx) {
+			n.settleOne(ctx, each)
+		} else {
+			n.pending = append(n.pending, each)
 		}
 	}
-	n.pending = nil
+}
+
+func (n *notifier) settleOne(ctx workflow.Context, pending pendingNotification) {
+	if !slices.Contains(n.before, pending.Kind) {
+		n.before = append(n.before, pending.Kind)
+	}
+	why := "it was still being sent"
+	if pending.sent.IsReady() {
+		err := pending.sent.Get(ctx, nil)
+		if err == nil {
+			return
+		}
+		why = notificationProblem(err)
+	}
+	next := "it is tried again for an hour"
+	if err := startDelivery(ctx, DeliveryInput{Notification: pending.Notification, FirstRunID: n.log.firstRun(ctx)}); err != nil {
+		next = "it is not tried again: " + rootMessage(err)
+	}
+	n.log.add(ctx, notDelivered(pending.Kind, why+"; "+next))
+}
+
+// notDelivered is the event of a notification that did not reach all targets.
+func notDelivered(kind escalation.NotificationKind, why string) escalation.Event {
+	return escalation.Event{
+		Kind: escalation.EventNotNotified, Severity: escalation.SeverityWarning,
+		Message: fmt.Sprintf("not everybody was told that %s: %s", kind.Headline(), why),
+	}
 }
 
 // blockedBy returns the kind of notification for a rule that prevents the chain from continuing. For any other rule,
@@ -185,9 +223,6 @@ func blockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell boo
 
 // notificationProblem returns the innermost message of an error of sendNotification.
 func notificationProblem(err error) string {
-	if temporal.IsCanceledError(err) {
-		return "the chain was cancelled before it was told"
-	}
 	if timeout, ok := errors.AsType[*temporal.TimeoutError](err); ok {
 		if cause := errors.Unwrap(timeout); cause != nil {
 			return notificationProblem(cause)
@@ -206,8 +241,8 @@ func titleOf(kind escalation.NotificationKind, services []string) string {
 	return title
 }
 
-// describeForPeople returns the text of a notification: message, services, tried sessions, cost and the command that
-// shows the chain. If a gate is open, it adds the command that answers the gate.
+// describeForPeople returns the text of a notification: message, services, incidents, earlier news at an open gate, cost, and what was
+// tried, the latest last.
 func describeForPeople(chain escalation.Chain, message string) string {
 	lines := []string{plain(message)}
 	if len(chain.Services) > 0 {
@@ -216,6 +251,13 @@ func describeForPeople(chain escalation.Chain, message string) string {
 	for _, incident := range chain.Incidents[:min(len(chain.Incidents), maxToldIncidents)] {
 		lines = append(lines, "Incident: "+plain(describeIncident(incident)))
 	}
+	gate := chain.OpenGate()
+	if gate != nil {
+		for _, line := range gate.History {
+			lines = append(lines, "Earlier: "+plain(line))
+		}
+	}
+	lines = append(lines, fmt.Sprintf("Cost so far: $%.2f", chain.CostUSD))
 	latest := max(0, len(chain.Sessions)-maxTried)
 	for i := range chain.Sessions[latest:] {
 		lines = append(lines, describeTry(chain.Sessions[latest+i]))
@@ -227,15 +269,16 @@ func describeForPeople(chain escalation.Chain, message string) string {
 			lines = append(lines, "Pull request: "+done.PullRequest) // an address that the supervisor has checked
 		}
 	}
-	lines = append(lines, fmt.Sprintf("Cost so far: $%.2f", chain.CostUSD), lookAt(chain.ID))
-	if gate := chain.OpenGate(); gate != nil {
-		for _, line := range gate.History {
-			lines = append(lines, "Earlier: "+plain(line))
-		}
-		until := gate.ExpiresAt.UTC().Format(time.RFC3339)
-		lines = append(lines, fmt.Sprintf("Until %s, answer with: starter gate %s", until, Operand(chain.ID)))
-	}
 	return strings.Join(lines, "\n")
+}
+
+// whatToDo returns the commands for people: what answers an open gate, and what shows the chain.
+func whatToDo(chain escalation.Chain) string {
+	if gate := chain.OpenGate(); gate != nil {
+		until := gate.ExpiresAt.UTC().Format(time.RFC3339)
+		return fmt.Sprintf("Until %s, answer with: starter gate %s\n", until, Operand(chain.ID)) + lookAt(chain.ID)
+	}
+	return lookAt(chain.ID)
 }
 
 // maxToldIncidents limits the incidents in a notification.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -76,7 +77,7 @@ func TestPeopleAreToldHowAChainEnded(t *testing.T) {
 			require.Contains(t, told.Text, result.Reason)
 			require.Contains(t, told.Text, "tier 1 (haiku)")
 			require.Contains(t, told.Text, "Cost so far: $")
-			require.Contains(t, told.Text, "Look at it with: starter chain "+result.ID)
+			require.Contains(t, told.Then, "Look at it with: starter chain "+result.ID)
 		})
 	}
 }
@@ -115,8 +116,8 @@ func TestEscalateSignalAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
 	w.policy.Notify = true
-	w.env.OnActivity("Notify", mock.Anything, mock.Anything).After(10 * time.Minute).Return(nil)
-	w.signalAfter(5*time.Minute, `{"to_tier":2}`)
+	w.env.OnActivity("Notify", mock.Anything, mock.Anything).After(15 * time.Second).Return(nil)
+	w.signalAfter(5*time.Second, `{"to_tier":2}`)
 	result, err := w.run(t, workflows.ChainInput{})
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeNeedsHuman, result.Outcome)
@@ -168,27 +169,80 @@ func TestNobodyToTellIsNoActivity(t *testing.T) {
 	require.Empty(t, people.got)
 }
 
-// TestANotificationThatFailsForGood checks that a permanently failing notification leaves an event and changes nothing
-// else.
-func TestANotificationThatFailsForGood(t *testing.T) {
+// TestADeadAddressKeepsNoChainOpen checks that a chain ends soon although a service does not answer: events say that somebody was not
+// told and why, the notification is tried for an hour, and another event says how that ended.
+func TestADeadAddressKeepsNoChainOpen(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
-	people := w.listen()
-	people.fail = errors.New("1 of 2 places were not notified: ntfy: connection refused")
-	began := w.env.Now()
-	result, err := w.run(t, workflows.ChainInput{})
-	require.NoError(t, err)
-	require.Equal(t, escalation.OutcomeNeedsHuman, result.Outcome)
-	require.Greater(t, len(people.got), 20, "it is tried for a long time")
-	for _, again := range people.got {
-		require.Equal(t, people.got[0], again, "a repeated attempt has the same key and text")
+	const why = "1 of 2 places in CLAUDEOPS_NOTIFY_URLS were not notified: ntfy at ntfy.example.org: connection refused"
+	for name, answersAgain := range map[string]bool{"for good": false, "for some minutes": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+			people := w.listen()
+			people.fail = errors.New(why)
+			began := w.env.Now()
+			var delivery workflows.DeliveryInput
+			w.env.OnWorkflow(workflows.DeliveryWorkflow, mock.Anything, mock.Anything).Return(
+				func(_ workflow.Context, input workflows.DeliveryInput) error {
+					delivery = input
+					return nil
+				})
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeNeedsHuman, result.Outcome)
+			require.Less(t, w.env.Now().Sub(began), time.Minute, "the chain has ended")
+			last := result.Events[len(result.Events)-1]
+			require.Equal(t, escalation.EventNotNotified, last.Kind)
+			require.Equal(t, escalation.SeverityWarning, last.Severity)
+			require.Equal(t, "not everybody was told that a person is needed: "+why+"; it is tried again for an hour", last.Message)
+			require.Equal(t, result.Events, w.events, "the event is recorded, too")
+			require.Equal(t, people.got[0], delivery.Notification, "the key is the same, so that nobody is told twice")
+
+			later := newWorld(t)
+			people = later.listen()
+			people.fail = errors.New(why)
+			if answersAgain {
+				later.env.RegisterDelayedCallback(func() {
+					people.mu.Lock()
+					defer people.mu.Unlock()
+					people.fail = nil
+				}, 10*time.Minute)
+			}
+			later.answer(t)
+			began = later.env.Now()
+			later.env.ExecuteWorkflow(workflows.DeliveryWorkflow, delivery)
+			require.NoError(t, later.env.GetWorkflowError())
+			require.Equal(t, delivery.Notification, people.got[0])
+			require.Len(t, later.events, 1)
+			event := later.events[0]
+			require.Equal(t, result.ID, event.ChainID)
+			if answersAgain {
+				require.Equal(t, escalation.EventNotified, event.Kind)
+				require.Equal(t, "everybody has been told now that a person is needed", event.Message)
+				return
+			}
+			require.Greater(t, len(people.got), 20, "it is tried for a long time")
+			require.LessOrEqual(t, later.env.Now().Sub(began), 2*time.Hour, "and not for ever")
+			require.Equal(t, escalation.EventNotNotified, event.Kind)
+			require.Contains(t, event.Message, why+"; it was tried for an hour, and is not tried again")
+		})
 	}
-	require.LessOrEqual(t, w.env.Now().Sub(began), 2*time.Hour, "and not for ever")
-	last := result.Events[len(result.Events)-1]
-	require.Equal(t, escalation.EventNotNotified, last.Kind)
-	require.Equal(t, escalation.SeverityWarning, last.Severity)
-	require.Contains(t, last.Message, "a person is needed: 1 of 2 places were not notified: ntfy: connection refused")
-	require.Equal(t, result.Events, w.events, "the event is recorded, too")
+}
+
+// TestAGateShowsThatNobodyWasTold checks that the event is recorded while the gate is open.
+func TestAGateShowsThatNobodyWasTold(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
+	w.listen().fail = errors.New("nobody answers")
+	w.env.OnWorkflow(workflows.DeliveryWorkflow, mock.Anything, mock.Anything).Return(nil)
+	var untold []string
+	w.env.RegisterDelayedCallback(func() {
+		untold = messagesOf(w.events, escalation.EventNotNotified)
+		w.env.CancelWorkflow()
+	}, 10*time.Minute)
+	_, err := w.run(t, workflows.ChainInput{})
+	require.Error(t, err)
+	require.Equal(t, []string{"not everybody was told that a person is needed: nobody answers; it is tried again for an hour"}, untold)
 }
 
 // TestCancellingEndsTheWait checks that cancelling ends a chain that only waits for an unavailable chat service.
@@ -196,13 +250,14 @@ func TestCancellingEndsTheWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, concludes(escalation.VerdictNeedsHuman, 0.03))
 	w.listen().fail = errors.New("nobody answers")
+	w.env.OnWorkflow(workflows.DeliveryWorkflow, mock.Anything, mock.Anything).Return(nil)
 	began := w.env.Now()
-	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 10*time.Minute)
+	w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 5*time.Second)
 	result, err := w.run(t, workflows.ChainInput{})
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeNeedsHuman, result.Outcome, "it had ended before")
-	require.Less(t, w.env.Now().Sub(began), 20*time.Minute)
-	require.Contains(t, result.Events[len(result.Events)-1].Message, "the chain was cancelled before it was told")
+	require.Less(t, w.env.Now().Sub(began), 10*time.Second)
+	require.Contains(t, result.Events[len(result.Events)-1].Message, "it was still being sent; it is tried again for an hour")
 	require.Equal(t, result.Events, w.events)
 }
 
@@ -234,11 +289,11 @@ func TestAgentsWordsStayWords(t *testing.T) {
 	_, err := w.run(t, workflows.ChainInput{})
 	require.NoError(t, err)
 	told := people.got[0]
-	for _, text := range []string{told.Title, strings.ReplaceAll(told.Text, "\n", "")} {
+	for _, text := range []string{told.Title, strings.ReplaceAll(told.Text+told.Then, "\n", "")} {
 		require.NotContains(t, text, "://")
 		require.False(t, strings.ContainsAny(text, "[]<>@`*#|\x1b\u202e\n"), text)
 	}
 	require.Contains(t, told.Title, "and 1 more")
 	require.Less(t, len(told.Text), 1_500)
-	require.Equal(t, 4, strings.Count(told.Text, "\n"), told.Text)
+	require.Equal(t, 3, strings.Count(told.Text, "\n"), told.Text)
 }

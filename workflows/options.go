@@ -116,12 +116,21 @@ func withSchedule(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// withNotification returns a context with the options for notifying people. Temporal retries for an hour, because the
-// notification can be about a network that is down. After that hour the message is outdated, and the chain must end.
+// withNotification returns a context with the options for notifying people from a workflow that does something else.
 func withNotification(ctx workflow.Context, summary string) workflow.Context {
+	return withAttempts(ctx, summary, notifyPatience)
+}
+
+// withDelivery returns a context with the options of a Delivery. Temporal retries for an hour, because the notification can be about a
+// network that is down. After that hour the message is outdated.
+func withDelivery(ctx workflow.Context, summary string) workflow.Context {
+	return withAttempts(ctx, summary, time.Hour)
+}
+
+func withAttempts(ctx workflow.Context, summary string, patience time.Duration) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    time.Minute, // all services in parallel, each with a timeout of some seconds
-		ScheduleToCloseTimeout: time.Hour,
+		ScheduleToCloseTimeout: patience,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval:    2 * time.Second,
 			BackoffCoefficient: 2,

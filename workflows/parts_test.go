@@ -49,7 +49,7 @@ func relay(ctx workflow.Context, request string) (escalation.Chain, error) {
 	if gate.latest().Answer.Action == escalation.GateOverride {
 		log.chain.Outcome = escalation.OutcomeOverridden
 	}
-	people.await(ctx, func(workflow.Context) {})
+	people.await(ctx)
 	return log.chain, log.record(ctx, "record the end", true)
 }
 

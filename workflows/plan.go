@@ -80,7 +80,7 @@ func runPlan(ctx workflow.Context, task escalation.PlanTask, input PlanInput) (C
 		err = p.run(ctx)
 	}
 	if !workflow.IsContinueAsNewError(err) {
-		p.people.announce(ctx, err, func(workflow.Context) {})
+		p.people.announce(ctx, err)
 		p.gates.refuseLateReplies(ctx)
 		p.requests.refuseLate(ctx)
 	}

@@ -41,7 +41,7 @@ func (p *planRun) isLong(ctx workflow.Context) bool { return p.gates.mayContinue
 func (p *planRun) continueAsNew(ctx workflow.Context) error {
 	if !p.at.AtGate {
 		p.gates.receiveReplies(ctx)
-		p.people.settle(ctx, errGivenUp)
+		p.people.settle(ctx)
 		if err := p.sessions.flush(ctx); err != nil {
 			return err
 		}

@@ -109,6 +109,7 @@ func replay(history *historypb.History) error {
 		return err
 	}
 	replayer.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
+	replayer.RegisterWorkflowWithOptions(workflows.Delivery, workflow.RegisterOptions{Name: workflows.DeliveryWorkflow})
 	replayer.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
 	replayer.RegisterWorkflowWithOptions(workflows.PlanReview, workflow.RegisterOptions{Name: workflows.PlanReviewWorkflow})
 	replayer.RegisterWorkflowWithOptions(workflows.PhaseExecution, workflow.RegisterOptions{Name: workflows.PhaseExecutionWorkflow})

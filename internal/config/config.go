@@ -232,15 +232,15 @@ type Notify struct {
 	UIURL string     `env:"UI_URL" desc:"Address of the Temporal Web UI for people, such as https://temporal.example.org. If set, notifications contain a link to the chain."`
 }
 
-// Targets parses the URLs of the notification targets.
+// Targets parses the URLs of the notification targets. A URL that names several recipients is as many targets.
 func (n Notify) Targets() ([]notify.Target, error) {
 	targets := make([]notify.Target, 0, len(n.URLs))
 	for i, rawURL := range n.URLs {
-		target, err := notify.Parse(rawURL)
+		parsed, err := notify.Parse(rawURL)
 		if err != nil {
 			return nil, fmt.Errorf("URL %d must %w", i+1, err)
 		}
-		targets = append(targets, target)
+		targets = append(targets, parsed...)
 	}
 	return targets, nil
 }

@@ -37,6 +37,7 @@ const (
 	EventDecision       EventKind = "decision"
 	EventChainEnded     EventKind = "chain_ended"
 	EventNotNotified    EventKind = "notification_failed"
+	EventNotified       EventKind = "notification_delivered" // after EventNotNotified
 	EventWaitStarted    EventKind = "wait_started"
 	EventWaitEnded      EventKind = "wait_ended"
 	EventIssueStarted   EventKind = "issue_started"

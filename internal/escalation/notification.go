@@ -60,5 +60,8 @@ type Notification struct {
 	// ChainID is the workflow ID of the chain or cycle that the notification concerns.
 	ChainID string `json:"chain_id"`
 	Title   string `json:"title"`
-	Text    string `json:"text"`
+	// Text begins with what has happened. A service that takes only short messages gets a part of the other lines.
+	Text string `json:"text"`
+	// Then says what people can do, and where they read more, a line for each. No service gets less of it than has room.
+	Then string `json:"then,omitempty"`
 }

@@ -1,9 +1,7 @@
 package notify
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -40,7 +38,7 @@ type appriseRequest struct {
 }
 
 // parseApprise parses apprise://[USER[:PASSWORD]@]HOST[:PORT]/[PREFIX/]KEY[?tags=TAG,TAG].
-func parseApprise(rawURL string) (func(context.Context, Message) error, error) {
+func parseApprise(rawURL string) ([]sender, error) {
 	parsed, err := url.Parse(rawURL)
 	if err != nil {
 		return nil, errors.New("be a URL")
@@ -60,47 +58,30 @@ func parseApprise(rawURL string) (func(context.Context, Message) error, error) {
 		endpoint.Scheme = "https"
 	}
 	api.endpoint = endpoint.String()
-	return api.send, nil
+	return []sender{post(appriseTook, api.request)}, nil
 }
 
-// appriseClient does not follow redirects, because a redirected POST becomes a GET, which notifies nobody.
-var appriseClient = &http.Client{
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-}
-
-func (a apprise) send(ctx context.Context, m Message) error {
-	body, err := json.Marshal(appriseRequest{Title: m.Title, Body: m.Text, Type: m.Level, Format: "text", Tag: a.tags})
-	if err != nil {
-		return err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.endpoint, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", "application/json")
+func (a apprise) request(m Message) request {
+	r := request{url: a.endpoint, header: map[string]string{"Accept": "application/json"}, body: appriseRequest{
+		Title: m.Title, Body: m.whole(), Type: m.Level, Format: "text", Tag: a.tags,
+	}}
 	if a.user != nil {
 		password, _ := a.user.Password()
-		request.SetBasicAuth(a.user.Username(), password)
+		r.header["Authorization"] = "Basic " + base64.StdEncoding.EncodeToString([]byte(a.user.Username()+":"+password))
 	}
-	response, err := appriseClient.Do(request)
-	if err != nil {
-		return err
-	}
-	_ = response.Body.Close() // the status suffices
-	return appriseError(response.StatusCode)
+	return r
 }
 
-// appriseError returns the error for a status. Only status 200 means that somebody was notified.
-func appriseError(status int) error {
-	switch status {
+// appriseTook returns nil if the API has notified somebody.
+func appriseTook(a answer) error {
+	switch a.status {
 	case http.StatusOK:
-		return nil
+		return isNoPage(a)
 	case http.StatusNoContent:
-		return errors.New("the API has no configuration stored under this key")
-	case http.StatusFailedDependency:
-		return errors.New("the API could not notify all that its configuration names")
-	default:
-		return fmt.Errorf("the API answered %d %s", status, http.StatusText(status))
+		return failure{own: "the API has no configuration stored under this key"}
 	}
+	return unproven(a)
 }
+
+// appriseRoom is the size in bytes of a message. The API cuts messages for the services behind it.
+const appriseRoom = 32_000

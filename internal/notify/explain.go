@@ -26,18 +26,18 @@ var (
 	pieces = regexp.MustCompile(`[\pL\pN]+`)
 )
 
-// explain returns the plain words of err without any part of rawURL.
+// explain returns the plain words of said without any part of rawURL.
 //
-// The libraries put URLs and parts of them into their errors, in different spellings. Therefore explain shows words
+// Services and libraries put URLs and parts of them into their errors, in different spellings. Therefore explain shows words
 // that match an allow-list of patterns and do not occur in the URL. It hides all other words.
-func explain(err error, rawURL string) string {
+func explain(said, rawURL string) string {
 	secret := strings.ToLower(rawURL)
 	if decoded, err := url.PathUnescape(rawURL); err == nil {
 		secret += " " + strings.ToLower(decoded)
 	}
 	var words []string
 	length := 0
-	for field := range strings.FieldsSeq(err.Error()) {
+	for field := range strings.FieldsSeq(said) {
 		word := strings.Trim(field, `.,:;!?()[]{}<>"'`)
 		if !plainWord.MatchString(word) && !statusCode.MatchString(word) || within(strings.ToLower(word), secret) {
 			word = hidden

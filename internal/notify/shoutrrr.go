@@ -1,76 +1,96 @@
 package notify
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
-	"sync"
 
 	"github.com/nicholas-fedor/shoutrrr/pkg/router"
 	"github.com/nicholas-fedor/shoutrrr/pkg/services/chat/matrix"
 	"github.com/nicholas-fedor/shoutrrr/pkg/types"
 )
 
-const (
-	// matrixService is the only service that logs in during its setup.
-	matrixService = "matrix"
-	// loggerService sends nothing to people.
-	loggerService = "logger"
-)
-
-// shoutrrrServices lists the schemes of shoutrrr's services that send messages to people.
-var shoutrrrServices = sync.OnceValue(func() []string {
-	all := slices.DeleteFunc((&router.ServiceRouter{}).ListServices(), func(name string) bool { return name == loggerService })
-	slices.Sort(all)
-	return slices.Clip(all)
-})
-
-// titled lists the services whose messages have a separate title. For other services the title is the first line.
-var titled = []string{
-	"bark", "discord", "gotify", "join", "lark", "notifiarr", "ntfy", "opsgenie", "pushbullet", "pushover", "slack", "smtp", "teams",
+// kind is a service with URLs of shoutrrr. Shoutrrr reads the URLs. It does not send, because it takes most answers for a success: the
+// page of a proxy, a redirect, an error that Telegram's or Join's API reports with another status.
+type kind struct {
+	// room is the size in bytes of the longest message that the service takes, title included. Where the service counts characters, it is
+	// as many bytes, so that no way of counting exceeds it.
+	room    int
+	senders func(service types.Service, rawURL *url.URL) []sender
 }
 
-func parseShoutrrr(service, rawURL string) (func(context.Context, Message) error, error) {
-	if err := checkShoutrrr(service, rawURL); err != nil { // the library's error can contain the URL
-		return nil, fmt.Errorf("be a complete %s URL as https://shoutrrr.nickfedor.com describes it", service)
+// on adapts a function on one type of shoutrrr's services.
+func on[S types.Service](senders func(service S) []sender) func(types.Service, *url.URL) []sender {
+	return func(service types.Service, _ *url.URL) []sender {
+		exact, ok := service.(S)
+		if !ok {
+			return nil
+		}
+		return senders(exact)
 	}
-	return func(_ context.Context, m Message) error { return sendShoutrrr(service, rawURL, m) }, nil
 }
 
-// checkShoutrrr checks the URL without contacting the service.
-func checkShoutrrr(service, rawURL string) (err error) {
+// to returns a list of one sender of one request.
+func to(taken proof, prepare func(m Message) request) []sender {
+	return []sender{post(taken, prepare)}
+}
+
+// each returns a sender for each recipient, so that those that have got a message do not get it again when another one fails.
+func each(recipients []string, senderOf func(recipient string) sender) []sender {
+	senders := make([]sender, len(recipients))
+	for i, recipient := range recipients {
+		senders[i] = senderOf(recipient)
+	}
+	return senders
+}
+
+// object is a JSON object.
+type object = map[string]any
+
+// filled returns o without empty values.
+func filled(o object) object {
+	maps.DeleteFunc(o, func(_ string, value any) bool {
+		texts, isList := value.([]string)
+		return value == "" || isList && len(texts) == 0
+	})
+	return o
+}
+
+// parseService returns the senders of a URL of shoutrrr.
+func parseService(service, rawURL string) (senders []sender, err error) {
 	defer func() {
-		if recover() != nil {
-			err = errors.New("the driver failed on it")
+		if recover() != nil || err != nil { // the library's errors can contain the URL
+			senders, err = nil, fmt.Errorf("be a complete %s URL as https://shoutrrr.nickfedor.com describes it", service)
 		}
 	}()
-	if service != matrixService {
-		_, err = (&router.ServiceRouter{}).Locate(rawURL)
-		return err
-	}
 	parsed, err := url.Parse(rawURL)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if parsed.Host == "" || parsed.User == nil {
-		return errors.New("it names no server or no user")
+	if service == "matrix" { // shoutrrr's service would log in
+		config := new(matrix.Config)
+		if parsed.Host == "" || parsed.User == nil {
+			return nil, errors.New("it names no server or no user")
+		}
+		if err := config.SetURL(parsed); err != nil {
+			return nil, err
+		}
+		return matrixRooms(config), nil
 	}
-	return new(matrix.Config).SetURL(parsed)
+	located, err := new(router.ServiceRouter).Locate(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	senders = kinds[service].senders(located, parsed)
+	if len(senders) == 0 {
+		return nil, errors.New("it names no recipient")
+	}
+	return senders, nil
 }
 
-// sendShoutrrr sends a message. It creates a new sender for each message, because sending changes the sender.
-func sendShoutrrr(service, rawURL string, m Message) error {
-	sender, err := (&router.ServiceRouter{}).Locate(rawURL)
-	if err != nil {
-		return err
-	}
-	params := types.Params{}
-	if slices.Contains(titled, service) {
-		params.SetTitle(m.Title)
-	} else {
-		m.Text = m.Title + "\n\n" + m.Text
-	}
-	return sender.Send(m.Text, &params)
+// services returns the schemes that Parse accepts.
+func services() []string {
+	return slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(kinds)), appriseScheme, appriseTLSScheme)))
 }

@@ -2,7 +2,6 @@ package notify
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -58,9 +57,10 @@ var message = Message{Title: "Claude Ops:\na person is needed", Text: "a disk is
 
 func parse(t testing.TB, rawURL string) Target {
 	t.Helper()
-	target, err := Parse(rawURL)
+	targets, err := Parse(rawURL)
 	require.NoError(t, err)
-	return target
+	require.NotEmpty(t, targets)
+	return targets[0]
 }
 
 func TestGenericTakesTheMessage(t *testing.T) {
@@ -104,10 +104,10 @@ func TestApprise(t *testing.T) {
 func TestAppriseStatus(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]string{
-		http.StatusNoContent:           "apprise: the API has no configuration stored under this",
-		http.StatusFailedDependency:    "apprise: the API could not notify all that its configuration names",
-		http.StatusInternalServerError: "apprise: the API answered 500 Internal Server Error",
-		http.StatusFound:               "apprise: the API answered 302 Found",
+		http.StatusNoContent:           ": the API has no configuration stored under this key",
+		http.StatusFailedDependency:    ": answered 424 Failed Dependency: you asked for",
+		http.StatusInternalServerError: ": answered 500 Internal Server Error",
+		http.StatusFound:               ": answered 302 Found",
 	} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +132,7 @@ func TestErrorsSayWhy(t *testing.T) {
 
 func TestACodeIsSaidUnlessItIsThePassword(t *testing.T) {
 	t.Parallel()
-	answered := errors.New("the API answered 404 Not Found")
+	const answered = "the API answered 404 Not Found"
 	for rawURL, want := range map[string]string{
 		"apprise://ops:secret@127.0.0.1:40404/key":      "the API answered 404 Not Found",
 		"telegram://140412345:AAHsecret@telegram?chats": "the API answered 404 Not Found",
@@ -233,8 +233,9 @@ func TestNoSecretInAnyError(t *testing.T) {
 		rawURL := strings.NewReplacer("S", secret, "HOST", rapid.SampledFrom(hosts).Draw(t, "host")).Replace(strings.Replace(template, "S:S", url.UserPassword(secret, secret).String(), 1))
 		ctx, cancel := testContext(t)
 		defer cancel()
-		target, err := Parse(rawURL)
+		targets, err := Parse(rawURL)
 		if err == nil {
+			target := targets[0]
 			used[target.Service()] = true
 			require.NotContains(t, target.ID(), secret)
 			err = target.Send(ctx, Message{Title: "a title", Text: "a text", Level: LevelFailure})

@@ -30,7 +30,7 @@ func NotifyTargets(settings config.Notify) ([]activities.NotifyTarget, error) {
 // Send implements activities.NotifyTarget.
 func (t notifyTarget) Send(ctx context.Context, notification escalation.Notification) error {
 	return t.Target.Send(ctx, notify.Message{
-		Title: notification.Title, Text: notification.Text, Level: levelOf(notification),
+		Title: notification.Title, Text: notification.Text, Then: notification.Then, Level: levelOf(notification),
 	})
 }
 

@@ -87,6 +87,7 @@ func registerWorkflows(registry worker.WorkflowRegistry) {
 	registry.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
 	registry.RegisterWorkflowWithOptions(workflows.PlanReview, workflow.RegisterOptions{Name: workflows.PlanReviewWorkflow})
 	registry.RegisterWorkflowWithOptions(workflows.PhaseExecution, workflow.RegisterOptions{Name: workflows.PhaseExecutionWorkflow})
+	registry.RegisterWorkflowWithOptions(workflows.Delivery, workflow.RegisterOptions{Name: workflows.DeliveryWorkflow})
 	registry.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
 	registry.RegisterWorkflowWithOptions(workflows.Conversation, workflow.RegisterOptions{
 		Name: workflows.ConversationWorkflow,

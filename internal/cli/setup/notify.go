@@ -29,9 +29,10 @@ func (a *app) notifyCommand() *cobra.Command {
 
 // attempt is the result of sending one notification.
 type attempt struct {
-	// Number is the position of the service in CLAUDEOPS_NOTIFY_URLS, from 1.
+	// Number is the position of the place in CLAUDEOPS_NOTIFY_URLS, from 1. A URL that names several recipients is as many places.
 	Number  int    `json:"number"`
 	Service string `json:"service"`
+	Place   string `json:"place"` // the service and its host
 	OK      bool   `json:"ok"`
 	Error   string `json:"error,omitempty"`
 }
@@ -71,7 +72,7 @@ func tryTargets(ctx context.Context, targets []notify.Target) []attempt {
 	}
 	attempts := make([]attempt, len(targets))
 	for i, target := range targets {
-		attempts[i] = attempt{Number: i + 1, Service: target.Service(), OK: true}
+		attempts[i] = attempt{Number: i + 1, Service: target.Service(), Place: target.Place(), OK: true}
 		if err := target.Send(ctx, message); err != nil {
 			attempts[i].OK, attempts[i].Error = false, err.Error()
 		}
@@ -82,7 +83,7 @@ func tryTargets(ctx context.Context, targets []notify.Target) []attempt {
 func writeAttempts(w io.Writer, attempts []attempt) {
 	for _, attempt := range attempts {
 		if attempt.OK {
-			_, _ = fmt.Fprintf(w, "✓ %d %s: notified\n", attempt.Number, attempt.Service)
+			_, _ = fmt.Fprintf(w, "✓ %d %s: notified\n", attempt.Number, attempt.Place)
 		} else {
 			_, _ = fmt.Fprintf(w, "✗ %d %s\n", attempt.Number, attempt.Error)
 		}

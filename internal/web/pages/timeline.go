@@ -178,7 +178,7 @@ func gateLane(chain escalation.Chain, scale scale, end time.Time) lane {
 	for _, event := range chain.Events {
 		tones := map[escalation.EventKind]string{
 			escalation.EventGateOpened: "note", escalation.EventGateReminder: "note", escalation.EventNotNotified: "bad",
-			escalation.EventSignal: "note",
+			escalation.EventNotified: "note", escalation.EventSignal: "note",
 		}
 		if class, marked := tones[event.Kind]; marked {
 			own.Marks = append(own.Marks, mark{scale.at(event.At), class, event.Message})
