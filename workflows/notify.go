@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/calendar"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
@@ -52,7 +53,7 @@ func (n *notifier) notify(ctx workflow.Context, kind escalation.NotificationKind
 // notifyOnceADay is like notify, but the namespace sends at most one notification of this kind per day (UTC), over
 // all its chains.
 func (n *notifier) notifyOnceADay(ctx workflow.Context, kind escalation.NotificationKind, message string) {
-	n.notifyAs(ctx, fmt.Sprintf("%s/%s", kind, workflow.Now(ctx).UTC().Format(time.DateOnly)), kind, message)
+	n.notifyAs(ctx, fmt.Sprintf("%s/%s", kind, calendar.Of(workflow.Now(ctx).UTC())), kind, message)
 }
 
 func (n *notifier) notifyAs(ctx workflow.Context, key string, kind escalation.NotificationKind, message string) {

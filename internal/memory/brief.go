@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/claudeops/claudeops/internal/calendar"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
@@ -100,10 +101,10 @@ func described(m *Memory) string { return quote(m.Text) + " (" + m.Origin() + ")
 
 // Origin says in a few words where a memory comes from, and since when it counts.
 func (m *Memory) Origin() string {
-	date := m.DecidedAt.UTC().Format("2006-01-02")
+	date := calendar.Of(m.DecidedAt.UTC()).String()
 	switch {
 	case m.Status == StatusCandidate:
-		return "not confirmed, " + m.CreatedAt.UTC().Format("2006-01-02")
+		return "not confirmed, " + calendar.Of(m.CreatedAt.UTC()).String()
 	case m.DecidedBy == "":
 		return "seen in two incidents, " + date
 	case m.Status == StatusDeleted:

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/calendar"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/store"
 )
@@ -98,21 +99,23 @@ func (f CostFilter) complete(now time.Time) (CostFilter, error) {
 	if f.To.IsZero() {
 		f.To = now
 	}
+	f.To = f.To.In(now.Location())
+	last := calendar.Of(f.To.Add(-1))
 	if f.From.IsZero() {
-		f.From = morning(f.To.In(now.Location()).AddDate(0, 0, 1-costDays))
+		f.From = (last - (costDays - 1)).Begin(now.Location())
 	}
+	f.From = f.From.In(now.Location())
 	switch {
 	case !f.From.Before(f.To):
-		return f, invalidField("from", "must be before the end of the time, which is %s", f.To.In(now.Location()).Format(time.RFC3339))
-	case f.To.Sub(f.From) > maxCostDays*day:
+		return f, invalidField("from", "must be before the end of the time, which is %s", f.To.Format(time.RFC3339))
+	case calendar.Of(f.From) < calendar.Earliest:
+		return f, invalidField("from", "must not be before %s", calendar.Earliest)
+	case last > calendar.Latest:
+		return f, invalidField("to", "must not be after %s", calendar.Latest)
+	case last-calendar.Of(f.From) >= maxCostDays:
 		return f, invalidField("from", "is more than %d days before the end of the time", maxCostDays)
 	}
 	return f, nil
-}
-
-// morning returns the begin of the day of t, in the zone of t.
-func morning(t time.Time) time.Time {
-	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, t.Location())
 }
 
 // Report returns what the sessions that the filter selects have cost. The error is KindInvalid if the time is empty or too
@@ -131,8 +134,7 @@ func (c Costs) Report(ctx context.Context, f CostFilter) (CostReport, error) {
 	if err != nil {
 		return CostReport{}, err
 	}
-	report := CostReport{From: f.From.In(now.Location()), To: f.To.In(now.Location())}
-	report.Zone, _ = now.Zone()
+	report := CostReport{From: f.From, To: f.To, Zone: calendar.Zone(now)}
 	report.addQuarters(found.Quarters)
 	report.addKinds(found.Kinds)
 	report.Services = c.byService(found.Kinds, cfg.Services.Catalog)
@@ -150,18 +152,21 @@ func (c *Cost) add(spent store.Spending, share float64) {
 
 // addQuarters adds up the total, and the days.
 func (r *CostReport) addQuarters(quarters []store.QuarterCost) {
-	days := map[string]*Cost{}
-	for at := morning(r.From); at.Before(r.To); at = morning(at.AddDate(0, 0, 1)) {
-		r.Days = append(r.Days, DayCost{Day: at.Format(time.DateOnly)})
-	}
-	for i := range r.Days {
-		days[r.Days[i].Day] = &r.Days[i].Cost
+	var ends []time.Time
+	for d := range calendar.Days(r.From, r.To) {
+		r.Days = append(r.Days, DayCost{Day: d.String()})
+		ends = append(ends, d.End(r.From.Location()))
 	}
 	for _, quarter := range quarters {
 		r.Total.add(quarter.Spending, 1)
-		if own := days[quarter.Start.In(r.From.Location()).Format(time.DateOnly)]; own != nil {
-			own.add(quarter.Spending, 1)
-		}
+		// The first quarter may begin before the time, and its sessions do not.
+		day, _ := slices.BinarySearchFunc(ends, quarter.Start, func(end, start time.Time) int {
+			if end.After(start) {
+				return 1
+			}
+			return -1
+		})
+		r.Days[day].add(quarter.Spending, 1)
 	}
 }
 
@@ -247,35 +252,34 @@ func monthly(usd float64, quarters []store.QuarterCost, f CostFilter, now time.T
 	return usd * float64(monthDays*day) / float64(end.Sub(begin))
 }
 
-// ParseDay returns the begin of a day, such as 2026-11-25, in the zone of now. The field is named in the error.
-func ParseDay(field, text string, now time.Time) (time.Time, error) {
-	parsed, err := time.ParseInLocation(time.DateOnly, text, now.Location())
-	if err != nil {
-		return time.Time{}, invalidField(field, "is %q; it must be a day, such as %s", line(text, 60), now.Format(time.DateOnly))
+// DayRange returns the time from the begin of the first day to the end of the last one, in a zone. The names are those of the
+// fields, for errors. An empty day is no limit, and its time is zero.
+func DayRange(names, days [2]string, zone *time.Location) (from, to time.Time, err error) {
+	var dates [2]calendar.Date
+	for i, text := range days {
+		if text == "" {
+			continue
+		}
+		if dates[i], err = calendar.Parse(text); err != nil {
+			return from, to, invalidField(names[i], "is %q; it must %v", line(text, 60), err)
+		}
 	}
-	return parsed, nil
+	if days[0] != "" {
+		from = dates[0].Begin(zone)
+	}
+	if days[1] != "" {
+		to = dates[1].End(zone)
+	}
+	return from, to, nil
 }
 
-// Days returns a filter for the time from the begin of the first day to the end of the last one, as ParseDay reads them. An
-// empty text stands for the default.
+// Days returns a filter for the time from the first day to the last one. An empty day stands for the default.
 func (c Costs) Days(first, last string) (f CostFilter, err error) {
-	now := c.Clock()
-	if first != "" {
-		if f.From, err = ParseDay("from", first, now); err != nil {
-			return f, err
-		}
-	}
-	if last != "" {
-		if f.To, err = ParseDay("to", last, now); err != nil {
-			return f, err
-		}
-		f.To = f.To.AddDate(0, 0, 1)
-	}
-	return f, nil
+	f.From, f.To, err = DayRange([2]string{"from", "to"}, [2]string{first, last}, c.Clock().Location())
+	return f, err
 }
 
 // Period names the time of the report in words.
 func (r *CostReport) Period() string {
-	last := r.To.Add(-1)
-	return fmt.Sprintf("%s to %s (%s)", r.From.Format(time.DateOnly), last.Format(time.DateOnly), r.Zone)
+	return fmt.Sprintf("%s to %s (%s)", calendar.Of(r.From), calendar.Of(r.To.Add(-1)), r.Zone)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/calendar"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -147,7 +148,7 @@ func (dayNumber) Scan(any) error { return nil }
 func (d dayNumber) Value() (driver.Value, error) { return dayOf(*d.of), nil }
 
 // dayOf returns the number of days (UTC) from the Unix epoch to t.
-func dayOf(t time.Time) int64 { return t.UnixMilli() / (24 * time.Hour).Milliseconds() }
+func dayOf(t time.Time) int64 { return int64(calendar.Of(t.UTC())) }
 
 // serviceKey stores the key of a service's name (see escalation.ServiceKey) in a column of its own, so that SQL can
 // compare names. Go code never reads this column.

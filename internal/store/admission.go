@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/calendar"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -216,10 +217,8 @@ func spent(ctx context.Context, q querier, query string, args ...any) (closed, r
 // daySpent returns two sums over the sessions that started on one day (UTC): the cost of closed sessions, and the
 // reservations of open sessions. The argument at is any time of that day.
 func daySpent(ctx context.Context, q querier, at time.Time) (closed, reserved float64, err error) {
-	const day = 24 * time.Hour
-	morning := at.UTC().Truncate(day)
-	night := morning.Add(day)
-	return spent(ctx, q, daySpentQuery, morning.UnixMilli(), night.UnixMilli())
+	day := calendar.Of(at.UTC())
+	return spent(ctx, q, daySpentQuery, day.Begin(time.UTC).UnixMilli(), day.End(time.UTC).UnixMilli())
 }
 
 const (

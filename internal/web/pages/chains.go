@@ -94,12 +94,7 @@ func (q chainQuery) filter(zone *time.Location) (operations.ChainFilter, error) 
 			return f, operations.Invalid(&operations.FieldError{Field: "cost", Problem: "must be a number of dollars, such as 0.5"})
 		}
 	}
-	if f.Since, err = dayOf("since", q.Since, zone); err != nil {
-		return f, err
-	}
-	if f.Until, err = dayOf("until", q.Until, zone); err == nil && !f.Until.IsZero() {
-		f.Until = f.Until.AddDate(0, 0, 1) // the day itself belongs to the time
-	}
+	f.Since, f.Until, err = operations.DayRange([2]string{"since", "until"}, [2]string{q.Since, q.Until}, zone)
 	return f, err
 }
 
@@ -109,16 +104,4 @@ func incidentOf(typed string) string {
 		return "incident-" + typed
 	}
 	return typed
-}
-
-// dayOf parses the date in a field; zero for an empty one.
-func dayOf(field, text string, zone *time.Location) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	day, err := time.ParseInLocation(time.DateOnly, text, zone)
-	if err != nil {
-		return day, operations.Invalid(&operations.FieldError{Field: field, Problem: "must be a date, such as 2026-11-25"})
-	}
-	return day, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/claudeops/claudeops/internal/calendar"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/memory"
 	"github.com/claudeops/claudeops/internal/operations"
@@ -164,7 +165,7 @@ func (p *Pages) moment(t time.Time) *moment {
 	now := p.Clock()
 	t = t.In(now.Location())
 	clock := t.Format(time.TimeOnly)
-	if t.Format(time.DateOnly) != now.Format(time.DateOnly) {
+	if calendar.Of(t) != calendar.Of(now) {
 		clock = t.Format("Jan 2 15:04")
 	}
 	return &moment{

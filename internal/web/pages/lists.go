@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/calendar"
 	"github.com/claudeops/claudeops/internal/operations"
 )
 
@@ -132,7 +133,7 @@ type costPage struct {
 // showCost shows what sessions have cost. The URL holds the time.
 func (p *Pages) showCost(w http.ResponseWriter, r *http.Request) error {
 	form := r.URL.Query()
-	page := costPage{Since: form.Get("since"), Until: form.Get("until"), Today: p.Clock().Format(time.DateOnly)}
+	page := costPage{Since: form.Get("since"), Until: form.Get("until"), Today: calendar.Of(p.Clock()).String()}
 	v := view{template: "cost", title: "Cost", section: "/cost"}
 	filter, err := page.filter(p.Clock().Location())
 	if err == nil {
@@ -152,12 +153,7 @@ func (p *Pages) showCost(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c costPage) filter(zone *time.Location) (f operations.CostFilter, err error) {
-	if f.From, err = dayOf("since", c.Since, zone); err != nil {
-		return f, err
-	}
-	if f.To, err = dayOf("until", c.Until, zone); err == nil && !f.To.IsZero() {
-		f.To = f.To.AddDate(0, 0, 1) // the day itself belongs to the time
-	}
+	f.From, f.To, err = operations.DayRange([2]string{"since", "until"}, [2]string{c.Since, c.Until}, zone)
 	return f, err
 }
 

@@ -324,7 +324,7 @@ func TestChainFilter(t *testing.T) {
 	}, s.filter)
 	require.Contains(t, got.Body.String(), "after=bmV4dA&amp;cost=", "the next page has the same filter")
 	for query, problem := range map[string]string{
-		"tier=4": "tier must be 1, 2 or 3", "cost=much": "cost must be a number", "since=yesterday": "since must be a date", "outcome=great": "outcome is",
+		"tier=4": "tier must be 1, 2 or 3", "cost=much": "cost must be a number", "since=yesterday": "must be a date from 1970-01-01", "outcome=great": "outcome is",
 	} {
 		got := get(handler, "/chains?"+query)
 		require.Equal(t, http.StatusUnprocessableEntity, got.Code)
