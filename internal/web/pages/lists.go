@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/calendar"
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
 )
 
