@@ -9,7 +9,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// DurationList is a list of durations. In its text form, commas separate the durations. "none" is the empty list.
+// DurationList is a list of durations. In its text form, commas separate the durations.
 type DurationList []time.Duration
 
 // String formats d as text from which parseDurations returns d.
@@ -32,13 +32,10 @@ func (p PersonList) String() string { return strings.Join(p, ",") }
 
 // parseDurations parses a DurationList. The text of its error continues the phrase "it must ...".
 func parseDurations(text string) (DurationList, error) {
-	if strings.TrimSpace(text) == noItems {
-		return DurationList{}, nil
-	}
 	var list DurationList
 	for item := range strings.SplitSeq(text, ",") {
 		duration, err := time.ParseDuration(strings.TrimSpace(item))
-		if err != nil {
+		if err != nil || duration > maxDuration {
 			return nil, fmt.Errorf("be durations with their units, separated by commas, such as 1h,6h, or be %s", noItems)
 		}
 		list = append(list, duration)
@@ -59,15 +56,14 @@ func parsePeople(text string) (PersonList, error) {
 		}
 		list = append(list, item)
 	}
-	if len(list) == 0 { // an empty list would let everybody answer, so a value of only commas must be a mistake
-		return nil, errors.New("name at least one person; leave it unset if everybody may answer")
-	}
 	return list, nil
 }
 
 // validate records values that are out of range.
 func (g Gate) validate(p *problems) {
 	p.must("GATE_TIMEOUT", g.Timeout >= 0, "be 0s (no gates) or more")
+	p.must("GATE_APPROVERS", !p.given("GATE_APPROVERS") || len(g.Approvers) > 0,
+		"name at least one person; leave it unset if everybody may answer") // an empty list would let everybody answer
 	before := time.Duration(0)
 	for _, after := range g.Remind {
 		p.must("GATE_REMIND", after > before, "list durations above zero that rise, and %s comes after %s",

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -69,16 +70,16 @@ func parsers(explain func(value string, err error) error) map[reflect.Type]env.P
 		reflect.TypeFor[int]():           of(parseInt),
 		reflect.TypeFor[float64]():       of(parseFloat),
 		reflect.TypeFor[time.Duration](): of(parseDuration),
-		reflect.TypeFor[RuleList]():      of(func(v string) (any, error) { return parseRules(v) }),
-		reflect.TypeFor[NameList]():      of(func(v string) (any, error) { return parseNames(v) }),
-		reflect.TypeFor[PathList]():      of(func(v string) (any, error) { return parsePaths(v) }),
-		reflect.TypeFor[PersonList]():    of(func(v string) (any, error) { return parsePeople(v) }),
-		reflect.TypeFor[DurationList]():  of(func(v string) (any, error) { return parseDurations(v) }),
-		reflect.TypeFor[SecretList]():    of(func(v string) (any, error) { return parseSecrets(v), nil }),
-		reflect.TypeFor[Overrides]():     of(func(v string) (any, error) { return parseOverrides(v) }),
+		reflect.TypeFor[RuleList]():      of(list(parseRules)),
+		reflect.TypeFor[NameList]():      of(list(parseNames)),
+		reflect.TypeFor[PathList]():      of(list(parsePaths)),
+		reflect.TypeFor[PersonList]():    of(list(parsePeople)),
+		reflect.TypeFor[DurationList]():  of(list(parseDurations)),
+		reflect.TypeFor[SecretList]():    of(list(parseSecrets)),
+		reflect.TypeFor[Overrides]():     of(list(parseOverrides)),
 		reflect.TypeFor[Limit]():         of(parseLimit),
-		reflect.TypeFor[NetworkList]():   of(func(v string) (any, error) { return parseNetworks(v) }),
-		reflect.TypeFor[GroupRoles]():    of(func(v string) (any, error) { return parseGroupRoles(v) }),
+		reflect.TypeFor[NetworkList]():   of(list(parseNetworks)),
+		reflect.TypeFor[GroupRoles]():    of(list(parseGroupRoles)),
 
 		reflect.TypeFor[escalation.Tier](): of(parseTier),
 		reflect.TypeFor[escalation.ContinuityMode](): of(
@@ -104,9 +105,32 @@ func parseBool(value string) (any, error) {
 	return parsed, nil
 }
 
+// noItems is the text of an empty list, for every setting that is a list.
+const noItems = "none"
+
+// list returns a parser that accepts noItems as well. A setting whose list must have items says so when it is validated.
+func list[T any](parse func(text string) (T, error)) env.ParserFunc {
+	return func(value string) (any, error) {
+		if strings.TrimSpace(value) == noItems {
+			var empty T
+			return empty, nil
+		}
+		return parse(value)
+	}
+}
+
+// The largest values of numbers and durations. Products and sums of several settings stay far from an overflow.
+const (
+	maxNumber   = 1_000_000_000
+	maxDuration = escalation.LongestDuration
+)
+
 func parseInt(value string) (any, error) {
 	parsed, err := strconv.Atoi(value)
-	if err != nil {
+	switch {
+	case errors.Is(err, strconv.ErrRange), err == nil && (parsed > maxNumber || parsed < -maxNumber):
+		return nil, fmt.Errorf("be at most %d", maxNumber)
+	case err != nil:
 		return nil, errors.New("be a whole number")
 	}
 	return parsed, nil
@@ -114,7 +138,10 @@ func parseInt(value string) (any, error) {
 
 func parseFloat(value string) (any, error) {
 	parsed, err := strconv.ParseFloat(value, 64)
-	if err != nil {
+	switch {
+	case errors.Is(err, strconv.ErrRange), math.Abs(parsed) > maxNumber && !math.IsInf(parsed, 0):
+		return nil, fmt.Errorf("be at most %d", maxNumber)
+	case err != nil:
 		return nil, errors.New("be a number such as 0.8")
 	}
 	return parsed, nil
@@ -122,8 +149,11 @@ func parseFloat(value string) (any, error) {
 
 func parseDuration(value string) (any, error) {
 	parsed, err := time.ParseDuration(value)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, errors.New("be a duration with its unit, such as 90s, 15m or 1h30m")
+	case parsed > maxDuration || parsed < -maxDuration:
+		return nil, errors.New("be at most 87600h (ten years)")
 	}
 	return parsed, nil
 }

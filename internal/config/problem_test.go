@@ -50,7 +50,7 @@ func TestProblems(t *testing.T) {
 		"chain budget":      {[]string{"CLAUDEOPS_CHAIN_BUDGET_USD=-1"}, `CLAUDEOPS_CHAIN_BUDGET_USD is "-1"; it must be 0 (no cap) or more.`},
 		"day budget":        {[]string{"CLAUDEOPS_DAY_BUDGET_USD=NaN"}, `CLAUDEOPS_DAY_BUDGET_USD is "NaN"; it must be 0 (no cap) or more.`},
 		"day budget text":   {[]string{"CLAUDEOPS_DAY_BUDGET_USD=$20"}, `CLAUDEOPS_DAY_BUDGET_USD is "$20"; it must be a number such as 0.8.`},
-		"escalations":       {[]string{"CLAUDEOPS_ESCALATION_LIMIT=3"}, `CLAUDEOPS_ESCALATION_LIMIT is "3"; it must be a number and a duration, such as 3/1h (three within any hour) or 0/1h (never), or be none.`},
+		"escalations":       {[]string{"CLAUDEOPS_ESCALATION_LIMIT=3"}, `CLAUDEOPS_ESCALATION_LIMIT is "3"; it must be a number and a duration of at most 87600h, such as 3/1h (three within any hour) or 0/1h (never), or be none.`},
 		"negative limit":    {[]string{"CLAUDEOPS_RESTART_LIMIT=-1/1h"}, `CLAUDEOPS_RESTART_LIMIT is "-1/1h"; it must be a number and a duration`},
 		"limit without end": {[]string{"CLAUDEOPS_REDEPLOYMENT_LIMIT=1/0h"}, `CLAUDEOPS_REDEPLOYMENT_LIMIT is "1/0h"; it must be a number and a duration`},
 		"wait":              {[]string{"CLAUDEOPS_COOLDOWN_MAX_WAIT=-1h"}, `CLAUDEOPS_COOLDOWN_MAX_WAIT is "-1h"; it must be 0s (no waiting) or more.`},
@@ -107,7 +107,7 @@ func TestProblems(t *testing.T) {
 		"state inside":   {[]string{"CLAUDEOPS_REPOSITORIES=" + dir, "CLAUDEOPS_STATE_DIR=" + dir + "/state"}, `it must not contain the state directory ` + dir + `/state, which agents must not touch.`},
 
 		"queue":                    {[]string{"CLAUDEOPS_TASK_QUEUE=my queue"}, `CLAUDEOPS_TASK_QUEUE is "my queue"; it must be a name without spaces, of at most 200 bytes.`},
-		"agents":                   {[]string{"CLAUDEOPS_MAX_CONCURRENT_AGENTS=0"}, `CLAUDEOPS_MAX_CONCURRENT_AGENTS is "0"; it must be at least 1.`},
+		"agents":                   {[]string{"CLAUDEOPS_MAX_CONCURRENT_AGENTS=0"}, `CLAUDEOPS_MAX_CONCURRENT_AGENTS is "0"; it must be between 1 and 1000.`},
 		"a dot in a deployment":    {[]string{"CLAUDEOPS_DEPLOYMENT=claude.ops"}, `CLAUDEOPS_DEPLOYMENT is "claude.ops"; it must be a name without spaces, dots and colons`},
 		"a reserved build":         {[]string{"CLAUDEOPS_DEPLOYMENT=ops", "CLAUDEOPS_BUILD_ID=__v1"}, `CLAUDEOPS_BUILD_ID is "__v1"; it must be a name without spaces`},
 		"a build of no deployment": {[]string{"CLAUDEOPS_BUILD_ID=v1"}, `CLAUDEOPS_BUILD_ID is "v1"; it must be unset, because CLAUDEOPS_DEPLOYMENT is`},

@@ -67,7 +67,7 @@ func (r Role) validate(prefix, rules string, p *problems) {
 	p.must(prefix+"TIMEOUT", r.Timeout > 0, positive)
 	p.must(prefix+"MAX_TURNS", r.MaxTurns >= 0, noCap)
 	p.must(prefix+"BUDGET_USD", isBudget(r.BudgetUSD), noCap)
-	if len(r.Tools) > 0 {
+	if p.given(prefix + "TOOLS") {
 		r.Tools.validate(prefix+"TOOLS", rules, p)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // RuleList is a list of tool names or permission rules. In its text form, commas or line breaks separate the entries.
-// Commas inside parentheses belong to the entry. "none" is the empty list.
+// Commas inside parentheses belong to the entry.
 type RuleList []string
 
 // String formats r as text from which parseRules returns r.
@@ -40,8 +40,6 @@ func (s SecretList) String() string {
 	return fmt.Sprintf("(%d, not shown)", len(s))
 }
 
-const noItems = "none"
-
 var (
 	ruleShape = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*(\(.+\))?$`)
 	nameShape = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
@@ -49,9 +47,6 @@ var (
 
 // parseRules parses a RuleList. The text of its error continues the phrase "it must ...".
 func parseRules(text string) (RuleList, error) {
-	if strings.TrimSpace(text) == noItems {
-		return nil, nil
-	}
 	items, err := splitRules(text)
 	if err != nil {
 		return nil, err
@@ -135,8 +130,8 @@ func parsePaths(text string) (PathList, error) {
 var nextURL = regexp.MustCompile(`,\s*([A-Za-z][A-Za-z0-9+.-]*://)`)
 
 // parseSecrets parses a SecretList.
-func parseSecrets(text string) SecretList {
-	return strings.Fields(nextURL.ReplaceAllString(strings.TrimSuffix(text, ","), " $1"))
+func parseSecrets(text string) (SecretList, error) {
+	return strings.Fields(nextURL.ReplaceAllString(strings.TrimSuffix(text, ","), " $1")), nil
 }
 
 // toolOf returns the tool that a rule names: "Bash" for "Bash(docker ps:*)".

@@ -16,7 +16,6 @@ func TestParseRules(t *testing.T) {
 		" Bash ,\n\tRead\n,, Grep ,":      {"Bash", "Read", "Grep"},
 		`Bash(echo \(:*),Read`:            {`Bash(echo \(:*)`, "Read"},
 		"mcp__my-server__look,Read":       {"mcp__my-server__look", "Read"},
-		" none ":                          nil,
 		"Bash(grep 'ü':*),Edit(./a b/**)": {"Bash(grep 'ü':*)", "Edit(./a b/**)"},
 	} {
 		got, err := parseRules(text)

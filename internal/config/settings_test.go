@@ -128,7 +128,9 @@ func TestNotificationURLs(t *testing.T) {
 		"smtp://h/?from=a@b.c&to=d@e.f,g@h.i":  {"smtp://h/?from=a@b.c&to=d@e.f,g@h.i"},
 		"apprise://h/k?tags=a,b,generic://h/x": {"apprise://h/k?tags=a,b", "generic://h/x"},
 	} {
-		require.Equal(t, want, parseSecrets(text), text)
+		got, err := parseSecrets(text)
+		require.NoError(t, err)
+		require.Equal(t, want, got, text)
 	}
 }
 
@@ -150,7 +152,8 @@ const documentHead = `# Configuration
 <!-- Written by the tests of internal/config (go test ./internal/config -update). Do not edit. -->
 
 Configure Claude Ops with environment variables. Each program reads them once, when it starts. A running chain keeps the
-values that it started with. An empty variable counts as unset. All errors are reported together; an unknown variable that
+values that it started with. An empty variable counts as unset, also over a value in the file of settings. ` + "`none`" + ` is the empty list.
+Numbers are at most 1000000000, durations 87600h (ten years). All errors are reported together; an unknown variable that
 begins with ` + "`CLAUDEOPS_`" + ` is an error, too. ` + "`starter config`" + ` prints every setting with its current value.
 
 The connection to Temporal follows Temporal's own settings: ` + "`TEMPORAL_ADDRESS`" + `, ` + "`TEMPORAL_NAMESPACE`" + `, ` + "`TEMPORAL_API_KEY`" + `, TLS,

@@ -14,6 +14,10 @@ type Limit struct {
 	Window Duration `json:"window"`
 }
 
+// LongestDuration limits the durations that people configure. A limit with a longer one would never end in practice, and sums of
+// durations could overflow.
+const LongestDuration = 10 * 365 * 24 * time.Hour
+
 // noLimit is the text of a Limit that is not set.
 const noLimit = "none"
 
@@ -34,6 +38,8 @@ func ParseLimit(text string) (Limit, error) {
 		return Limit{}, fmt.Errorf("%q is not a limit: the number must not be negative", text)
 	case span <= 0:
 		return Limit{}, fmt.Errorf("%q is not a limit: the duration must be above zero", text)
+	case span > LongestDuration:
+		return Limit{}, fmt.Errorf("%q is not a limit: the duration must be at most 87600h (ten years)", text)
 	}
 	return Limit{Max: limit, Window: Duration(span)}, nil
 }
