@@ -12,7 +12,8 @@ import (
 type Agent interface {
 	// Run runs one invocation to its end. It calls observe on one goroutine whenever the progress changes. When ctx
 	// ends, Run stops the whole process tree before it returns, and the report has the status
-	// escalation.SessionStopped. Run returns an error if and only if a later attempt at the same invocation can
+	// escalation.SessionStopped. If the CLI has run and given no result, the report's Ending says why; escalation.Treat says
+	// what follows. Run returns an error if the CLI could not run, or if the worker interrupts it: a later attempt can
 	// succeed. Even with an error, the report contains all known facts, including the cost.
 	//
 	// If run.Repairs is set, Run waits at most MaxDirectoryWait for the directory. If the directory is not free by
@@ -125,8 +126,6 @@ type AgentReport struct {
 	Change *Change
 	// Calls lists the IDs of calls that somebody must have allowed; only the report of Concluded has it.
 	Calls []string
-	// Cause says why the invocation failed, if it is one of the causes that people can do something about.
-	Cause escalation.TalkCause
 }
 
 // LeftFile is a file that an agent wrote for the supervisor. The supervisor removes the file when it reads it.

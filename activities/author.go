@@ -76,7 +76,7 @@ type RunAuthorResult struct {
 func (t *Tiers) RunAuthor(ctx context.Context, input RunAuthorInput) (RunAuthorResult, error) {
 	now := stopwatch(ctx)
 	a := &authoring{Tiers: t, input: input}
-	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), maxFailures, a.attempt)
+	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), escalation.PurposeAuthor, a.attempt)
 	if err != nil {
 		return RunAuthorResult{}, err
 	}

@@ -9,8 +9,6 @@ const (
 	// ErrorTypeAgent means that the agent gave no usable result. The error's details are an escalation.Report with the
 	// spending of all attempts so far.
 	ErrorTypeAgent = "AgentUnavailable"
-	// ErrorTypeProvider means the same as ErrorTypeAgent, and that the model's provider did not answer.
-	ErrorTypeProvider = "ProviderUnavailable"
 	// ErrorTypeNoConversation means that there is no conversation to continue.
 	ErrorTypeNoConversation = "NoConversation"
 	// ErrorTypePrompt means that a prompt cannot be rendered. The error's details are an escalation.Report, as for

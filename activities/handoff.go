@@ -58,7 +58,7 @@ func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (Writ
 	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
 		return t.requestHandoff(agent, input, past, beats)
 	}
-	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), maxFailures, work)
+	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), escalation.PurposeHandoff, work)
 	if err != nil {
 		return WriteHandoffResult{}, err
 	}
@@ -94,7 +94,7 @@ func (t *Tiers) requestHandoff(ctx context.Context, input WriteHandoffInput, pas
 	if !left {
 		return exhausted(past.Spent), nil
 	}
-	report, err := t.Agent.Run(ctx, run, beats.observe)
+	report, err := t.answer(ctx, run, beats)
 	report.Interrupted = known
 	return report, err
 }

@@ -59,7 +59,7 @@ type RunReviewResult struct {
 func (t *Tiers) RunReview(ctx context.Context, input RunReviewInput) (RunReviewResult, error) {
 	now := stopwatch(ctx)
 	r := &reviewing{Tiers: t, input: input}
-	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), maxFailures, r.attempt)
+	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), escalation.PurposeReview, r.attempt)
 	if err != nil {
 		return RunReviewResult{}, err
 	}

@@ -14,10 +14,6 @@ import (
 	"github.com/claudeops/claudeops/prompts"
 )
 
-// talkFailures limits the failed attempts at a turn whose model is not reachable. It is lower than maxFailures, because a
-// person waits: the pauses take less than a minute, and the CLI's own retries another few.
-const talkFailures = 3
-
 // MemoryProposer records what replies propose to remember. Nothing of it counts before a person confirms it, or another incident
 // shows the same.
 type MemoryProposer interface {
@@ -66,8 +62,6 @@ type RunTalkResult struct {
 	Report escalation.Report `json:"report"`
 	// Replied reports whether the reply is stored.
 	Replied bool `json:"replied,omitempty"`
-	// Cause says why there is no reply, as far as the report does not say it.
-	Cause escalation.TalkCause `json:"cause,omitempty"`
 	// Recalled is the number of earlier turns that a new conversation has learned of.
 	Recalled int `json:"recalled,omitempty"`
 	// EndedAt is the end of the session by Temporal's clock.
@@ -76,7 +70,7 @@ type RunTalkResult struct {
 
 // RunTalk runs the session that answers the message of a turn, and stores the reply. If the session of an earlier attempt has
 // stored its reply already, RunTalk runs nothing. If that session has a conversation without a reply, RunTalk continues
-// that conversation. The errors are those of RunTier, with ErrorTypeProvider for a provider that does not answer.
+// that conversation. The errors are those of RunTier.
 func (t *Tiers) RunTalk(ctx context.Context, input RunTalkInput) (RunTalkResult, error) {
 	now := stopwatch(ctx)
 	talk := &talking{Tiers: t, input: input}
@@ -87,13 +81,13 @@ func (t *Tiers) RunTalk(ctx context.Context, input RunTalkInput) (RunTalkResult,
 	if kept != nil {
 		return RunTalkResult{Report: *kept, Replied: true, EndedAt: now()}, nil
 	}
-	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), talkFailures, talk.attempt)
+	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), escalation.PurposeTalk, talk.attempt)
 	if err != nil {
 		return RunTalkResult{}, err
 	}
-	result := RunTalkResult{Report: report.Report, Cause: talk.cause(report), Recalled: talk.recalled, EndedAt: now()}
+	result := RunTalkResult{Report: report.Report, Recalled: talk.recalled, EndedAt: now()}
 	if talk.reply != nil {
-		result.Report.Status, result.Replied = escalation.SessionCompleted, true
+		result.Report.Status, result.Report.Ending, result.Replied = escalation.SessionCompleted, escalation.EndingNone, true
 		talk.propose(ctx, result.EndedAt)
 		err = t.Talk.Store.KeepReply(ctx, input.session(), *talk.reply, result.Report)
 		if t.Talk.IsUnknown != nil && t.Talk.IsUnknown(err) {
@@ -175,7 +169,7 @@ func (t *talking) concluded(ctx context.Context, spent escalation.Report) (Agent
 	if slices.ContainsFunc(found.Calls, unasked) {
 		return AgentReport{}, false, nil
 	}
-	if err := t.decode(*found); err != nil {
+	if err := t.decode(found); err != nil {
 		return AgentReport{}, false, nil //nolint:nilerr // the agent is asked again
 	}
 	report := *found
@@ -315,39 +309,12 @@ func (t *talking) propose(ctx context.Context, at time.Time) {
 
 // converse runs the agent and decodes its reply. If the reply is missing or invalid, converse asks for it once more.
 func (t *talking) converse(ctx context.Context, run AgentRun, beats *heartbeater) (AgentReport, error) {
-	report, err := t.Agent.Run(ctx, run, beats.observe)
-	if err != nil || report.Status != escalation.SessionCompleted {
-		return report, err
-	}
-	problem := t.decode(report)
-	if problem == nil {
-		return report, nil
-	}
-	run, left := run.after(report.Report)
-	if !left {
-		spent := exhausted(report.Report)
-		report.Status, report.Error = spent.Status, spent.Error
-		return report, nil
-	}
-	run.Resume, run.Policy, run.First, run.LatePrompt = run.SessionID, repairPolicy(run.Policy), false, nil
-	if run.Prompt, err = t.Prompts.TalkRepair(problem.Error()); err != nil {
-		return report, fmt.Errorf("%w that asks for a reply: %w", errPrompt, err)
-	}
-	beats.add(report.Report)
-	repaired, err := t.Agent.Run(ctx, run, beats.observe)
-	repaired.Report = report.Then(repaired.Report)
-	if err != nil || repaired.Status == escalation.SessionStopped {
-		return repaired, err
-	}
-	if repaired.Status == escalation.SessionCompleted {
-		_ = t.decode(repaired) // without a reply, the caller sees that there is none
-	}
-	repaired.Status, repaired.Error = escalation.SessionCompleted, ""
-	return repaired, nil
+	report, _, err := t.askTwice(ctx, run, beats, asking{decode: t.decode, repair: t.Prompts.TalkRepair})
+	return report, err
 }
 
-// decode keeps the reply in the report. It returns an error if the reply is missing or invalid.
-func (t *talking) decode(report AgentReport) error {
+// decode keeps the reply of the report. It returns an error if the reply is missing or invalid.
+func (t *talking) decode(report *AgentReport) error {
 	if report.Output == nil {
 		return errors.New("it ended without its structured reply")
 	}
@@ -356,16 +323,4 @@ func (t *talking) decode(report AgentReport) error {
 		t.reply = &reply
 	}
 	return err
-}
-
-// cause says why there is no reply, as far as the status of the report does not say it.
-func (t *talking) cause(report AgentReport) escalation.TalkCause {
-	switch {
-	case t.reply != nil:
-		return escalation.TalkCauseUnknown
-	case report.Status == escalation.SessionCompleted:
-		return escalation.TalkCauseNoReply
-	default:
-		return report.Cause
-	}
 }

@@ -247,16 +247,16 @@ func TestRunTalkAsksAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, result.Replied)
 	require.Nil(t, book.reply)
-	require.Equal(t, escalation.TalkCauseNoReply, result.Cause)
+	require.Equal(t, escalation.EndingNoResult, result.Report.Ending)
 }
 
 // TestRunTalkFails checks the causes that the workflow gets.
 func TestRunTalkFails(t *testing.T) {
 	t.Parallel()
-	refused := agentReply{report: activities.AgentReport{Report: escalation.Report{Status: escalation.SessionFailed}, Cause: escalation.TalkCauseLogin}}
+	refused := agentReply{report: activities.AgentReport{Report: escalation.Report{Status: escalation.SessionFailed, Ending: escalation.EndingAccount}}}
 	result, err := runTalk(t, &talkBook{}, &fakeAgent{replies: []agentReply{refused}}, activities.RunTalkInput{}, nil)
 	require.NoError(t, err)
-	require.Equal(t, escalation.TalkCauseLogin, result.Cause)
+	require.Equal(t, escalation.EndingAccount, result.Report.Ending, "no attempt follows")
 
 	_, err = runTalk(t, &talkBook{broken: true}, &fakeAgent{}, activities.RunTalkInput{}, nil)
 	require.ErrorContains(t, err, "broken facts", "a panic ends the activity, and not the worker")
@@ -267,11 +267,13 @@ func TestRunTalkFails(t *testing.T) {
 	require.ErrorAs(t, err, &ended)
 	require.True(t, ended.NonRetryable(), "the turn has ended, and the agent must not run again")
 
-	away := agentReply{err: fmt.Errorf("%w: overloaded", activities.ErrProvider)}
+	away := agentReply{report: activities.AgentReport{Report: escalation.Report{
+		Status: escalation.SessionFailed, Error: "overloaded", Ending: escalation.EndingProvider,
+	}}}
 	_, err = runTalk(t, &talkBook{}, &fakeAgent{replies: []agentReply{away}}, activities.RunTalkInput{}, &activities.TierProgress{Failures: 2})
 	var failure *temporal.ApplicationError
 	require.ErrorAs(t, err, &failure)
-	require.Equal(t, activities.ErrorTypeProvider, failure.Type())
+	require.Equal(t, escalation.EndingProvider, activities.SpentBefore(err).Ending)
 	require.True(t, failure.NonRetryable(), "a person waits, so the third failure is the last")
 }
 

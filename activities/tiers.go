@@ -20,11 +20,8 @@ const (
 	// HandOverDelay is the retry delay after a worker has ended its own agent. The delay is short, so that another
 	// worker continues at once.
 	HandOverDelay = 100 * time.Millisecond
-	// maxFailures limits the failed attempts of a tier whose model is not reachable. Each pause between attempts is
-	// three times as long as the previous one, up to longestPause. All pauses together take about 30 minutes. The CLI's
-	// own retries take additional time. An attempt that ended because its worker stopped or died does not count as
-	// failed.
-	maxFailures  = 10
+	// firstPause is the pause after the first failed attempt. Each pause is three times as long as the previous one, up to
+	// longestPause. An attempt that ended because its worker stopped or died does not count as failed.
 	firstPause   = 10 * time.Second
 	longestPause = 5 * time.Minute
 	// MaxDirectoryWait limits how long a session waits for a directory in which another session repairs. A waiting
@@ -41,9 +38,6 @@ var ErrDraining = errors.New("the worker shut down while the tier was running")
 
 // ErrDirectoryBusy is the error of an Agent that could not get its directory, because another session repairs there.
 var ErrDirectoryBusy = errors.New("the working directory is not free")
-
-// ErrProvider marks the error of an Agent whose model's provider does not answer. The text of the error is that of its cause.
-var ErrProvider = errors.New("the model's provider does not answer")
 
 // errPrompt marks the error of a prompt that cannot be rendered. A retry would fail, too.
 var errPrompt = errors.New("prompt")
@@ -164,7 +158,7 @@ func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult,
 	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
 		return t.attempt(agent, input, past, beats)
 	}
-	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), maxFailures, work)
+	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), escalation.PurposeTier, work)
 	latest := report.InFlight[max(0, len(report.InFlight)-maxInFlight):]
 	result := RunTierResult{Report: report.Report, InFlight: latest, Change: report.Change, EndedAt: now()}
 	if result.Report.Verdict != nil {
@@ -197,10 +191,10 @@ func (t *Tiers) FindTranscript(ctx context.Context, input FindTranscriptInput) (
 }
 
 // supervise calls the function work, and sends a heartbeat at each interval until work returns. It adds the spending of
-// this attempt to the spending of earlier attempts. If work fails, the details of the error hold the total. The argument
-// most limits the failed attempts.
+// this attempt to the spending of earlier attempts. If work fails, or its session has ended so that another attempt follows, supervise
+// returns an error; its details hold the total. The argument purpose is the role of the session.
 func (t *Tiers) supervise(
-	ctx context.Context, sessionID string, interval time.Duration, most int,
+	ctx context.Context, sessionID string, interval time.Duration, purpose escalation.Purpose,
 	work func(context.Context, TierProgress, *heartbeater) (AgentReport, error),
 ) (AgentReport, error) {
 	past := pastAttempts(ctx)
@@ -211,6 +205,10 @@ func (t *Tiers) supervise(
 	report, err := work(agent, past, beats)
 	if cause := context.Cause(agent); err == nil && report.Status == escalation.SessionStopped && errors.Is(cause, errHeartbeatLost) {
 		err = cause
+	}
+	most := escalation.Treat(report.Ending, false, purpose).Attempts
+	if err == nil && report.Ending != escalation.EndingNone && most > 1 {
+		err = errors.New(report.Error)
 	}
 	report.Report = past.Spent.Then(report.Report)
 	report.Attempts = int(activity.GetInfo(ctx).Attempt)
@@ -258,8 +256,8 @@ func startedBefore(ctx context.Context, known bool) bool {
 // exhausted returns the report of a session whose remaining budget does not allow another process.
 func exhausted(spent escalation.Report) AgentReport {
 	return AgentReport{Report: escalation.Report{
-		Status: escalation.SessionBudgetExhausted,
-		Error:  fmt.Sprintf("what the session may spend is spent ($%.2f)", spent.CostUSD),
+		Status: escalation.SessionBudgetExhausted, Ending: escalation.EndingOurLimit,
+		Error: fmt.Sprintf("what the session may spend is spent ($%.2f)", spent.CostUSD),
 	}}
 }
 
@@ -282,8 +280,6 @@ func unjudged(err error, spent escalation.Report, failures, most int) error {
 		errorType, options.NonRetryable = ErrorTypePrompt, true
 	case handsOver(err):
 		options.NonRetryable, options.NextRetryDelay = false, HandOverDelay
-	case errors.Is(err, ErrProvider):
-		errorType = ErrorTypeProvider
 	}
 	return temporal.NewApplicationErrorWithOptions(err.Error(), errorType, options)
 }
@@ -318,12 +314,32 @@ type asking struct {
 	repair func(reason string) (string, error)
 }
 
+// answer runs the agent. If its answer is too long, answer asks once for a shorter one, in the same conversation.
+func (t *Tiers) answer(ctx context.Context, run AgentRun, beats *heartbeater) (AgentReport, error) {
+	report, err := t.Agent.Run(ctx, run, beats.observe)
+	if err != nil || !escalation.Treat(report.Ending, false, escalation.PurposeTier).Shorter {
+		return report, err
+	}
+	run, left := run.after(report.Report)
+	if !left {
+		return report, nil
+	}
+	run.Resume, run.First, run.Interrupted, run.LatePrompt = run.SessionID, false, true, nil
+	if run.Prompt, err = t.Prompts.Shorter(); err != nil {
+		return report, fmt.Errorf("%w that asks %s for a shorter answer: %w", errPrompt, run.Tier, err)
+	}
+	beats.add(report.Report)
+	shorter, err := t.Agent.Run(ctx, run, beats.observe)
+	shorter.Report = report.Then(shorter.Report)
+	return shorter, err
+}
+
 // askTwice runs the agent and decodes its structured output. If the output is missing or invalid, askTwice asks for it in one
-// repair turn. If that fails, too, the session has the status completed, and problem says what is wrong.
+// repair turn. If that gives no valid output either, the session has the status completed, and problem says what is wrong.
 func (t *Tiers) askTwice(
 	ctx context.Context, run AgentRun, beats *heartbeater, ask asking,
 ) (report AgentReport, problem, err error) {
-	report, err = t.Agent.Run(ctx, run, beats.observe)
+	report, err = t.answer(ctx, run, beats)
 	if err != nil || report.Status != escalation.SessionCompleted {
 		return report, nil, err
 	}
@@ -334,9 +350,10 @@ func (t *Tiers) askTwice(
 	if !left {
 		spent := exhausted(report.Report)
 		report.Status, report.Error = spent.Status, fmt.Sprintf("%s, without a valid verdict: %s", spent.Error, problem)
+		report.Ending = spent.Ending
 		return report, nil, nil
 	}
-	run.Resume, run.First, run.Repairs, run.Inspect = run.SessionID, false, false, false
+	run.Resume, run.First, run.Repairs, run.Inspect, run.LatePrompt = run.SessionID, false, false, false, nil
 	run.Policy = repairPolicy(run.Policy)
 	if run.Prompt, err = ask.repair(problem.Error()); err != nil {
 		return report, nil, fmt.Errorf("%w that asks %s for its verdict: %w", errPrompt, run.Tier, err)
@@ -344,7 +361,8 @@ func (t *Tiers) askTwice(
 	beats.add(report.Report)
 	repaired, err := t.Agent.Run(ctx, run, beats.observe)
 	repaired.Report, repaired.Change = report.Then(repaired.Report), report.Change
-	if err != nil || repaired.Status == escalation.SessionStopped {
+	exhausted := repaired.Ending == escalation.EndingNone || repaired.Ending == escalation.EndingOurLimit
+	if err != nil || repaired.Status == escalation.SessionStopped || !exhausted {
 		return repaired, nil, err
 	}
 	if repaired.Status == escalation.SessionCompleted {
@@ -352,7 +370,10 @@ func (t *Tiers) askTwice(
 	} else {
 		problem = fmt.Errorf("%w; asked again, the session ended %s", problem, repaired.Status)
 	}
-	repaired.Status, repaired.Error = escalation.SessionCompleted, ""
+	repaired.Status, repaired.Error, repaired.Ending = escalation.SessionCompleted, "", escalation.EndingNone
+	if problem != nil {
+		repaired.Ending = escalation.EndingNoResult
+	}
 	return repaired, problem, nil
 }
 

@@ -162,6 +162,11 @@ func (s *Set) Repair(reason string) (string, error) {
 	return join(struct{ Reason string }{reason}, s.builtIn.Lookup("repair.md"))
 }
 
+// Shorter returns the prompt that asks for a shorter answer, after one that was longer than the model may write.
+func (s *Set) Shorter() (string, error) {
+	return join(struct{}{}, s.builtIn.Lookup("shorter.md"))
+}
+
 // HandoffRequest is the input for the prompt that asks a tier for the handoff to the next tier.
 type HandoffRequest struct {
 	// File is the path of the file that the agent must write.

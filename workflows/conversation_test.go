@@ -459,8 +459,8 @@ func TestConversationIsRefused(t *testing.T) {
 		t.Parallel()
 		s := newTalkStage(t)
 		s.answer = func(int, activities.RunTalkInput) (activities.RunTalkResult, error) {
-			return activities.RunTalkResult{}, temporal.NewNonRetryableApplicationError("overloaded", activities.ErrorTypeProvider, nil,
-				escalation.Report{CostUSD: 0.75, Attempts: 3})
+			return activities.RunTalkResult{}, temporal.NewNonRetryableApplicationError("overloaded", activities.ErrorTypeAgent, nil,
+				escalation.Report{CostUSD: 0.75, Attempts: 3, Ending: escalation.EndingProvider})
 		}
 		s.update(0, SendMessage, message("m-1"))
 		s.run()

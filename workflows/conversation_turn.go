@@ -1,10 +1,8 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
@@ -50,7 +48,7 @@ func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decisi
 		if !decision.Again {
 			return decision, cost
 		}
-		input.Again, input.Lost = true, decision.Lost
+		input.Again, input.Lost, input.LostBecause = true, decision.Lost, input.Session.Error
 		before.ResumeFailed = decision.Lost == escalation.ReasonResumeFailed
 		before.TranscriptLost = decision.Lost == escalation.ReasonTranscriptLost
 		cost += c.attempt(ctx, turn, escalation.ChooseTalkContinuity(before), &input)
@@ -92,7 +90,7 @@ func (c *conversationRun) loadPolicy(ctx workflow.Context) error {
 func (c *conversationRun) attempt(
 	ctx workflow.Context, turn *talkTurn, choice escalation.ContinuityChoice, input *escalation.TalkInput,
 ) float64 {
-	input.Refusal, input.Session, input.Replied, input.Cause = nil, escalation.Session{}, false, escalation.TalkCauseUnknown
+	input.Refusal, input.Session, input.Replied = nil, escalation.Session{}, false
 	opening, err := c.sessions.open(ctx, sessionRequest{
 		tier: escalation.TierObserve, purpose: escalation.PurposeTalk, context: choice, origin: c.origin(choice),
 	})
@@ -107,7 +105,7 @@ func (c *conversationRun) attempt(
 	session, result := c.runTalk(ctx, turn, opening.Session)
 	c.sessions.ended(ctx, session)
 	c.sessions.closeWithNext(session)
-	input.Session, input.Replied, input.Cause, input.Recalled = session, result.Replied, result.Cause, result.Recalled
+	input.Session, input.Replied, input.Recalled = session, result.Replied, result.Recalled
 	if result.Replied {
 		c.last = brief(session)
 	}
@@ -145,18 +143,7 @@ func (c *conversationRun) runTalk(
 	var tiers *activities.Tiers
 	var result activities.RunTalkResult
 	unjudged := c.sessions.run(ctx, session, tiers.RunTalk, input, &result)
-	if unjudged != nil {
-		result.Cause = causeOf(c.sessions.failure)
-	}
 	return sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged), result
-}
-
-// causeOf returns the cause of an activity's failure, as far as people can do something about it.
-func causeOf(err error) escalation.TalkCause {
-	if isApplicationError(err, activities.ErrorTypeProvider) {
-		return escalation.TalkCauseProvider
-	}
-	return escalation.TalkCauseUnknown
 }
 
 // conclude records the end of a turn and of its session. If the records refuse it, conclude logs that, and the conversation
@@ -184,10 +171,4 @@ func (c *conversationRun) conclude(ctx workflow.Context, turn *talkTurn, decisio
 	if err := c.log.publish(ctx); err != nil {
 		workflow.GetLogger(ctx).Error("a conversation could not be published", "error", err)
 	}
-}
-
-// isApplicationError reports whether err is an application error of a type.
-func isApplicationError(err error, kind string) bool {
-	application, ok := errors.AsType[*temporal.ApplicationError](err)
-	return ok && application.Type() == kind
 }

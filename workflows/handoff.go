@@ -58,6 +58,9 @@ func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string)
 	switch request := c.requests.pending; {
 	case decision.Action == escalation.DecisionComplete:
 		return step{}, nil
+	case decision.Action == escalation.DecisionWait:
+		s.asked = false
+		return s.waiting(decision), nil
 	case decision.Action == escalation.DecisionGate:
 		s.refused = true
 		return s.gated(decision), nil
@@ -98,11 +101,11 @@ func (c *chainRun) writeHandoff(
 func (c *chainRun) decideHandoff(ctx workflow.Context, s step, session escalation.Session, problem string) escalation.Decision {
 	c.requests.receive(ctx, s.tier-1)
 	var requested escalation.Tier
-	if c.requests.counts(ctx, escalation.DecideHandoff(session, problem, s.tier, 0)) {
+	if c.requests.counts(ctx, escalation.DecideHandoff(*c.policy, session, c.waitingSince, problem, s.tier, 0)) {
 		requested = c.requests.pending.ToTier
 	}
-	decision := escalation.DecideHandoff(session, problem, s.tier, requested)
-	if problem == "" || session.Status == escalation.SessionStopped {
+	decision := escalation.DecideHandoff(*c.policy, session, c.waitingSince, problem, s.tier, requested)
+	if problem == "" || session.Status == escalation.SessionStopped || decision.Rule == escalation.RuleAccountLimit {
 		return decision
 	}
 	severity := escalation.SeverityCritical

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -137,27 +138,75 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 		r.sessions.closeWithNext(request.author)
 	}
 	result.unclosed = nil
-	opening, err := r.sessions.open(ctx, sessionRequest{
-		tier: escalation.TierObserve, purpose: escalation.PurposeReview, phase: request.phase(),
-		context: escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonIndependent},
-		origin:  request.continues, continues: request.continues != nil,
-	})
-	if err != nil {
-		return nil, err
+	for {
+		opening, err := r.sessions.open(ctx, sessionRequest{
+			tier: escalation.TierObserve, purpose: escalation.PurposeReview, phase: request.phase(),
+			context: escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonIndependent},
+			origin:  request.continues, continues: request.continues != nil,
+		})
+		if err != nil {
+			return nil, err
+		}
+		if refusal := opening.Refusal; refusal != nil {
+			if again, err := r.waits(ctx, escalation.DecideRefused(*refusal)); again || err != nil {
+				if err != nil {
+					return nil, err
+				}
+				continue
+			}
+			result.loop, result.decision = result.loop.AfterReview(review.Reviewed{Problem: refusal.Reason})
+			return nil, nil
+		}
+		session, reviewed := r.runReview(ctx, request, result.loop, opening.Session)
+		r.sessions.ended(ctx, session)
+		switch session.Treatment().Then {
+		case escalation.SequelWait:
+			r.sessions.closeWithNext(session)
+			again, err := r.waits(ctx, escalation.DecideLimited(*r.policy, session, time.Time{}))
+			if err != nil {
+				return nil, err
+			}
+			if again {
+				continue
+			}
+		case escalation.SequelAnew: // the interrupted review cannot be continued
+			r.sessions.closeWithNext(session)
+			request.continues = nil
+			continue
+		case escalation.SequelStop:
+		}
+		result.reviewer, result.unclosed, result.stopped = &session, &session, session.Status == escalation.SessionStopped
+		result.loop, result.decision = result.loop.AfterReview(review.Reviewed{
+			Commit: request.change.Commit, Verdict: reviewed.Verdict, Problem: reviewed.Problem, Changed: request.change.Changed,
+		})
+		return reviewed.Verdict, nil
 	}
-	if opening.Refusal != nil {
-		result.loop, result.decision = result.loop.AfterReview(review.Reviewed{Problem: opening.Refusal.Reason})
-		return nil, nil
+}
+
+// waits waits for the end of the account's limit, and reports whether the reviewer's session can be requested again. It does not wait for
+// another reason: a person decides then.
+func (r *reviews) waits(ctx workflow.Context, decision escalation.Decision) (again bool, err error) {
+	if decision.Rule != escalation.RuleAccountLimit || decision.Action != escalation.DecisionWait {
+		return false, nil
 	}
-	session := opening.Session
+	if err := r.sessions.sleep(ctx, decision); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// runReview runs the agent of a reviewer, and returns the ended session with its result.
+func (r *reviews) runReview(
+	ctx workflow.Context, request reviewRequest, loop review.Loop, session escalation.Session,
+) (escalation.Session, activities.RunReviewResult) {
 	var tiers *activities.Tiers
 	var reviewed activities.RunReviewResult
 	input := activities.RunReviewInput{
 		ChainID: session.ChainID, FirstRunID: session.FirstRunID, SessionID: session.SessionID,
 		Policy: r.policy.OfReviewer().OfSession(session.Tier), Directory: r.sessions.directory,
-		Change: request.change.ToShow(), Task: request.task, ForPerson: result.loop.ForPerson,
+		Change: request.change.ToShow(), Task: request.task, ForPerson: loop.ForPerson,
 		Problem: request.problem, Request: request.request, Services: r.log.chain.Services,
-		Before: result.loop.Open, Accepted: result.loop.Accepted, BudgetUSD: session.BudgetUSD, Guidance: request.guidance,
+		Before: loop.Open, Accepted: loop.Accepted, BudgetUSD: session.BudgetUSD, Guidance: request.guidance,
 	}
 	if request.continues != nil {
 		input.Continues = request.continues.SessionID
@@ -166,13 +215,7 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 	if unjudged != nil {
 		reviewed.Problem = unjudged.Error
 	}
-	session = sessionEnded(ctx, session, reviewed.Report, reviewed.EndedAt, unjudged)
-	r.sessions.ended(ctx, session)
-	result.reviewer, result.unclosed, result.stopped = &session, &session, session.Status == escalation.SessionStopped
-	result.loop, result.decision = result.loop.AfterReview(review.Reviewed{
-		Commit: request.change.Commit, Verdict: reviewed.Verdict, Problem: reviewed.Problem, Changed: request.change.Changed,
-	})
-	return reviewed.Verdict, nil
+	return sessionEnded(ctx, session, reviewed.Report, reviewed.EndedAt, unjudged), reviewed
 }
 
 // add adds the review to the visible state, with an event that says which rule has decided.

@@ -56,6 +56,14 @@ func (n *notifier) notifyOnceADay(ctx workflow.Context, kind escalation.Notifica
 	n.notifyAs(ctx, fmt.Sprintf("%s/%s", kind, calendar.Of(workflow.Now(ctx).UTC())), kind, message)
 }
 
+// notifyOfLimit tells once, over all chains of the namespace, that the limit of the account is used up until a time. It does nothing for
+// other decisions.
+func (n *notifier) notifyOfLimit(ctx workflow.Context, decision escalation.Decision) {
+	if decision.Rule == escalation.RuleAccountLimit {
+		n.notifyAs(ctx, fmt.Sprintf("%s/%s", escalation.NotifyLimited, decision.Reason), escalation.NotifyLimited, decision.Reason)
+	}
+}
+
 func (n *notifier) notifyAs(ctx workflow.Context, key string, kind escalation.NotificationKind, message string) {
 	if !n.policy.Notify {
 		return
@@ -96,11 +104,12 @@ func (n *notifier) announce(ctx workflow.Context, problem error) {
 }
 
 // ending returns the notification for the outcome. If notify is false, people get no notification. For the outcome
-// needs_human, notify is false if people already know that an escalation is blocked or a budget is spent.
+// needs_human, notify is false if people already know that an escalation is blocked, or a budget or a limit is spent.
 func (n *notifier) ending() (kind escalation.NotificationKind, notify bool) {
 	switch chain := n.log.chain; chain.Outcome {
 	case escalation.OutcomeNeedsHuman:
-		return needsHuman(chain), !n.notified(escalation.NotifyBlocked) && !n.notified(escalation.NotifyBudgetSpent)
+		return needsHuman(chain), !n.notified(escalation.NotifyBlocked) && !n.notified(escalation.NotifyBudgetSpent) &&
+			!n.notified(escalation.NotifyLimited)
 	case escalation.OutcomeFailed:
 		return escalation.NotifyFailed, true
 	case escalation.OutcomeResolved:
@@ -214,6 +223,8 @@ func blockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell boo
 		return escalation.NotifyBlocked, true
 	case escalation.RuleChainBudget, escalation.RuleDayBudget:
 		return escalation.NotifyBudgetSpent, true
+	case escalation.RuleAccountLimit:
+		return escalation.NotifyLimited, true
 	case escalation.RuleVerdict, escalation.RuleNoVerdict, escalation.RuleResumeFailed, escalation.RuleTranscriptLost,
 		escalation.RuleDryRun, escalation.RuleOperator, escalation.RuleCancelled, escalation.RuleIssues, escalation.RuleAdmitted,
 		escalation.RuleReview, escalation.RuleGateExpired, escalation.RuleKnown, escalation.RuleReturned, escalation.RuleHealed:

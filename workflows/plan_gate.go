@@ -2,12 +2,10 @@ package workflows
 
 import (
 	"cmp"
-	"fmt"
 
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/review"
 )
 
@@ -15,30 +13,11 @@ import (
 func (p *planRun) refused(ctx workflow.Context, refusal escalation.Admission) error {
 	decision := escalation.DecideRefused(refusal)
 	if decision.Action == escalation.DecisionWait {
-		return p.sleep(ctx, decision)
+		return p.sessions.sleep(ctx, decision)
 	}
 	p.at.Loop, _ = p.at.Loop.Refused(refusal.Reason)
 	p.at.Why = decision
 	return p.show(ctx)
-}
-
-// sleep waits until a refused session may ask again.
-func (p *planRun) sleep(ctx workflow.Context, decision escalation.Decision) error {
-	chain := &p.log.chain
-	chain.Wait = &escalation.Wait{Rule: decision.Rule, Reason: decision.Reason, Since: workflow.Now(ctx), Until: decision.Until}
-	p.log.add(ctx, escalation.Event{
-		Kind: escalation.EventWaitStarted, Severity: decision.Severity(), Message: "waiting: " + decision.Reason,
-	})
-	if err := p.log.record(ctx, "record the wait", false); err != nil {
-		return err
-	}
-	timer := workflow.NewTimerWithOptions(ctx, decision.Until.Sub(workflow.Now(ctx)), workflow.TimerOptions{
-		Summary: clip(plaintext.Compact(fmt.Sprintf("%s: %s", decision.Rule, decision.Reason))),
-	})
-	_ = timer.Get(ctx, nil) // an error means that the workflow is cancelled, which the next step handles
-	chain.Wait = nil
-	p.log.add(ctx, escalation.Event{Kind: escalation.EventWaitEnded, Message: "the wait is over"})
-	return nil
 }
 
 // openGate opens a gate, because the loop needs a person. Without gates the work ends.

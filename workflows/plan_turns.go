@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -27,15 +28,23 @@ func (p *planRun) author(ctx workflow.Context) error {
 	session := sessionEnded(ctx, opening.Session, result.Report, result.EndedAt, unjudged)
 	p.sessions.inFlight = result.InFlight
 	p.sessions.ended(ctx, session)
-	lost := session.Status == escalation.SessionTranscriptLost || session.Status == escalation.SessionResumeFailed
+	then := session.Treatment().Then
 	switch {
 	case session.Status == escalation.SessionStopped:
 		p.sessions.closeWithNext(session)
 		return p.end(ctx, escalation.Cancelled())
-	case lost && !session.BeganWork() && session.ParentID != 0:
+	case then == escalation.SequelAnew && !session.BeganWork() && session.ParentID != 0:
 		p.sessions.closeWithNext(session)
 		p.at.Anew, p.at.Continues = true, nil
 		return p.show(ctx)
+	case then == escalation.SequelWait:
+		if decision := escalation.DecideLimited(*p.policy, session, time.Time{}); decision.Action == escalation.DecisionWait {
+			p.sessions.closeWithNext(session)
+			if session.BeganWork() {
+				p.at.Continues = brief(session)
+			}
+			return p.sessions.sleep(ctx, decision)
+		}
 	}
 	p.at.Author, p.at.Anew, p.at.Continues, p.at.Guidance = brief(session), false, nil, ""
 	change := activities.Change{}

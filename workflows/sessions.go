@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // sessions runs the sessions of a workflow, one at a time. It admits and records each session before its agent starts.
@@ -32,8 +33,6 @@ type sessions struct {
 	opened int
 	// stoppedBecause is the error of a session that was stopped; empty for "the chain was cancelled".
 	stoppedBecause string
-	// failure is the error of the activity that ran the latest agent; nil if the activity succeeded.
-	failure error
 }
 
 // sessionRequest describes a session to open.
@@ -264,7 +263,6 @@ const cancelledBeforeSession = "the chain was cancelled before the session began
 // for its next attempt, Temporal cancels the activity without a report. So run looks up the spending of the earlier
 // attempts before it stops the agent.
 func (s *sessions) run(ctx workflow.Context, session escalation.Session, activity, input, result any) (unjudged *escalation.Report) {
-	s.failure = nil
 	if ctx.Err() != nil {
 		return s.stopped(escalation.Report{})
 	}
@@ -286,11 +284,33 @@ func (s *sessions) run(ctx workflow.Context, session escalation.Session, activit
 	case temporal.IsCanceledError(err):
 		return s.stopped(spent)
 	default:
-		s.failure = err
 		report := activities.SpentBefore(err)
 		report.Status, report.Error = escalation.SessionFailed, rootMessage(err)
 		return &report
 	}
+}
+
+// sleep waits until a session may be requested again that was refused, or that the limit of the account has ended. An author's and a
+// reviewer's session wait so; the tiers of a chain can be requested meanwhile (see chainRun.wait). When ctx ends, sleep returns.
+func (s *sessions) sleep(ctx workflow.Context, decision escalation.Decision) error {
+	if err := s.flush(ctx); err != nil {
+		return err
+	}
+	chain := &s.log.chain
+	chain.Wait = &escalation.Wait{Rule: decision.Rule, Reason: decision.Reason, Since: workflow.Now(ctx), Until: decision.Until}
+	s.log.add(ctx, escalation.Event{
+		Kind: escalation.EventWaitStarted, Severity: decision.Severity(), Message: "waiting: " + decision.Reason,
+	})
+	if err := s.log.record(ctx, "record the wait", false); err != nil {
+		return err
+	}
+	timer := workflow.NewTimerWithOptions(ctx, decision.Until.Sub(workflow.Now(ctx)), workflow.TimerOptions{
+		Summary: clip(plaintext.Compact(fmt.Sprintf("%s: %s", decision.Rule, decision.Reason))),
+	})
+	_ = timer.Get(ctx, nil) // an error means that the workflow is cancelled, which the caller's next step handles
+	chain.Wait = nil
+	s.log.add(ctx, escalation.Event{Kind: escalation.EventWaitEnded, Message: "the wait is over"})
+	return nil
 }
 
 // stopped returns the report of an agent that was not running when the workflow was cancelled. The argument spent is

@@ -83,11 +83,7 @@ func (c *chainRun) decideRefused(s step, refusal escalation.Admission) escalatio
 		decision.Tier = s.minTier
 		return decision
 	}
-	scheduled := c.log.chain.Trigger == escalation.TriggerScheduled
-	if scheduled && s.tier == escalation.TierObserve && c.log.chain.Last() == nil {
-		return escalation.QuietIfSpent(decision)
-	}
-	return decision
+	return c.quietly(s, decision)
 }
 
 // stop returns the step that follows a decision on a step that has not run: a wait, a gate, or the end of the chain.
@@ -204,13 +200,23 @@ func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Sessi
 	recognition := c.incidents.recognize(ctx, s, session)
 	c.requests.receive(ctx, session.Tier)
 	input := escalation.DecisionInput{
-		MinTier: s.minTier, Healed: s.healed, Recognition: recognition,
+		MinTier: s.minTier, Healed: s.healed, Recognition: recognition, WaitingSince: c.waitingSince,
 		NoSplit: c.log.chain.Trigger == escalation.TriggerIssue || s.purpose == escalation.PurposeRecheck,
 	}
 	if c.requests.counts(ctx, escalation.Decide(*c.policy, session, input)) {
 		input.RequestedTier = c.requests.pending.ToTier
 	}
-	return escalation.Decide(*c.policy, session, input)
+	return c.quietly(s, escalation.Decide(*c.policy, session, input))
+}
+
+// quietly returns the decision on the session of a step that has ended or was refused. If the step is a scheduled look, nobody needs to
+// act because of a limit that passes.
+func (c *chainRun) quietly(s step, decision escalation.Decision) escalation.Decision {
+	first := c.log.chain.Last() == nil || decision.Rule == escalation.RuleAccountLimit && s.purpose == escalation.PurposeTier
+	if c.log.chain.Trigger == escalation.TriggerScheduled && s.tier == escalation.TierObserve && first {
+		return escalation.QuietIfSpent(decision)
+	}
+	return decision
 }
 
 // conclude records the end of a session and the decision on that session. If another session follows, the activity
@@ -266,6 +272,8 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 	case !blocked:
 	case decision.Outcome == escalation.OutcomeNeedsHuman:
 		c.people.notify(ctx, kind, decision.Reason)
+	case decision.Rule == escalation.RuleAccountLimit && decision.Action == escalation.DecisionComplete:
+		c.people.notifyOfLimit(ctx, decision)
 	case decision.Rule == escalation.RuleDayBudget && decision.Outcome == escalation.OutcomeSuppressed:
 		c.people.notifyOnceADay(ctx, kind, decision.Reason)
 	}

@@ -50,6 +50,7 @@ func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision)
 	if c.waitingSince.IsZero() {
 		c.waitingSince = workflow.Now(ctx)
 	}
+	c.people.notifyOfLimit(ctx, decision)
 	c.log.add(ctx, escalation.Event{
 		Kind: escalation.EventWaitStarted, Severity: decision.Severity(),
 		Message: fmt.Sprintf("waiting until %s: %s", decision.Until.UTC().Format(time.RFC3339), decision.Reason),
@@ -57,13 +58,13 @@ func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision)
 }
 
 // sleep releases the services of the chain, so that other chains can repair them. Then it waits until the time in the
-// decision of s. A chain that waits for the day's budget does not detach, so the next cycle waits for this chain. Otherwise
+// decision of s. A chain that waits for the day's budget or the account's limit does not detach, so the next cycle waits for this chain. Otherwise
 // each cycle would begin and add another waiting chain. A wait can begin for one rule and continue for another.
 // Either of two events ends the wait earlier: a person requests a tier, or other chains have found all incidents
 // healed.
 func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 	decision := s.decision
-	if decision.Rule != escalation.RuleDayBudget {
+	if decision.Rule != escalation.RuleDayBudget && decision.Rule != escalation.RuleAccountLimit {
 		c.parent.detach(ctx)
 	}
 	c.log.chain.Wait = &escalation.Wait{

@@ -138,7 +138,7 @@ func (r *Runner) runAt(
 	found, err := r.findConversation(ctx, run)
 	if _, altered := errors.AsType[*alteredError](err); altered {
 		report, _ := notStarted(err)
-		report.Status = escalation.SessionResumeFailed
+		report.Status, report.Ending = escalation.SessionResumeFailed, escalation.EndingUnusable
 		return report, nil
 	}
 	if err != nil {
@@ -154,17 +154,14 @@ func (r *Runner) runAt(
 		return report, activities.ErrDraining
 	}
 	failure, ok := errors.AsType[*claude.Error](err)
-	if !ok {
+	if !ok || failure.Kind == claude.KindNotStarted {
 		report.Status = escalation.SessionFailed
 		return report, err
 	}
-	report.Status, report.Cause = statusOf(failure.Kind, run.Resume != ""), causeOf(failure.Kind)
+	report.Report = judged(report.Report, failure, run.Resume != "")
 	if report.Status == escalation.SessionResumeFailed && !found {
 		report.Status = escalation.SessionTranscriptLost
 		report.Error += "; it is neither on this host nor in the archive"
-	}
-	if failure.Retryable() {
-		return report, withCause(err, report.Cause)
 	}
 	return report, nil
 }
@@ -262,10 +259,10 @@ func (r *Runner) start(
 	excess, exceeded := errors.AsType[*quotaError](context.Cause(limited))
 	switch {
 	case exceeded:
-		report.Status, report.Error = escalation.SessionFailed, excess.Error()
+		report.Status, report.Error, report.Ending = escalation.SessionFailed, excess.Error(), escalation.EndingOurLimit
 		err = nil // another attempt would fill the disk in the same way
 	case unguarded != nil:
-		report.Status, report.Error, report.Cause = escalation.SessionFailed, unguarded.Error(), escalation.TalkCauseGuard
+		report.Status, report.Error, report.Ending = escalation.SessionFailed, unguarded.Error(), escalation.EndingGuard
 		err = nil // another attempt would end in the same way
 	case err == nil:
 		report.Status = escalation.SessionCompleted

@@ -42,8 +42,8 @@ func (r *Runner) settleCost(ctx context.Context, report *activities.AgentReport,
 	}
 }
 
-// explained completes the error of a run with a fact from the proxy: the budget is used up, or the API cannot be
-// reached.
+// explained completes the error of a run with a fact from the proxy: the budget or a limit of the account is used up, or the
+// API cannot be reached.
 func explained(err error, count apiproxy.Count) error {
 	failure, ok := errors.AsType[*claude.Error](err)
 	if !ok {
@@ -51,8 +51,10 @@ func explained(err error, count apiproxy.Count) error {
 	}
 	said := *failure
 	switch {
-	case said.Kind == claude.KindRefused && count.OverBudget > 0:
+	case said.Kind == claude.KindRequest && count.OverBudget > 0:
 		said.Kind = claude.KindBudget
+	case said.Kind == claude.KindUnavailable && !count.LimitedUntil.IsZero(): // of an account for which the CLI prints no event
+		said.Kind, said.Until = claude.KindLimited, count.LimitedUntil
 	case said.Kind == claude.KindUnavailable && count.Unreachable != "":
 		said.Message += "; " + count.Unreachable
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -73,11 +74,14 @@ func TestExplained(t *testing.T) {
 		require.Equal(t, want, explained.Kind)
 	}
 	require.NoError(t, explained(nil, apiproxy.Count{OverBudget: 1}))
-	requireKind(claude.KindBudget, explained(failure(claude.KindRefused), apiproxy.Count{OverBudget: 1}))
-	requireKind(claude.KindRefused, explained(failure(claude.KindRefused), apiproxy.Count{}))
+	requireKind(claude.KindBudget, explained(failure(claude.KindRequest), apiproxy.Count{OverBudget: 1}))
+	requireKind(claude.KindRequest, explained(failure(claude.KindRequest), apiproxy.Count{}))
 	requireKind(claude.KindTimedOut, explained(failure(claude.KindTimedOut), apiproxy.Count{OverBudget: 1}))
 	away := explained(failure(claude.KindUnavailable), apiproxy.Count{Unreachable: "the model's API could not be reached: no such host"})
 	require.EqualError(t, away, "the API call failed; the model's API could not be reached: no such host")
+	until := time.Unix(1_895_809_600, 0)
+	requireKind(claude.KindLimited, explained(failure(claude.KindUnavailable), apiproxy.Count{LimitedUntil: until}))
+	requireKind(claude.KindAuth, explained(failure(claude.KindAuth), apiproxy.Count{LimitedUntil: until}))
 	other := errors.New("something else")
 	require.Equal(t, other, explained(other, apiproxy.Count{OverBudget: 1}))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/apiproxy"
@@ -54,59 +55,66 @@ func endedByItself(err error) bool {
 	return slices.Contains(ends, failure.Kind)
 }
 
-// statusOf returns the status of a session whose CLI failed with an error of this kind. If the session resumed a
-// conversation, resumed is true.
-func statusOf(kind claude.ErrorKind, resumed bool) escalation.SessionStatus {
-	switch kind {
+// judged completes the report of a session whose CLI has ended with a failure. If the session has resumed a conversation, resumed is true.
+// The provider can refuse a request because of what is in the conversation. Before the first answer of a resumed session every refusal
+// counts as one, whatever it says: a new conversation is the only way to find out.
+func judged(report escalation.Report, failure *claude.Error, resumed bool) escalation.Report {
+	report.Status, report.Error = escalation.SessionFailed, failure.Error()
+	switch failure.Kind {
 	case claude.KindNoStructuredOutput, claude.KindSchemaNotMet:
 		// The agent has finished without a verdict. The activity handles the missing verdict.
-		return escalation.SessionCompleted
+		report.Status = escalation.SessionCompleted
 	case claude.KindNoConversation, claude.KindPromptTooLong:
-		if resumed {
-			return escalation.SessionResumeFailed
+		report.Ending = escalation.EndingUnusable
+	case claude.KindRequest:
+		report.Ending = escalation.EndingRequest
+		if resumed && !failure.Answered {
+			report.Ending = escalation.EndingUnusable
 		}
-		return escalation.SessionFailed
-	case claude.KindTimedOut:
-		return escalation.SessionTimedOut
-	case claude.KindMaxTurns, claude.KindBudget:
-		return escalation.SessionBudgetExhausted
-	case claude.KindStopped:
-		return escalation.SessionStopped
-	case claude.KindInvalid, claude.KindUsage, claude.KindSessionInUse, claude.KindAuth, claude.KindRefused,
-		claude.KindNotStarted, claude.KindUnavailable, claude.KindStalled, claude.KindMalformed, claude.KindFailed,
-		claude.KindDiskFull, claude.KindOutputTooLong:
-		return escalation.SessionFailed
-	}
-	return escalation.SessionFailed
-}
-
-// causeOf returns the cause that people can do something about, for an error of this kind; empty if there is none.
-func causeOf(kind claude.ErrorKind) escalation.TalkCause {
-	switch kind { //nolint:exhaustive // the other kinds have a status of their own
+	case claude.KindRefused:
+		report.Ending = escalation.EndingRefused
+	case claude.KindAnswerTooLong:
+		report.Ending = escalation.EndingTooLong
+	case claude.KindLimited:
+		report.Ending, report.LimitedUntil = escalation.EndingLimited, limitedUntil(failure.Until, time.Now())
 	case claude.KindAuth:
-		return escalation.TalkCauseLogin
-	case claude.KindUnavailable, claude.KindStalled, claude.KindRefused:
-		return escalation.TalkCauseProvider
-	default:
-		return escalation.TalkCauseUnknown
+		report.Ending = escalation.EndingAccount
+	case claude.KindUnavailable, claude.KindStalled:
+		report.Ending = escalation.EndingProvider
+	case claude.KindTimedOut:
+		report.Status, report.Ending = escalation.SessionTimedOut, escalation.EndingOurLimit
+	case claude.KindMaxTurns, claude.KindBudget:
+		report.Status, report.Ending = escalation.SessionBudgetExhausted, escalation.EndingOurLimit
+	case claude.KindOutputTooLong, claude.KindDiskFull:
+		report.Ending = escalation.EndingOurLimit
+	case claude.KindStopped:
+		report.Status = escalation.SessionStopped
+	case claude.KindInvalid, claude.KindUsage, claude.KindSessionInUse:
+		report.Ending = escalation.EndingRequest
+	case claude.KindMalformed, claude.KindFailed:
+		report.Ending = escalation.EndingUnknown
+	case claude.KindNotStarted: // the caller returns the error
 	}
+	if report.Ending == escalation.EndingUnusable && resumed {
+		report.Status = escalation.SessionResumeFailed
+	}
+	return report
 }
 
-// providerError is an error that is also activities.ErrProvider.
-type providerError struct{ error }
+// maxLimit is the longest time for which a limit of an account is believed. The longest limits are those of a week.
+const maxLimit = 8 * 24 * time.Hour
 
-// Is implements the interface of errors.Is.
-func (providerError) Is(target error) bool { return target == activities.ErrProvider }
+// limitedUntil returns the end of a limit, with a margin for clocks that differ.
+func limitedUntil(until, now time.Time) time.Time {
+	const margin = 10 * time.Second
+	return earliest(until, now.Add(maxLimit)).Add(margin).UTC().Truncate(time.Second)
+}
 
-// Unwrap implements the interface of errors.Unwrap.
-func (e providerError) Unwrap() error { return e.error }
-
-// withCause marks err if the model's provider does not answer.
-func withCause(err error, cause escalation.TalkCause) error {
-	if cause == escalation.TalkCauseProvider {
-		return providerError{err}
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
 	}
-	return err
+	return b
 }
 
 // join returns the texts that are not empty, with an empty line between them.

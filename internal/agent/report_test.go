@@ -2,11 +2,13 @@ package agent
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/apiproxy"
 	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/escalation"
 )
 
 func TestProgressHasTheProxysCount(t *testing.T) {
@@ -14,4 +16,55 @@ func TestProgressHasTheProxysCount(t *testing.T) {
 	require.Equal(t, "so far", progressOf(claude.Progress{Text: "so far"}, apiproxy.Count{}).Text)
 	require.InDelta(t, 0.2, progressOf(claude.Progress{CostUSD: 0.2}, apiproxy.Count{}).CostUSD, 1e-12)
 	require.InDelta(t, 0.3, progressOf(claude.Progress{CostUSD: 0.2}, apiproxy.Count{Calls: 1, CostUSD: 0.3}).CostUSD, 1e-12)
+}
+
+// TestJudged checks for each kind of failure what the records say of it: in a new conversation, in a resumed one before its first answer,
+// and in a resumed one after it.
+func TestJudged(t *testing.T) {
+	t.Parallel()
+	type end struct {
+		status escalation.SessionStatus
+		ending escalation.Ending
+	}
+	const failed, lost = escalation.SessionFailed, escalation.SessionResumeFailed
+	same := func(status escalation.SessionStatus, ending escalation.Ending) [3]end {
+		return [3]end{{status, ending}, {status, ending}, {status, ending}}
+	}
+	unusable := [3]end{{failed, escalation.EndingUnusable}, {lost, escalation.EndingUnusable}, {lost, escalation.EndingUnusable}}
+	until := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	for kind, want := range map[claude.ErrorKind][3]end{
+		claude.KindInvalid:            same(failed, escalation.EndingRequest),
+		claude.KindUsage:              same(failed, escalation.EndingRequest),
+		claude.KindSessionInUse:       same(failed, escalation.EndingRequest),
+		claude.KindNoConversation:     unusable,
+		claude.KindPromptTooLong:      unusable,
+		claude.KindRequest:            {{failed, escalation.EndingRequest}, {lost, escalation.EndingUnusable}, {failed, escalation.EndingRequest}},
+		claude.KindRefused:            same(failed, escalation.EndingRefused),
+		claude.KindAnswerTooLong:      same(failed, escalation.EndingTooLong),
+		claude.KindLimited:            same(failed, escalation.EndingLimited),
+		claude.KindAuth:               same(failed, escalation.EndingAccount),
+		claude.KindUnavailable:        same(failed, escalation.EndingProvider),
+		claude.KindStalled:            same(failed, escalation.EndingProvider),
+		claude.KindMaxTurns:           same(escalation.SessionBudgetExhausted, escalation.EndingOurLimit),
+		claude.KindBudget:             same(escalation.SessionBudgetExhausted, escalation.EndingOurLimit),
+		claude.KindTimedOut:           same(escalation.SessionTimedOut, escalation.EndingOurLimit),
+		claude.KindDiskFull:           same(failed, escalation.EndingOurLimit),
+		claude.KindOutputTooLong:      same(failed, escalation.EndingOurLimit),
+		claude.KindStopped:            same(escalation.SessionStopped, escalation.EndingNone),
+		claude.KindSchemaNotMet:       same(escalation.SessionCompleted, escalation.EndingNone),
+		claude.KindNoStructuredOutput: same(escalation.SessionCompleted, escalation.EndingNone),
+		claude.KindMalformed:          same(failed, escalation.EndingUnknown),
+		claude.KindFailed:             same(failed, escalation.EndingUnknown),
+	} {
+		for i, now := range []struct{ resumed, answered bool }{{false, false}, {true, false}, {true, true}} {
+			failure := &claude.Error{Kind: kind, Message: "it says why", Answered: now.answered, Until: until}
+			got := judged(escalation.Report{CostUSD: 1}, failure, now.resumed)
+			require.Equal(t, want[i], end{got.Status, got.Ending}, "%s %+v", kind, now)
+			require.Equal(t, "it says why", got.Error)
+			require.InDelta(t, 1, got.CostUSD, 0)
+			require.Equal(t, kind == claude.KindLimited, !got.LimitedUntil.IsZero())
+		}
+	}
+	require.Equal(t, until.Add(10*time.Second), limitedUntil(until, until.Add(-time.Hour)))
+	require.Equal(t, until.Add(8*24*time.Hour+10*time.Second), limitedUntil(until.AddDate(100, 0, 0), until), "no limit is that long")
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"strconv"
 	"time"
 )
 
@@ -152,6 +153,7 @@ func (p *Proxy) forwarder(options Options) *httputil.ReverseProxy {
 func measure(response *http.Response) error {
 	c := callOf(response.Request)
 	c.unreachable("")
+	c.limited(limitOf(response, time.Now()))
 	if !c.metered || response.StatusCode != http.StatusOK {
 		return nil
 	}
@@ -162,6 +164,28 @@ func measure(response *http.Response) error {
 	}
 	response.Body = &meteredBody{ReadCloser: response.Body, meter: reads, call: c}
 	return nil
+}
+
+// longestRetry is the longest time after which the API asks for a retry because of a short rate limit. A longer one is the limit of an
+// account, which no retry outlasts.
+const longestRetry = 10 * time.Minute
+
+// limitOf returns the end of the account's limit that an answer names; zero if it names none.
+func limitOf(response *http.Response, now time.Time) time.Time {
+	if response.StatusCode != http.StatusTooManyRequests {
+		return time.Time{}
+	}
+	if response.Header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" {
+		seconds, err := strconv.ParseInt(response.Header.Get("Anthropic-Ratelimit-Unified-Reset"), 10, 64)
+		if until := time.Unix(seconds, 0); err == nil && until.After(now) {
+			return until
+		}
+	}
+	after, err := strconv.Atoi(response.Header.Get("Retry-After"))
+	if wait := time.Duration(min(after, 1<<30)) * time.Second; err == nil && wait > longestRetry {
+		return now.Add(wait)
+	}
+	return time.Time{}
 }
 
 // failed handles a request to which the upstream gave no answer. It logs the reason, which the CLI cannot know. It then

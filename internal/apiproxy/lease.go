@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 )
 
 // keyPrefix is the beginning of every session key, by which a person who finds a key can recognise it.
@@ -56,6 +57,8 @@ type Count struct {
 	OverBudget int
 	// Unreachable says why the latest call did not reach the API. It is empty if that call reached the API.
 	Unreachable string
+	// LimitedUntil is the end of the account's limit, if the latest call was refused because of it; zero if it was not.
+	LimitedUntil time.Time
 }
 
 // Lease holds a session's key, and counts the usage under that key. A Lease is safe for concurrent use.
@@ -198,6 +201,13 @@ func (c *call) cutShort() {
 	c.lease.mu.Lock()
 	defer c.lease.mu.Unlock()
 	c.lease.count.Partial++
+}
+
+// limited records the end of the account's limit that the answer to the call names; zero if it names none.
+func (c *call) limited(until time.Time) {
+	c.lease.mu.Lock()
+	defer c.lease.mu.Unlock()
+	c.lease.count.LimitedUntil = until
 }
 
 // unreachable records the reason why the call did not reach the API. An empty reason means that the call reached the API.

@@ -2,8 +2,10 @@ package claude
 
 import (
 	"bytes"
+	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // accumulator collects facts from the CLI's stream, line by line. After each line it holds all facts so far. Only one
@@ -15,13 +17,21 @@ type accumulator struct {
 	lastText  string
 	apiError  apiErrorClass
 	apiStatus int // HTTP status of the last failed attempt
-	lines     int // number of events
-	results   []resultLine
-	calls     toolCalls
-	usage     meter
-	denials   []denial
-	phase     Phase
-	output    outputText
+	// cut says what cut the last answer, if the CLI says it.
+	cut cutReason
+	// limitedUntil is the end of a subscription's limit that is used up; zero if none is.
+	limitedUntil time.Time
+	// refusal says why the model refused, if the API says it.
+	refusal string
+	// unauthorized counts the attempts at the current API call whose credentials were refused.
+	unauthorized int
+	lines        int // number of events
+	results      []resultLine
+	calls        toolCalls
+	usage        meter
+	denials      []denial
+	phase        Phase
+	output       outputText
 }
 
 // meter adds up the tokens of API calls.
@@ -66,6 +76,8 @@ func (a *accumulator) line(line []byte) eventType {
 		a.user(line)
 	case eventStream:
 		a.stream(head.Parent, line)
+	case eventLimit:
+		a.limit(line)
 	case eventResult:
 		a.result(line)
 	}
@@ -83,12 +95,17 @@ func (a *accumulator) system(subtype systemSubtype, line []byte) {
 	case systemRetry:
 		a.apiStatus = int(event.ErrorStatus)
 		a.phase = PhaseRetrying
+		if status := a.apiStatus; status == http.StatusUnauthorized || status == http.StatusForbidden {
+			a.unauthorized++
+		}
 	case systemDenied:
 		a.deny(denial{Tool: event.ToolName, ToolUseID: event.ToolUseID, Input: a.calls.input(event.ToolUseID)})
 	case systemTaskStarted:
 		a.calls.background(event.ToolUseID, event.TaskID)
 	case systemTaskNotification:
 		a.calls.backgroundEnded(event.TaskID)
+	case systemRefusal:
+		a.refusal = strings.Trim(event.RefusalCategory+": "+event.Refusal, ": ")
 	case systemCompacted: // the transcript has the summary
 	}
 }
@@ -101,10 +118,10 @@ func (a *accumulator) assistant(parent string, line []byte) {
 		return
 	}
 	if event.Message.Model == syntheticModel {
-		a.apiError = event.Error
+		a.apiError, a.cut = event.Error, event.Details.Cut
 		return
 	}
-	a.phase, a.apiError = PhaseThinking, ""
+	a.phase, a.apiError, a.cut, a.unauthorized = PhaseThinking, "", "", 0
 	a.usage.add(event.Message.ID, parent, event.Message.Model, event.Message.Usage)
 	for _, block := range event.Message.Content {
 		switch block.Type {
@@ -146,7 +163,7 @@ func (a *accumulator) stream(parent string, line []byte) {
 	}
 	switch event.Event.Type {
 	case streamMessageStart:
-		a.phase, a.apiStatus = PhaseThinking, 0
+		a.phase, a.apiStatus, a.unauthorized = PhaseThinking, 0, 0
 		a.usage.begin(event.Event.Message.ID, parent, event.Event.Message.Model, event.Event.Message.Usage)
 	case streamMessageDelta:
 		a.usage.update(parent, event.Event.Usage)
@@ -154,6 +171,18 @@ func (a *accumulator) stream(parent string, line []byte) {
 		a.output.begin(event.Event.Block)
 	case streamBlockDelta:
 		a.output.add(event.Event.Delta.JSON)
+	}
+}
+
+// limit adds what the CLI says about a subscription's limit. A limit that is not used up ends an earlier one.
+func (a *accumulator) limit(line []byte) {
+	var event limitLine
+	if !decode(line, &event) {
+		return
+	}
+	a.limitedUntil = time.Time{}
+	if event.Info.Status == limitRejected && event.Info.ResetsAt > 0 {
+		a.limitedUntil = time.Unix(int64(event.Info.ResetsAt), 0).UTC()
 	}
 }
 

@@ -90,8 +90,7 @@ func conversations() map[string]contract {
 			check: func(t *testing.T, b *bench) {
 				invocation := b.invocation("look")
 				invocation.Schema = verdictSchema
-				result, failed := b.fail(t, claude.KindNoStructuredOutput, invocation)
-				require.False(t, failed.Retryable())
+				result, _ := b.fail(t, claude.KindNoStructuredOutput, invocation)
 				require.Equal(t, "all is well", result.Text)
 				require.Positive(t, result.CostUSD)
 				require.Nil(t, result.Structured)
@@ -291,7 +290,7 @@ func failures() map[string]contract {
 			},
 		},
 		"no connection": {scenario: answering(claudesim.StatusRefused, ""), check: failsWith(claude.KindUnavailable, 0)},
-		"refused":       {scenario: answering(http.StatusBadRequest, "no such thing"), check: failsWith(claude.KindRefused, http.StatusBadRequest)},
+		"refused":       {scenario: answering(http.StatusBadRequest, "no such thing"), check: failsWith(claude.KindRequest, http.StatusBadRequest)},
 		"prompt too long": {
 			scenario: answering(http.StatusBadRequest, claudesim.PromptTooLong),
 			check:    failsWith(claude.KindPromptTooLong, http.StatusBadRequest),
@@ -335,7 +334,6 @@ func failsWith(kind claude.ErrorKind, status int) func(*testing.T, *bench) {
 		result, failed := b.fail(t, kind, invocation)
 		require.Equal(t, 1, failed.ExitCode)
 		require.Equal(t, status, failed.APIStatus)
-		require.Equal(t, kind == claude.KindUnavailable, failed.Retryable())
 		require.Equal(t, invocation.SessionID, result.SessionID)
 		require.Zero(t, result.CostUSD)
 		require.Empty(t, result.Text)
@@ -351,14 +349,13 @@ func stops() map[string]contract {
 			started := b.slowCommand(t)
 			invocation := b.invocation(slowPrompt)
 			invocation.Limits.Wall = 3 * b.tempo()
-			result, failed := b.fail(t, claude.KindTimedOut, invocation)
+			result, _ := b.fail(t, claude.KindTimedOut, invocation)
 			if _, err := os.Stat(started); err != nil { // the machine is too busy to start the command in that time
 				invocation = b.invocation(slowPrompt)
 				invocation.Limits.Wall = 12 * b.tempo()
-				result, failed = b.fail(t, claude.KindTimedOut, invocation)
+				result, _ = b.fail(t, claude.KindTimedOut, invocation)
 			}
 			requireStoppedInSlowCommand(t, result, started)
-			require.False(t, failed.Retryable())
 		}},
 		"cancelled in a tool call": {scenario: slow, check: func(t *testing.T, b *bench) {
 			started := b.slowCommand(t)
@@ -381,8 +378,7 @@ func stops() map[string]contract {
 				if b.real { // both attempts of the real CLI time out before the limit
 					kind = claude.KindUnavailable
 				}
-				result, failed := b.fail(t, kind, invocation)
-				require.True(t, failed.Retryable())
+				result, _ := b.fail(t, kind, invocation)
 				require.Equal(t, invocation.SessionID, result.SessionID)
 				require.Less(t, result.Duration, time.Minute, "the late answer is not waited for")
 			},
@@ -393,8 +389,7 @@ func stops() map[string]contract {
 				before := len(b.requests())
 				invocation := b.invocation(slowPrompt)
 				invocation.Limits.Idle = 4 * time.Second
-				_, failed := b.fail(t, claude.KindStalled, invocation) // before its exit the CLI waits five seconds for the command
-				require.True(t, failed.Retryable())
+				b.fail(t, claude.KindStalled, invocation) // before its exit the CLI waits five seconds for the command
 				return len(b.requests()) - before
 			}
 			asked := requests()

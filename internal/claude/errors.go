@@ -1,5 +1,7 @@
 package claude
 
+import "time"
+
 const (
 	// maxStderrBytes limits Error.Stderr.
 	maxStderrBytes = 4096
@@ -18,9 +20,12 @@ const (
 	KindNoConversation     ErrorKind = "no_conversation"      // the conversation to resume does not exist here
 	KindSessionInUse       ErrorKind = "session_in_use"       // the id for the new conversation is taken
 	KindPromptTooLong      ErrorKind = "prompt_too_long"      // the conversation no longer fits the model's window
-	KindAuth               ErrorKind = "auth"                 // the API refused the credentials (401, 403), or there are none
+	KindAuth               ErrorKind = "auth"                 // the API refused the credentials or the account, or there are none
 	KindUnavailable        ErrorKind = "unavailable"          // the API was overloaded, rate limited, failing or unreachable
-	KindRefused            ErrorKind = "refused"              // the API refused the request (any other 4xx)
+	KindLimited            ErrorKind = "limited"              // a subscription's limit is used up until Error.Until
+	KindRequest            ErrorKind = "request"              // the API refused the request (any other 4xx)
+	KindRefused            ErrorKind = "refused"              // the model, or a safeguard of it, refused to answer
+	KindAnswerTooLong      ErrorKind = "answer_too_long"      // the model's answers reached their largest size
 	KindMaxTurns           ErrorKind = "max_turns"            // Invocation.MaxTurns is used up
 	KindBudget             ErrorKind = "budget"               // Invocation.MaxBudgetUSD is used up
 	KindSchemaNotMet       ErrorKind = "schema_not_met"       // no output of the agent met Invocation.Schema
@@ -43,6 +48,10 @@ type Error struct {
 	ExitCode int
 	// APIStatus is the reported HTTP status of the API's last answer; 0 means none.
 	APIStatus int
+	// Until is the time at which a limit ends; zero unless Kind is KindLimited.
+	Until time.Time
+	// Answered reports whether the model has answered in this invocation, at least in part.
+	Answered bool
 	// Stderr is the end of the CLI's standard error, with secrets masked.
 	Stderr string
 	// Err is the underlying Go error. It is nil if the failure is known only from the CLI's own message.
@@ -54,17 +63,3 @@ func (e *Error) Error() string { return e.Message }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
-
-// Retryable reports whether the same invocation can succeed without any change. If the failed run has already created
-// the conversation, the retry must continue that conversation in place (Resume = SessionID).
-func (e *Error) Retryable() bool {
-	switch e.Kind {
-	case KindNotStarted, KindUnavailable, KindStalled, KindMalformed, KindFailed:
-		return true
-	case KindInvalid, KindUsage, KindNoConversation, KindSessionInUse, KindPromptTooLong, KindAuth,
-		KindRefused, KindMaxTurns, KindBudget, KindSchemaNotMet, KindNoStructuredOutput,
-		KindTimedOut, KindStopped, KindDiskFull, KindOutputTooLong:
-		return false
-	}
-	return false
-}

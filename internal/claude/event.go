@@ -19,6 +19,7 @@ const (
 	eventUser      eventType = "user"
 	eventStream    eventType = "stream_event"
 	eventResult    eventType = "result"
+	eventLimit     eventType = "rate_limit_event" // only for the accounts of a subscription
 )
 
 // systemSubtype is the subtype of a system event.
@@ -31,6 +32,7 @@ const (
 	systemTaskStarted      systemSubtype = "task_started"
 	systemTaskNotification systemSubtype = "task_notification"
 	systemCompacted        systemSubtype = "compact_boundary"
+	systemRefusal          systemSubtype = "model_refusal_no_fallback"
 )
 
 // envelope has the fields that all lines share.
@@ -50,7 +52,23 @@ type systemLine struct {
 	ToolName    string `json:"tool_name"`
 	ToolUseID   string `json:"tool_use_id"`
 	TaskID      string `json:"task_id"`
+	// RefusalCategory and Refusal say why the model refused, if the API says it.
+	RefusalCategory string `json:"api_refusal_category"`
+	Refusal         string `json:"api_refusal_explanation"`
 }
+
+// limitLine says how much of a subscription's limit is used.
+type limitLine struct {
+	Info struct {
+		Status   limitStatus `json:"status"`
+		ResetsAt count       `json:"resetsAt"` // Unix time in seconds
+	} `json:"rate_limit_info"`
+}
+
+// limitStatus is the status of a subscription's limit.
+type limitStatus string
+
+const limitRejected limitStatus = "rejected"
 
 // messageLine is a message of an assistant or a user, or one content block of such a message.
 type messageLine struct {
@@ -62,6 +80,10 @@ type messageLine struct {
 	} `json:"message"`
 	// Error is the class of the API error, in a message that the CLI wrote instead of the model.
 	Error apiErrorClass `json:"error"`
+	// Details says more about an error of the class max_output_tokens. Old versions do not print it.
+	Details struct {
+		Cut cutReason `json:"cut"`
+	} `json:"api_error_params"`
 }
 
 // syntheticModel is the model name in messages that the CLI itself wrote.
@@ -126,6 +148,7 @@ type resultLine struct {
 	Turns          count           `json:"num_turns"`
 	APIStatus      count           `json:"api_error_status"`
 	TerminalReason terminalReason  `json:"terminal_reason"`
+	StopReason     stopReason      `json:"stop_reason"`
 	// Usage and Turns cover the time since the previous result line. TotalCostUSD covers the whole run so far.
 	Usage        usage                 `json:"usage"`
 	TotalCostUSD dollars               `json:"total_cost_usd"`
@@ -150,6 +173,16 @@ type terminalReason string
 
 const reasonPromptTooLong terminalReason = "prompt_too_long"
 
+// stopReason is the API's reason for the end of the last answer.
+type stopReason string
+
+const stopRefusal stopReason = "refusal"
+
+// cutReason is what cut an answer.
+type cutReason string
+
+const cutByWindow cutReason = "context_window"
+
 // apiErrorClass is the CLI's own classification of an API error.
 type apiErrorClass string
 
@@ -158,6 +191,8 @@ const (
 	classRateLimit      apiErrorClass = "rate_limit"
 	classOverloaded     apiErrorClass = "overloaded"
 	classServerError    apiErrorClass = "server_error" // also used if there is no connection
+	classBilling        apiErrorClass = "billing_error"
+	classAnswerTooLong  apiErrorClass = "max_output_tokens"
 )
 
 type modelUsage struct {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/process"
 )
@@ -65,6 +66,8 @@ func (r *run) judgeStop(cause error) finding {
 		return finding{KindStalled, fmt.Sprintf("claude was stopped: it printed nothing in its first %s", limits.FirstByte), cause}
 	case errors.Is(cause, errIdle):
 		return finding{KindStalled, fmt.Sprintf("claude was stopped: it printed nothing for %s%s", limits.Idle, r.meanwhile()), cause}
+	case errors.Is(cause, errLogin):
+		return finding{KindAuth, r.explainAccess(r.acc.apiStatus, "the API refused the credentials again and again"), cause}
 	case errors.Is(cause, errFlood):
 		return finding{KindOutputTooLong, fmt.Sprintf("claude was stopped: it printed more than %d bytes", r.cli.bounds.output), cause}
 	case errors.Is(cause, errLongLine):
@@ -158,21 +161,63 @@ func (r *run) judgeFailure(last *resultLine) finding {
 		return finding{kind: KindBudget, message: "the agent used up its budget: " + explanation}
 	case last.Subtype == resultSchemaNotMet:
 		return finding{kind: KindSchemaNotMet, message: "the agent's structured output never met its schema: " + explanation}
-	case last.TerminalReason == reasonPromptTooLong:
+	case last.TerminalReason == reasonPromptTooLong, r.acc.apiError == classAnswerTooLong && r.acc.cut == cutByWindow:
 		return finding{kind: KindPromptTooLong, message: "the conversation no longer fits the model's window: " + explanation}
+	case last.StopReason == stopRefusal:
+		return finding{kind: KindRefused, message: r.refusal(explanation)}
+	case r.acc.apiError == classAnswerTooLong:
+		return finding{kind: KindAnswerTooLong, message: "the answer was longer than the model may write: " + explanation}
 	case strings.Contains(explanation, noConversationText):
 		return finding{kind: KindNoConversation, message: explanation}
 	}
-	if kind := apiFailure(int(last.APIStatus), r.acc.apiError); kind != "" {
+	status := int(last.APIStatus)
+	switch kind := apiFailure(status, r.acc.apiError); {
+	case kind == KindUnavailable && !r.acc.limitedUntil.IsZero():
+		return finding{kind: KindLimited, message: "a limit of the account is used up: " + explanation}
+	case kind == KindAuth:
+		return finding{kind: kind, message: r.explainAccess(status, explanation)}
+	case kind == KindRequest && status == http.StatusNotFound:
+		return finding{kind: kind, message: r.explainNotFound(explanation)}
+	case kind != "":
 		return finding{kind: kind, message: "the API call failed: " + explanation}
 	}
 	return finding{kind: KindFailed, message: fmt.Sprintf("claude failed (%s): %s", last.Subtype, explanation)}
+}
+
+// refusal returns the message about a model that refused: its words, the API's reason, and what the CLI says.
+func (r *run) refusal(explanation string) string {
+	said := ""
+	if words := strings.TrimSpace(r.acc.lastText); words != "" {
+		said = fmt.Sprintf(", after the words “%s”", oneLine(r.mask.Text(words), maxMessageRunes/4))
+	}
+	if r.acc.refusal != "" {
+		said += " (" + r.acc.refusal + ")"
+	}
+	return fmt.Sprintf("the model refused%s: %s", said, explanation)
+}
+
+// explainAccess returns the message about credentials or an account that the API has refused.
+func (r *run) explainAccess(status int, explanation string) string {
+	if r.acc.apiError == classBilling {
+		return "the account at the model's provider cannot pay: " + explanation
+	}
+	return AccessProblem(r.cli.options, cmp.Or(status, notLoggedIn)) + ": " + explanation
+}
+
+// explainNotFound returns the message about an address or a model that the API does not have. The CLI always blames the model.
+func (r *run) explainNotFound(explanation string) string {
+	if problem := AddressProblem(r.cli.options.Environ); problem != "" {
+		return problem + ": " + explanation
+	}
+	return fmt.Sprintf("the API has no model %q for this account, or ANTHROPIC_BASE_URL is wrong: %s", r.invocation.Model, explanation)
 }
 
 // apiFailure returns the kind of a failed API call. It uses the HTTP status or, without a status, the CLI's own
 // classification. If neither reports a failure of the API, apiFailure returns "".
 func apiFailure(status int, class apiErrorClass) ErrorKind {
 	switch {
+	case class == classBilling:
+		return KindAuth
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return KindAuth
 	case status == http.StatusRequestEntityTooLarge:
@@ -180,7 +225,7 @@ func apiFailure(status int, class apiErrorClass) ErrorKind {
 	case status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
 		return KindUnavailable
 	case status >= http.StatusBadRequest:
-		return KindRefused
+		return KindRequest
 	}
 	switch class {
 	case classAuthentication:
@@ -208,9 +253,19 @@ func (r *run) failure(found finding, exit process.Exit) *Error {
 		Message:   oneLine(r.mask.Text(found.message), maxMessageRunes),
 		ExitCode:  exit.Code,
 		APIStatus: status,
+		Until:     r.limitedUntil(found.kind),
+		Answered:  len(r.acc.usage.calls) > 0,
 		Stderr:    r.stderrText(),
 		Err:       found.cause,
 	}
+}
+
+// limitedUntil returns the time at which a limit ends; zero if the failure is of another kind.
+func (r *run) limitedUntil(kind ErrorKind) time.Time {
+	if kind != KindLimited {
+		return time.Time{}
+	}
+	return r.acc.limitedUntil
 }
 
 // stderrText returns the end of the standard error. It masks secrets before it cuts the text.

@@ -2,6 +2,8 @@ package claude
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,6 +28,15 @@ func TestJudge(t *testing.T) {
 	synthetic := func(class string) string {
 		return `{"type":"assistant","error":"` + class + `","message":{"model":"<synthetic>","content":[]}}` + "\n"
 	}
+	said := func(text string) string {
+		return `{"type":"assistant","message":{"id":"m","model":"claude-haiku","content":[{"type":"text","text":"` + text + `"}]}}` + "\n"
+	}
+	const refusal = `{"type":"system","subtype":"model_refusal_no_fallback","api_refusal_category":"cyber",` +
+		`"api_refusal_explanation":"it is about a virus"}` + "\n"
+	limit := func(status string) string {
+		return `{"type":"rate_limit_event","rate_limit_info":{"status":"` + status + `","resetsAt":1895809600}}` + "\n"
+	}
+	const retry401 = `{"type":"system","subtype":"api_retry","error_status":401}` + "\n"
 	for name, tc := range map[string]struct {
 		stdout, stderr, schema string
 		exit                   process.Exit
@@ -45,9 +56,9 @@ func TestJudge(t *testing.T) {
 		"unknown subtype":              {stdout: strings.Replace(good, "success", "novelty", 1), want: KindFailed, message: "novelty"},
 		"bad after good":               {stdout: good + "\n" + apiError(`"api_error_status":500`), exit: exited(1), want: KindUnavailable},
 		"good after bad":               {stdout: apiError(`"api_error_status":500`) + "\n" + good},
-		"401":                          {stdout: apiError(`"api_error_status":401`), exit: exited(1), want: KindAuth, message: "it broke"},
+		"401":                          {stdout: apiError(`"api_error_status":401`), exit: exited(1), want: KindAuth, message: "find no credentials in this environment, and none in /state: set ANTHROPIC_API_KEY"},
 		"403":                          {stdout: apiError(`"api_error_status":403`), exit: exited(1), want: KindAuth},
-		"404":                          {stdout: apiError(`"api_error_status":404`), exit: exited(1), want: KindRefused},
+		"404":                          {stdout: apiError(`"api_error_status":404`), exit: exited(1), want: KindRequest},
 		"408":                          {stdout: apiError(`"api_error_status":408`), exit: exited(1), want: KindUnavailable},
 		"413":                          {stdout: apiError(`"api_error_status":413`), exit: exited(1), want: KindPromptTooLong},
 		"529":                          {stdout: apiError(`"api_error_status":529`), exit: exited(1), want: KindUnavailable},
@@ -55,6 +66,31 @@ func TestJudge(t *testing.T) {
 		"no status, no connection":     {stdout: synthetic("server_error") + apiError(`"api_error_status":null`), exit: exited(1), want: KindUnavailable},
 		"no status, no class":          {stdout: apiError(`"api_error_status":null`), exit: exited(1), want: KindFailed},
 		"prompt too long":              {stdout: apiError(`"api_error_status":400,"terminal_reason":"prompt_too_long"`), exit: exited(1), want: KindPromptTooLong},
+		"other 4xx":                    {stdout: apiError(`"api_error_status":422`), exit: exited(1), want: KindRequest},
+		"no money": {
+			stdout: synthetic("billing_error") + apiError(`"api_error_status":400`), exit: exited(1), want: KindAuth, message: "it broke",
+		},
+		"refused": {
+			stdout: said("I cannot") + refusal + synthetic("invalid_request") + apiError(`"api_error_status":null,"stop_reason":"refusal"`),
+			exit:   exited(1), want: KindRefused, message: "the model refused, after the words “I cannot” (cyber: it is about a virus): it broke",
+		},
+		"too long": {
+			stdout: said("long") + synthetic("max_output_tokens") + apiError(`"api_error_status":null`), exit: exited(1), want: KindAnswerTooLong,
+		},
+		"too long for the window": {
+			stdout: strings.Replace(synthetic("max_output_tokens"), "{", `{"api_error_params":{"cut":"context_window"},`, 1) +
+				apiError(`"api_error_status":null`),
+			exit: exited(1), want: KindPromptTooLong,
+		},
+		"a limit that is used up": {
+			stdout: limit("rejected") + synthetic("rate_limit") + apiError(`"api_error_status":429`), exit: exited(1), want: KindLimited,
+		},
+		"a limit that is not": {
+			stdout: limit("rejected") + limit("allowed") + synthetic("rate_limit") + apiError(`"api_error_status":429`),
+			exit:   exited(1), want: KindUnavailable,
+		},
+		"a limit, then an answer":      {stdout: limit("rejected") + good},
+		"credentials refused again":    {stdout: strings.Repeat(retry401, 2), exit: stopped(errLogin), want: KindAuth, message: "set ANTHROPIC_API_KEY"},
 		"silence":                      {want: KindMalformed, message: "without a result (exit code 0)"},
 		"a crash":                      {exit: exited(1), stderr: "Segmentation fault\ncore dumped", want: KindMalformed, message: "Segmentation fault"},
 		"usage":                        {exit: exited(1), stderr: "1 | code\n\nError: no such option", want: KindUsage, message: "no such option"},
@@ -76,8 +112,10 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			judged := cliOf("2.1.330")
+			judged.options.ConfigDir = "/state"
 			r := &run{
-				cli:        cliOf("2.1.330"),
+				cli:        judged,
 				invocation: Invocation{Schema: tc.schema, Limits: Limits{Wall: time.Minute, FirstByte: 2 * time.Second, Idle: 3 * time.Second}},
 				stderr:     tailWriter{limit: maxStderrBytes},
 			}
@@ -93,6 +131,8 @@ func TestJudge(t *testing.T) {
 			}
 			require.NotNil(t, got)
 			require.Equal(t, tc.want, got.Kind, got.Message)
+			require.Equal(t, tc.want == KindLimited, got.Until.Equal(time.Unix(1_895_809_600, 0)))
+			require.Equal(t, strings.Contains(tc.stdout, "claude-haiku"), got.Answered)
 			require.Contains(t, got.Message, tc.message)
 			require.Equal(t, tc.exit.Code, got.ExitCode)
 			require.Equal(t, tc.stderr, got.Stderr)
@@ -117,18 +157,35 @@ func TestErrorsHoldNoCredentialsAndNoFlood(t *testing.T) {
 	require.NotContains(t, r.judge(process.Exit{Code: 1}, nil).Message, secret)
 }
 
-func TestRetryable(t *testing.T) {
+// TestAccessProblem checks what people are told about credentials and the address of the API: which variable or file, and what to do.
+func TestAccessProblem(t *testing.T) {
 	t.Parallel()
-	retryable := []ErrorKind{KindNotStarted, KindUnavailable, KindStalled, KindMalformed, KindFailed}
-	final := []ErrorKind{
-		KindInvalid, KindUsage, KindNoConversation, KindSessionInUse, KindPromptTooLong, KindAuth, KindRefused,
-		KindMaxTurns, KindBudget, KindSchemaNotMet, KindNoStructuredOutput, KindTimedOut, KindStopped,
-		KindDiskFull, KindOutputTooLong,
-	}
-	for _, kind := range retryable {
-		require.True(t, (&Error{Kind: kind}).Retryable(), kind)
-	}
-	for _, kind := range final {
-		require.False(t, (&Error{Kind: kind}).Retryable(), kind)
+	login := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(login, ".credentials.json"), []byte("{}"), 0o600))
+	for name, tt := range map[string]struct {
+		environ []string
+		dir     string
+		status  int
+		want    string
+	}{
+		"nothing is wrong":         {[]string{"ANTHROPIC_API_KEY=k"}, "/none", 0, ""},
+		"no credentials":           {nil, "/none", 0, "none in /none: set ANTHROPIC_API_KEY, or CLAUDEOPS_CLAUDE_CONFIG_DIR=login"},
+		"a refused key":            {[]string{"ANTHROPIC_API_KEY=k"}, "/none", 401, "in ANTHROPIC_API_KEY (401): correct the variable"},
+		"a refused token":          {[]string{"CLAUDE_CODE_OAUTH_TOKEN=k"}, "/none", 403, "in CLAUDE_CODE_OAUTH_TOKEN (403)"},
+		"a refused login":          {nil, login, 401, filepath.Join(login, ".credentials.json") + " (401): log in again"},
+		"a login that is none":     {nil, "", notLoggedIn, "the CLI is not logged in: log in with claude as the worker's user, or set ANTHROPIC_API_KEY"},
+		"a cloud":                  {[]string{"CLAUDE_CODE_USE_BEDROCK=1"}, "/none", 403, "the account of CLAUDE_CODE_USE_BEDROCK (403)"},
+		"an address":               {[]string{"ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://host/v1/"}, "/none", 0, `the CLI itself adds /v1: set it to "http://host"`},
+		"an address with its path": {[]string{"ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://host/api"}, "/none", 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := AccessProblem(Options{Environ: tt.environ, ConfigDir: tt.dir}, tt.status)
+			if tt.want == "" {
+				require.Empty(t, got)
+				return
+			}
+			require.Contains(t, got, tt.want)
+		})
 	}
 }

@@ -44,7 +44,7 @@ func TestABudgetEndsTheRunBeforeTheCall(t *testing.T) {
 	proxied(t, endless, manyRetries, func(t *testing.T, b *bench) {
 		b.budget = 0.0000001
 		result, count, err := b.startCounted(t.Context(), b.invocation("count"), nil)
-		require.Equal(t, claude.KindRefused, claude.KindOf(err), "%v", err)
+		require.Equal(t, claude.KindRequest, claude.KindOf(err), "%v", err)
 		require.ErrorContains(t, err, "this session has spent its budget")
 		require.Len(t, b.requests(), 1, "the second call does not begin")
 		require.Equal(t, 1, count.OverBudget, "and the CLI does not try again")

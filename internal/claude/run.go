@@ -124,6 +124,10 @@ func (r *run) execute(ctx context.Context) (process.Exit, error) {
 	return exit, err
 }
 
+// maxUnauthorized is the number of refusals of the credentials, in a row, after which the CLI is stopped. The CLI renews the token of
+// a login after the first one. It would repeat the call for half a minute, and print nothing that a person could read.
+const maxUnauthorized = 2
+
 // follow runs the CLI and processes its stream as it arrives.
 func (r *run) follow(ctx context.Context, output *spool, dog *watchdog) (process.Exit, error) {
 	lines := &lineWriter{limit: r.cli.bounds.line, handle: func(line []byte) {
@@ -136,11 +140,14 @@ func (r *run) follow(ctx context.Context, output *spool, dog *watchdog) (process
 			return len(p), nil
 		}
 		n, err := lines.Write(p)
+		if r.acc.unauthorized >= maxUnauthorized {
+			dog.bite(errLogin)
+		}
 		if lines.overran {
-			dog.drown(errLongLine)
+			dog.bite(errLongLine)
 		}
 		if r.cli.bounds.exceeded(output.size()) {
-			dog.drown(errFlood)
+			dog.bite(errFlood)
 		}
 		return n, err
 	})

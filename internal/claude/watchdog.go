@@ -14,9 +14,10 @@ var (
 	errIdle      = errors.New("the output stopped")
 	errFlood     = errors.New("the output does not stop")
 	errLongLine  = errors.New("a line of the output does not end")
+	errLogin     = errors.New("the credentials are refused again and again")
 )
 
-// watchdog cancels a context when a run exceeds its limits of time or output.
+// watchdog cancels a context when a run exceeds its limits of time or output, or cannot succeed.
 type watchdog struct {
 	cancel context.CancelCauseFunc
 	idle   time.Duration
@@ -46,9 +47,9 @@ func (w *watchdog) alive() {
 	w.silence = w.after(w.idle, errIdle)
 }
 
-// drown ends the run because the output, or a line of the output, is too long. The argument cause is errFlood or
-// errLongLine.
-func (w *watchdog) drown(cause error) { w.cancel(cause) }
+// bite ends the run because of its output: the output or a line of it is too long, or says that the run cannot succeed. The
+// argument cause is errFlood, errLongLine or errLogin.
+func (w *watchdog) bite(cause error) { w.cancel(cause) }
 
 // release stops the timers and cancels the context. Call release when no goroutine reads the output any more, and not
 // earlier.

@@ -21,7 +21,7 @@ type AdmissionRequest struct {
 	// ChainSpentUSD is the spending of the chain in US dollars, as the workflow counts it. After a reset of the
 	// workflow, this can be less than the spending in the records, because the records keep the discarded sessions.
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
-	// Force overrides the cooldowns. Only an operator sets Force.
+	// Force overrides the cooldowns and the limit of the account. Only an operator sets Force.
 	Force bool `json:"force,omitempty"`
 	// Correction reports that the session corrects what its chain has committed. It is not delayed by cooldowns, which the
 	// chain's own repair has started. Each restart of a service is still charged.
@@ -50,6 +50,9 @@ func (r AdmissionRequest) Repairs(policy Policy) bool {
 
 // AdmissionFacts holds facts from the records on which an admission depends. The facts are read in one transaction.
 type AdmissionFacts struct {
+	// LimitedUntil is the end of the limit of the account at the model's provider, if a session has met that limit; zero if the
+	// limit is not known to be used up.
+	LimitedUntil time.Time `json:"limited_until,omitzero"`
 	// DaySpentUSD is the cost of the ended sessions of this day (UTC). A session with unknown cost counts with its
 	// reservation.
 	DaySpentUSD float64 `json:"day_spent_usd"`
@@ -132,14 +135,18 @@ type IncidentBrief struct {
 	Healed []Incident `json:"healed,omitempty"`
 }
 
-// Admit grants or refuses request. It checks in this order: the budget of the chain, the budget of the day, cooldowns,
+// Admit grants or refuses request. It checks in this order: the limit of the account, the budget of the chain, the budget of the day, cooldowns,
 // services that other chains are repairing, and the escalation limit.
 func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admission {
+	limited := admitAccount(policy, request, facts)
+	if limited != nil && !request.Force {
+		return *limited
+	}
 	budget, refusal := admitSpending(policy, request, facts)
 	if refusal != nil {
 		return *refusal
 	}
-	granted := Admission{Granted: true, BudgetUSD: budget, Rule: RuleAdmitted}
+	granted := Admission{Granted: true, BudgetUSD: budget, Rule: RuleAdmitted, Forced: limited != nil}
 	if !request.Repairs(policy) {
 		return granted
 	}
@@ -155,6 +162,24 @@ func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admiss
 		}
 	}
 	return granted
+}
+
+// admitAccount refuses every session until the limit of the account ends, because it would end at once.
+func admitAccount(policy Policy, request AdmissionRequest, facts AdmissionFacts) *Admission {
+	if !facts.LimitedUntil.After(request.At) {
+		return nil
+	}
+	refusal := &Admission{Rule: RuleAccountLimit, Reason: limitReason(facts.LimitedUntil)}
+	if !facts.LimitedUntil.After(request.deadline(policy)) {
+		refusal.WaitUntil = facts.LimitedUntil
+	}
+	return refusal
+}
+
+// limitReason describes the limit of the account. It is the same for all sessions, so that people are told once.
+func limitReason(until time.Time) string {
+	return fmt.Sprintf("the limit of the account at the model's provider is used up, and no session starts before its end at %s",
+		until.UTC().Format(time.RFC3339))
 }
 
 // minBudgetUSD is the smallest budget with which a session can start. No API call costs less. A smaller remainder of a

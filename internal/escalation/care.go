@@ -42,10 +42,11 @@ var careAfter = map[Outcome]struct {
 	OutcomeAborted:    {CareNone, map[Rule]Care{RuleIssues: CareIgnored, RuleGateExpired: CareAsked}},
 	OutcomeNeedsHuman: {CareAsked, map[Rule]Care{
 		RuleIssues: CareIgnored, RuleCooldown: CareNone, RuleServiceBusy: CareNone, RuleEscalationLimit: CareNone, RuleDayBudget: CareNone,
+		RuleAccountLimit: CareNone,
 	}},
 	OutcomeFailed: {CareAsked, map[Rule]Care{
 		"": CareNone, RuleIssues: CareIgnored, RuleCooldown: CareNone, RuleServiceBusy: CareNone, RuleEscalationLimit: CareNone,
-		RuleDayBudget: CareNone,
+		RuleDayBudget: CareNone, RuleAccountLimit: CareNone,
 	}},
 }
 

@@ -2,6 +2,7 @@ package escalation
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -52,6 +53,7 @@ const (
 	RuleAdmitted        Rule = "admitted"         // the session may start
 	RuleChainBudget     Rule = "chain_budget"     // the chain's budget is used up
 	RuleDayBudget       Rule = "day_budget"       // the budget of all chains for this day is used up
+	RuleAccountLimit    Rule = "account_limit"    // the limit of the account at the model's provider is used up
 	RuleCooldown        Rule = "cooldown"         // the services were repaired too often recently
 	RuleServiceBusy     Rule = "service_busy"     // another chain is repairing one of the services
 	RuleEscalationLimit Rule = "escalation_limit" // too many chains have escalated recently
@@ -66,7 +68,7 @@ const (
 // passes reports whether the rule is a temporary limit, such as a cooldown. Such a limit refuses a session only for
 // some time.
 func (r Rule) passes() bool {
-	return r == RuleCooldown || r == RuleServiceBusy || r == RuleEscalationLimit || r == RuleDayBudget
+	return r == RuleCooldown || r == RuleServiceBusy || r == RuleEscalationLimit || r == RuleDayBudget || r == RuleAccountLimit
 }
 
 // Severity returns the severity of the event that records the decision.
@@ -92,6 +94,8 @@ type DecisionInput struct {
 	MinTier Tier
 	// RequestedTier is the tier that an operator requested; 0 without a request.
 	RequestedTier Tier
+	// WaitingSince is the time at which the chain began to wait; zero if it has not waited.
+	WaitingSince time.Time
 	// NoSplit forbids splitting the chain by issue.
 	NoSplit bool
 	// Recognition compares the faults in the session's verdict with the incidents in the records; nil if the records
@@ -115,6 +119,15 @@ func Decide(policy Policy, session Session, input DecisionInput) Decision {
 	if session.LookFailed() && input.Recognition.AllKnown() {
 		return complete(OutcomeKnown, RuleKnown, session.lookFault().Summary+"; "+input.Recognition.describe())
 	}
+	switch session.Treatment().Then {
+	case SequelWait:
+		return DecideLimited(policy, session, input.WaitingSince)
+	case SequelAnew:
+		if session.ParentID != 0 {
+			return decideAnew(session)
+		}
+	case SequelStop:
+	}
 	switch session.Status {
 	case SessionCompleted:
 		if session.Verdict == nil {
@@ -127,10 +140,8 @@ func Decide(policy Policy, session Session, input DecisionInput) Decision {
 			return complete(OutcomeKnown, RuleKnown, input.Recognition.describe())
 		}
 		return decideVerdict(policy, session.Tier, *session.Verdict, input)
-	case SessionResumeFailed:
-		return decideNoConversation(session, RuleResumeFailed, "could not resume the conversation")
-	case SessionTranscriptLost:
-		return decideNoConversation(session, RuleTranscriptLost, "found the conversation lost")
+	case SessionResumeFailed, SessionTranscriptLost:
+		return complete(OutcomeFailed, session.anewRule(), withoutVerdict(session))
 	case SessionTimedOut, SessionBudgetExhausted:
 		return complete(OutcomeNeedsHuman, RuleNoVerdict, withoutVerdict(session))
 	case SessionStopped:
@@ -143,9 +154,12 @@ func Decide(policy Policy, session Session, input DecisionInput) Decision {
 
 // DecideHandoff returns the step that follows a session whose task was to write the handoff to the next tier. A stopped
 // session ends the chain. If an operator has requested a tier, that tier or the next tier runs, whichever is higher.
-// Without a request, there are three cases. If problem is empty, the handoff can be used, and the next tier runs. If
-// the session could not load its conversation, the next tier runs from the verdict. Any other problem ends the chain.
-func DecideHandoff(session Session, problem string, next, requested Tier) Decision {
+// Without a request, there are four cases. If problem is empty, the handoff can be used, and the next tier runs. If
+// the session's conversation cannot be used, the next tier runs from the verdict. If the account's limit is used up, the chain
+// waits. Any other problem ends the chain.
+func DecideHandoff(
+	policy Policy, session Session, waitingSince time.Time, problem string, next, requested Tier,
+) Decision {
 	onward := Decision{Action: DecisionEscalate, Tier: max(next, requested), Rule: RuleVerdict}
 	switch {
 	case session.Status == SessionStopped:
@@ -156,10 +170,10 @@ func DecideHandoff(session Session, problem string, next, requested Tier) Decisi
 	case problem == "":
 		onward.Reason = fmt.Sprintf("%s has written the handoff to %s", session.Tier, next)
 		return onward
-	case session.Status == SessionResumeFailed:
-		onward.Rule = RuleResumeFailed
-	case session.Status == SessionTranscriptLost:
-		onward.Rule = RuleTranscriptLost
+	case session.Treatment().Then == SequelWait:
+		return DecideLimited(policy, session, waitingSince)
+	case session.Treatment().Then == SequelAnew:
+		onward.Rule = session.anewRule()
 	default:
 		return complete(OutcomeNeedsHuman, RuleHandoffInvalid, problem)
 	}
@@ -193,10 +207,23 @@ func DecideRefused(refused Admission) Decision {
 	return Decision{Action: DecisionWait, Until: refused.WaitUntil, Rule: refused.Rule, Reason: refused.Reason}
 }
 
-// QuietIfSpent changes the decision on a scheduled look that was refused. If the budget of the day is spent, the
-// outcome becomes OutcomeSuppressed. No person is needed, because the schedule continues on the next day.
+// DecideLimited returns the decision on a session that the limit of the account has ended: the chain waits for the end of the limit,
+// unless that is later than a chain may wait. The chain has waited since waitingSince; zero if it has not waited.
+func DecideLimited(policy Policy, session Session, waitingSince time.Time) Decision {
+	request := AdmissionRequest{Tier: session.Tier, At: session.EndedAt, WaitingSince: waitingSince}
+	if refusal := admitAccount(policy, request, AdmissionFacts{LimitedUntil: session.LimitedUntil}); refusal != nil {
+		return DecideRefused(*refusal)
+	}
+	// The provider names a time that is over. Clocks differ, so ask again soon.
+	return DecideRefused(Admission{
+		Rule: RuleAccountLimit, Reason: limitReason(session.LimitedUntil), WaitUntil: request.nextPoll(policy),
+	})
+}
+
+// QuietIfSpent changes the decision on a scheduled look that was refused, or that the limit of the account has ended. If the budget of
+// the day or that limit is spent, the outcome becomes OutcomeSuppressed. No person is needed, because the schedule continues later.
 func QuietIfSpent(decision Decision) Decision {
-	if decision.Action == DecisionComplete && decision.Rule == RuleDayBudget {
+	if decision.Action == DecisionComplete && (decision.Rule == RuleDayBudget || decision.Rule == RuleAccountLimit) {
 		decision.Outcome = OutcomeSuppressed
 	}
 	return decision
@@ -309,18 +336,30 @@ func decideHealed(tier Tier, verdict Verdict, next Tier) Decision {
 	return again
 }
 
-// decideNoConversation returns the decision on a session whose conversation could not be loaded. If the session tried
-// to resume the conversation of its parent session, the tier runs once more from a handoff. The new session does not
-// resume, so this happens at most once. In all other cases the chain fails. This includes a continuation that an
-// operator chose at a gate, because the operator has to choose again.
-func decideNoConversation(session Session, rule Rule, what string) Decision {
-	if session.Continuity != ContinuityResume || session.ParentID == 0 || session.Purpose == PurposeContinuation {
-		return complete(OutcomeFailed, rule, withoutVerdict(session))
+// decideAnew returns the decision that runs a tier once more from a handoff, because the conversation that the session has resumed cannot
+// be used. The new session does not resume, so this happens at most once.
+func decideAnew(session Session) Decision {
+	what := "could not resume the conversation"
+	switch {
+	case session.Status == SessionTranscriptLost:
+		what = "found the conversation lost"
+	case session.Ending == EndingRefused:
+		what = "was refused in the conversation (" + session.Error + ")"
+	case session.Error != "":
+		what += " (" + session.Error + ")"
 	}
 	return Decision{
-		Action: DecisionHandoff, Tier: session.Tier, Rule: rule,
+		Action: DecisionHandoff, Tier: session.Tier, Rule: session.anewRule(),
 		Reason: fmt.Sprintf("%s %s and starts again from a handoff", session.Tier, what),
 	}
+}
+
+// anewRule returns the rule of a decision on a session whose conversation cannot be used.
+func (s *Session) anewRule() Rule {
+	if s.Status == SessionTranscriptLost {
+		return RuleTranscriptLost
+	}
+	return RuleResumeFailed
 }
 
 func complete(outcome Outcome, rule Rule, reason string) Decision {
@@ -331,5 +370,9 @@ func withoutVerdict(session Session) string {
 	if session.Error == "" {
 		return fmt.Sprintf("%s ended without a verdict (%s)", session.Tier, session.Status)
 	}
-	return fmt.Sprintf("%s ended without a verdict (%s): %s", session.Tier, session.Status, session.Error)
+	said := fmt.Sprintf("%s ended without a verdict (%s): %s", session.Tier, session.Status, session.Error)
+	if session.Ending != EndingNone && session.Ending != EndingOurLimit {
+		said = strings.TrimRight(said, ".") + "; " + session.Treatment().Do
+	}
+	return said
 }

@@ -384,8 +384,11 @@ func TestDecideHandoff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			session := escalation.Session{Tier: 1, Report: escalation.Report{Status: tt.status, Error: "so it was"}}
-			got := escalation.DecideHandoff(session, tt.problem, 2, tt.requested)
+			session := escalation.Session{
+				Tier: 1, Purpose: escalation.PurposeHandoff, Continuity: escalation.ContinuityResume,
+				Report: escalation.Report{Status: tt.status, Error: "so it was"},
+			}
+			got := escalation.DecideHandoff(escalation.Policy{}, session, time.Time{}, tt.problem, 2, tt.requested)
 			require.NotEmpty(t, got.Reason)
 			got.Reason = ""
 			require.Equal(t, tt.want, got)

@@ -14,9 +14,9 @@ const KindLookFailed = "look_failed"
 
 // LookFailed reports whether the session is a look that ended without a result, so that a person must know. It then has
 // no verdict, or its verdict says that it failed and names no service. A cancelled look does not count, and neither
-// does a look that could not load a conversation.
+// does a look that could not load a conversation, nor one that waits for the limit of the account.
 func (s *Session) LookFailed() bool {
-	if s.Tier != TierObserve || s.Purpose != PurposeTier || s.hasResult() {
+	if s.Tier != TierObserve || s.Purpose != PurposeTier || s.hasResult() || s.Ending == EndingLimited {
 		return false
 	}
 	switch s.Status {

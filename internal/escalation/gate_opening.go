@@ -149,6 +149,8 @@ func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
 		return nil, fmt.Sprintf("%s was stopped", last.Tier)
 	case last.Status == SessionTranscriptLost || last.Status == SessionResumeFailed:
 		return nil, fmt.Sprintf("%s could not load its conversation (%s)", last.Tier, last.Status)
+	case !last.Treatment().Continues:
+		return nil, fmt.Sprintf("%s would end in the same way in its conversation (%s)", last.Tier, last.Ending)
 	case last.ReportedSessionID == "":
 		return nil, fmt.Sprintf("%s did not come to have a conversation", last.Tier)
 	case o.Transcript == TranscriptGone:

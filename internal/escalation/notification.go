@@ -11,6 +11,7 @@ const (
 	NotifyApproved    NotificationKind = "approved"     // a plan, or all that was done for it, was approved
 	NotifyBlocked     NotificationKind = "blocked"      // the policy blocked an escalation
 	NotifyBudgetSpent NotificationKind = "budget_spent" // the budget does not suffice for the next session
+	NotifyLimited     NotificationKind = "limited"      // the limit of the account at the model's provider is used up
 	NotifyWorse       NotificationKind = "worse"        // an incident of a waiting chain has become worse
 	NotifyCycleMissed NotificationKind = "cycle_missed" // cycles of a schedule were skipped
 )
@@ -20,7 +21,7 @@ func (k NotificationKind) Severity() Severity {
 	switch k {
 	case NotifyFailed:
 		return SeverityCritical
-	case NotifyNeedsHuman, NotifyBlocked, NotifyBudgetSpent, NotifyWorse, NotifyCycleMissed:
+	case NotifyNeedsHuman, NotifyBlocked, NotifyBudgetSpent, NotifyLimited, NotifyWorse, NotifyCycleMissed:
 		return SeverityWarning
 	case NotifyResolved, NotifyApproved:
 		return SeverityInfo
@@ -43,6 +44,8 @@ func (k NotificationKind) Headline() string {
 		return "an escalation was blocked"
 	case NotifyBudgetSpent:
 		return "a budget is spent"
+	case NotifyLimited:
+		return "the account's limit is used up"
 	case NotifyWorse:
 		return "an incident became worse"
 	case NotifyCycleMissed:

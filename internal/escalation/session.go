@@ -191,11 +191,15 @@ type Report struct {
 	Verdict       *Verdict `json:"verdict,omitempty"`
 	// Error explains in a sentence why Status is not SessionCompleted.
 	Error string `json:"error,omitempty"`
+	// Ending says why the session has no result; empty if it has one.
+	Ending Ending `json:"ending,omitempty"`
+	// LimitedUntil is the end of the limit of the account that ended the session; zero unless Ending is EndingLimited.
+	LimitedUntil time.Time `json:"limited_until,omitzero"`
 }
 
 // Then combines r with next, the report of a later run. It adds up costs, tokens, turns, durations and survivors. It
-// takes the larger of the two numbers of attempts. The status, verdict and error come from next. Every other field
-// comes from next or, if empty there, from r.
+// takes the larger of the two numbers of attempts. The status, the verdict, the error and its kind come from next. Every
+// other field comes from next or, if empty there, from r.
 func (r Report) Then(next Report) Report {
 	total := next
 	total.CostUSD += r.CostUSD

@@ -9,18 +9,6 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// TalkCause says why a session in a conversation has no reply, as far as its status does not say it.
-type TalkCause string
-
-// The causes.
-const (
-	TalkCauseUnknown  TalkCause = ""
-	TalkCauseProvider TalkCause = "provider" // the model's provider does not answer
-	TalkCauseLogin    TalkCause = "login"    // the provider refuses the key or the login
-	TalkCauseGuard    TalkCause = "guard"    // the guard ended the session
-	TalkCauseNoReply  TalkCause = "no_reply" // the model gave no reply that can be read, even when asked again
-)
-
 // MaxRecalledTurns limits the turns that a new conversation learns of.
 const MaxRecalledTurns = 5
 
@@ -32,9 +20,10 @@ type TalkInput struct {
 	Session Session
 	// Replied reports whether the session has stored a reply.
 	Replied bool
-	Cause   TalkCause
 	// Lost is the reason for which the session could not continue the conversation; empty if it could, or had to continue none.
 	Lost ContinuityReason
+	// LostBecause is the error of the session that could not continue the conversation; empty if it had none.
+	LostBecause string
 	// LostHost is the host of the session whose conversation was lost; empty if it is unknown.
 	LostHost string
 	// Again reports whether an earlier session of this turn could not load the conversation.
@@ -99,19 +88,15 @@ func DecideTalk(in TalkInput) TalkDecision {
 	return TalkDecision{State: TalkFailed, Failure: in.failure()}
 }
 
-// unloaded returns the reason for which the session could not load the conversation that it had to continue; empty if it
-// could.
+// unloaded returns the reason for which the session cannot use the conversation that it had to continue; empty if it could.
 func (in TalkInput) unloaded() ContinuityReason {
-	if in.Session.Continuity != ContinuityResume {
+	switch {
+	case in.Session.Treatment().Then != SequelAnew:
 		return ""
-	}
-	switch in.Session.Status { //nolint:exhaustive // the other statuses do not concern the conversation
-	case SessionResumeFailed:
-		return ReasonResumeFailed
-	case SessionTranscriptLost:
+	case in.Session.Status == SessionTranscriptLost:
 		return ReasonTranscriptLost
 	default:
-		return ""
+		return ReasonResumeFailed
 	}
 }
 
@@ -145,6 +130,9 @@ func (in TalkInput) whyLost() string {
 	case ReasonContextPressure:
 		return "the one before has become too large for the model"
 	default:
+		if in.LostBecause != "" {
+			return fmt.Sprintf("the one before could not be continued (%s)", detail(in.LostBecause))
+		}
 		return "Claude could not load the one before"
 	}
 }
@@ -166,18 +154,25 @@ func (in TalkInput) problem() (why, do string) {
 	if in.Refusal != nil {
 		return in.refused()
 	}
-	switch in.Cause {
-	case TalkCauseUnknown:
-	case TalkCauseProvider:
+	switch in.Session.Ending {
+	case EndingProvider:
 		return fmt.Sprintf("the model's provider did not answer in %s (%s)",
 			plaintext.Count(max(in.Session.Attempts, 1), "attempt"), in.detail()), sendAgain + " when it is back"
-	case TalkCauseLogin:
+	case EndingAccount:
 		return fmt.Sprintf("the model's provider refused the worker's key or login (%s)", in.detail()),
 			"correct it (`starter doctor` checks it), and " + sendAgain
-	case TalkCauseGuard:
+	case EndingLimited:
+		return limitReason(in.Session.LimitedUntil), sendAgain + " then"
+	case EndingRefused:
+		return in.detail(), sendAgain + " in other words"
+	case EndingTooLong:
+		return "the answer became longer than the model may write, even when a shorter one was asked for",
+			"ask for less at a time"
+	case EndingGuard:
 		return fmt.Sprintf("the guard ended the session (%s)", in.detail()), "tell your operator, who finds its calls in the records"
-	case TalkCauseNoReply:
+	case EndingNoResult:
 		return "the model gave no reply that can be read, even when it was asked again", sendAgain + ", perhaps in other words"
+	case EndingNone, EndingUnusable, EndingRequest, EndingOurLimit, EndingUnknown:
 	}
 	switch in.Session.Status {
 	case SessionTimedOut:
@@ -198,6 +193,8 @@ func (in TalkInput) problem() (why, do string) {
 func (in TalkInput) refused() (why, do string) {
 	why = strings.TrimSuffix(in.Refusal.Reason, ".")
 	switch {
+	case in.Refusal.Rule == RuleAccountLimit:
+		return why, sendAgain + " then"
 	case in.Refusal.Rule != RuleDayBudget:
 		return why, sendAgain + " later"
 	case !in.Refusal.WaitUntil.IsZero():
@@ -211,8 +208,10 @@ func (in TalkInput) refused() (why, do string) {
 const maxTalkDetail = 300
 
 // detail returns the error of the session in a form that fits into a sentence.
-func (in TalkInput) detail() string {
-	return strings.TrimRight(plaintext.Cut(plaintext.Compact(cmp.Or(in.Session.Error, "no reason is known")), maxTalkDetail), ".")
+func (in TalkInput) detail() string { return detail(cmp.Or(in.Session.Error, "no reason is known")) }
+
+func detail(text string) string {
+	return strings.TrimRight(plaintext.Cut(plaintext.Compact(text), maxTalkDetail), ".")
 }
 
 // TimeOfDay names the part of the day, for use in a prompt.

@@ -144,14 +144,23 @@ func TestChooseTalkContinuity(t *testing.T) {
 // TestTalkSentences compares what a person gets for each way in which a turn can go with a golden file.
 func TestTalkSentences(t *testing.T) {
 	t.Parallel()
+	ended := func(ending Ending, problem string) Session {
+		status := SessionFailed
+		if ending == EndingNoResult {
+			status = SessionCompleted
+		}
+		return Session{BudgetUSD: 1, Continuity: ContinuityResume, Report: Report{
+			Status: status, Error: problem, Attempts: 3, Ending: ending, LimitedUntil: time.Unix(1_895_809_600, 0),
+		}}
+	}
 	session := func(status SessionStatus, problem string) Session {
 		return Session{BudgetUSD: 1, Continuity: ContinuityResume, Report: Report{Status: status, Error: problem, Attempts: 3}}
 	}
-	fresh := func(status SessionStatus, problem string) Session {
-		s := session(status, problem)
+	anew := func(s Session) Session {
 		s.Continuity = ContinuityFresh
 		return s
 	}
+	fresh := func(status SessionStatus, problem string) Session { return anew(session(status, problem)) }
 	refusal := Admission{Rule: RuleDayBudget, Reason: "tier 1 cannot start: the budget of all chains for this day (UTC) of $25.00 is spent or reserved ($24.99)"}
 	reserved := refusal
 	reserved.WaitUntil = time.Unix(1, 0)
@@ -174,17 +183,29 @@ func TestTalkSentences(t *testing.T) {
 		{"cannot load", TalkInput{Session: session(SessionResumeFailed, "broken")}},
 		{"a second failure", TalkInput{Session: fresh(SessionFailed, "exit status 1"), Lost: ReasonTranscriptLost, Again: true}},
 		{"a second failure, provider away", TalkInput{
-			Session: fresh(SessionFailed, "connection refused"), Cause: TalkCauseProvider, Lost: ReasonResumeFailed, Again: true,
+			Session: anew(ended(EndingProvider, "connection refused")), Lost: ReasonResumeFailed, Again: true,
+			LostBecause: "API Error: 400 messages.3: too large.",
 		}},
-		{"provider away", TalkInput{Session: session(SessionFailed, "API Error: 529 overloaded."), Cause: TalkCauseProvider}},
-		{"login refused", TalkInput{Session: session(SessionFailed, "401 invalid x-api-key"), Cause: TalkCauseLogin}},
+		{"provider away", TalkInput{Session: ended(EndingProvider, "API Error: 529 overloaded.")}},
+		{"login refused", TalkInput{Session: ended(EndingAccount, "401 invalid x-api-key")}},
 		{"day's budget spent", TalkInput{Refusal: &refusal}},
 		{"day's budget reserved", TalkInput{Refusal: &reserved}},
 		{"another refusal", TalkInput{Refusal: &Admission{Rule: RuleChainBudget, Reason: "the chain's budget is spent."}}},
 		{"turn's budget spent", TalkInput{Session: session(SessionBudgetExhausted, ""), Limit: limit}},
-		{"guard", TalkInput{Session: session(SessionFailed, "the CLI made calls without asking"), Cause: TalkCauseGuard}},
+		{"guard", TalkInput{Session: ended(EndingGuard, "the CLI made calls without asking")}},
 		{"timed out", TalkInput{Session: session(SessionTimedOut, "killed"), Limit: limit}},
-		{"no reply", TalkInput{Session: session(SessionCompleted, ""), Cause: TalkCauseNoReply}},
+		{"no reply", TalkInput{Session: ended(EndingNoResult, "")}},
+		{"the account's limit", TalkInput{Session: ended(EndingLimited, "You've hit your limit")}},
+		{"the account's limit, known before", TalkInput{Refusal: &Admission{Rule: RuleAccountLimit, Reason: limitReason(time.Unix(1_895_809_600, 0))}}},
+		{"refused by the model", TalkInput{Session: ended(EndingRefused, "the model refused, after the words “I”: API Error")}},
+		{"refused by the model again", TalkInput{
+			Session: anew(ended(EndingRefused, "the model refused, after the words “I”: API Error")), Lost: ReasonResumeFailed, Again: true,
+		}},
+		{"refused by the provider", TalkInput{Session: ended(EndingUnusable, "API Error: 400 messages.3: too large")}},
+		{"answered anew, refused before", TalkInput{Replied: true, Lost: ReasonResumeFailed, LostBecause: "API Error: 400 messages.3: too large."}},
+		{"wrong request", TalkInput{Session: anew(ended(EndingRequest, "API Error: 404 no such model"))}},
+		{"too long", TalkInput{Session: ended(EndingTooLong, "it was cut")}},
+		{"unknown", TalkInput{Session: ended(EndingUnknown, "claude failed (novelty)")}},
 		{"stopped", TalkInput{Session: session(SessionStopped, ""), StoppedBy: "ada\x1b[31m"}},
 		{"stopped otherwise", TalkInput{Session: session(SessionStopped, "")}},
 		{"ended", TalkInput{Session: session(SessionStopped, ""), Ended: true}},

@@ -20,6 +20,8 @@ type Stopped struct {
 	Unusable bool
 	// Continued reports whether a person chose to continue an earlier session with this one.
 	Continued bool
+	// Spoiled reports that the session would end in the same way in its conversation.
+	Spoiled bool
 	// AbortOnTimeout gives up the conversation when the session's time is up.
 	AbortOnTimeout bool
 	Transcript     escalation.TranscriptState
@@ -35,6 +37,7 @@ func StoppedAt(policy escalation.Policy, state, resume State, session *escalatio
 		State: state, Resume: resume, Tier: session.Tier, Status: session.Status,
 		NeedsHuman: session.AsksPerson(), Continued: session.Continued(),
 		Unusable:       state == StateReview && session.Status == escalation.SessionCompleted,
+		Spoiled:        !session.Treatment().Continues,
 		AbortOnTimeout: policy.OfPurpose(session.Purpose).For(session.Tier).AbortOnTimeout,
 	}
 	if session.ReportedSessionID != "" {
@@ -67,6 +70,8 @@ func ContinuationOf(s Stopped) (*escalation.Continuation, string) {
 		return nil, "going on with it was tried, and failed: only a new session may do better"
 	case s.Unusable:
 		return nil, "it ended without a valid verdict"
+	case s.Spoiled:
+		return nil, "it would end in the same way in its conversation"
 	}
 	if reason := s.lost(); reason != "" {
 		return nil, reason

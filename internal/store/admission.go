@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -160,6 +161,9 @@ func checkEarlier(ctx context.Context, tx *sql.Tx, parent int64, request escalat
 func readFacts(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (facts escalation.AdmissionFacts, err error) {
+	if facts.LimitedUntil, err = limitedUntil(ctx, q, request.At); err != nil {
+		return facts, fmt.Errorf("read the limit of the account: %w", err)
+	}
 	if policy.DayBudgetUSD > 0 { // this reads all sessions of the day
 		if facts.DaySpentUSD, facts.DayReservedUSD, err = daySpent(ctx, q, request.At); err != nil {
 			return facts, fmt.Errorf("add up what the day has cost: %w", err)
@@ -187,6 +191,22 @@ func readFacts(
 		return facts, fmt.Errorf("read who repairs the services: %w", err)
 	}
 	return facts, nil
+}
+
+// limitQuery returns the end of the account's limit that the latest session has met, unless the model has answered a later session: a
+// person had that one started, and the account has another limit since.
+const limitQuery = `
+SELECT limited_until FROM sessions WHERE limited_until > $1 AND NOT EXISTS (
+    SELECT 1 FROM sessions AS later WHERE later.started_at > sessions.ended_at AND later.turns > 0 AND later.limited_until IS NULL)
+ORDER BY ended_at DESC LIMIT 1`
+
+// limitedUntil returns the end of the account's limit; zero if no session has met one that still holds.
+func limitedUntil(ctx context.Context, q querier, at time.Time) (until time.Time, err error) {
+	err = q.QueryRowContext(ctx, limitQuery, at.UnixMilli()).Scan(millis{&until})
+	if errors.Is(err, sql.ErrNoRows) {
+		return time.Time{}, nil
+	}
+	return until, err
 }
 
 // spentQuery returns a query for two sums over the sessions that condition selects. The first sum is the cost of closed

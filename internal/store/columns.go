@@ -74,6 +74,8 @@ func reportFields(r *escalation.Report) []field {
 		{"services", services{r}},
 		{"conclusion", conclusion{r}},
 		{"error", &r.Error},
+		{"ending", &r.Ending},
+		{"limited_until", millis{&r.LimitedUntil}},
 	}
 }
 
