@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -149,7 +150,7 @@ func (a *API) answer(w http.ResponseWriter, request Request, reply Reply) {
 		writeError(w, APIError{Status: http.StatusBadRequest, Message: err.Error()})
 		return
 	}
-	message := newWireMessage(request, blocks, reply.usage())
+	message := newWireMessage(request, blocks, reply.usage()).stoppedBy(reply.Stop)
 	message.pause = reply.PieceDelay.Std()
 	if request.Stream {
 		message.writeSSE(w)
@@ -167,6 +168,12 @@ func writeError(w http.ResponseWriter, e APIError) {
 		return
 	}
 	w.Header().Set("Request-Id", "req_scripted")
+	if e.LimitedUntil != 0 {
+		w.Header().Set("Anthropic-Ratelimit-Unified-Status", "rejected")
+		w.Header().Set("Anthropic-Ratelimit-Unified-Reset", strconv.FormatInt(e.LimitedUntil, 10))
+		w.Header().Set("Anthropic-Ratelimit-Unified-Representative-Claim", "five_hour")
+		w.Header().Set("Retry-After", "9000")
+	}
 	writeJSON(w, e.Status, map[string]any{
 		"type":  "error",
 		"error": map[string]string{"type": e.kind(), "message": e.text()},

@@ -1,6 +1,9 @@
 package claudesim
 
-import "time"
+import (
+	"net/http"
+	"time"
+)
 
 // Play returns a scenario that tries the turns in order.
 func Play(turns ...Turn) Scenario { return Scenario{Turns: turns} }
@@ -51,6 +54,23 @@ func Call(tool string, input any) Reply {
 
 // Conclude returns a reply with structured output, which must encode to a JSON object.
 func Conclude(output any) Reply { return Reply{Structured: output} }
+
+// Refuse returns a reply in which the model refuses after some words.
+func Refuse(words string) Reply { return Reply{Text: words, Stop: StopRefusal} }
+
+// CutShort returns a reply that is cut, because it has reached its largest size.
+func CutShort(text string) Reply { return Reply{Text: text, Stop: StopMaxTokens} }
+
+// Limited returns a reply in which the API refuses the call until a time, because a limit of the account is used up.
+func Limited(until time.Time) Reply {
+	return Reply{Error: &APIError{Status: http.StatusTooManyRequests, LimitedUntil: until.Unix()}}
+}
+
+// ThinkingFirst returns r with a block of thinking in front.
+func (r Reply) ThinkingFirst(thought string) Reply {
+	r.Thinking = thought
+	return r
+}
 
 // Fail returns a reply in which the API answers with an HTTP error status.
 func Fail(status int, message string) Reply {

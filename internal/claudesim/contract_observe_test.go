@@ -30,6 +30,9 @@ type observation struct {
 	Results []resultView
 	// Context is the usage of the context window, as the model's last message reports it.
 	Context usageView
+	// Classes lists the classes of API errors, and Limits what is said about an account's limit.
+	Classes []string
+	Limits  []limitView
 	// Streamed is the final usage of each message. It comes from the partial messages.
 	Streamed []usageView
 	// Questions lists the questions to hooks. Scripts lists the scripts that the program in place of the shell ran.
@@ -50,13 +53,15 @@ type resultView struct {
 	IsError                          bool
 	Turns                            int
 	Status                           *int
-	TotalCost, OwnCost               float64
-	Usage                            usageView
-	Models                           map[string]modelView
-	HasOwnUsage                      bool
-	Denials                          []string
-	Structured                       string
-	Errors                           []string
+	// StopReason is the API's reason for the end of the last answer.
+	StopReason         string
+	TotalCost, OwnCost float64
+	Usage              usageView
+	Models             map[string]modelView
+	HasOwnUsage        bool
+	Denials            []string
+	Structured         string
+	Errors             []string
 }
 
 type modelView struct {
@@ -78,6 +83,8 @@ type requestView struct {
 	Prompts []string
 	Results []string
 	Step    int
+	// Thinking counts the blocks of thinking in the request.
+	Thinking int
 }
 
 // streamLine holds the fields of an output line that the tests observe.
@@ -94,7 +101,16 @@ type streamLine struct {
 	Parent         *string         `json:"parent_tool_use_id"`
 	Event          json.RawMessage `json:"event"`
 	Message        json.RawMessage `json:"message"`
+	// Class is the class of the API error in a message that the CLI wrote.
+	Class string    `json:"error"`
+	Limit limitView `json:"rate_limit_info"`
 	resultLine
+}
+
+// limitView is what the CLI says about an account's limit.
+type limitView struct {
+	Status   string `json:"status"`
+	ResetsAt int64  `json:"resetsAt"`
 }
 
 // messageLine is the message of an assistant or user line.
@@ -116,6 +132,7 @@ type resultLine struct {
 	IsError    bool                 `json:"is_error"`
 	Turns      int                  `json:"num_turns"`
 	Status     *int                 `json:"api_error_status"`
+	StopReason string               `json:"stop_reason"`
 	Total      *float64             `json:"total_cost_usd"`
 	Usage      usageView            `json:"usage"`
 	Models     map[string]modelLine `json:"modelUsage"`
@@ -167,6 +184,8 @@ func (o *observation) add(t *testing.T, line streamLine) {
 	case "result":
 		o.Events = append(o.Events, "result")
 		o.Results = append(o.Results, line.view())
+	case "rate_limit_event":
+		o.Limits = append(o.Limits, line.Limit)
 	default: // unknown in this release: reported as a difference, and reading continues
 		o.Events = append(o.Events, line.Type)
 	}
@@ -186,7 +205,7 @@ func (o *observation) addSystem(line streamLine) {
 		if line.Tag != "hook_no_verdict" {
 			return
 		}
-	case "permission_denied", "task_started", "task_notification":
+	case "permission_denied", "task_started", "task_notification", "model_refusal_no_fallback":
 	default: // the driver ignores the others
 		return
 	}
@@ -208,7 +227,11 @@ func (o *observation) addMessage(t *testing.T, line streamLine) {
 			o.Tools = append(o.Tools, fmt.Sprintf("error=%t %s", block.IsError, gist(textOf(block.Content))))
 		}
 	}
-	if line.Type == "assistant" && message.Model != "<synthetic>" {
+	switch {
+	case line.Type != "assistant":
+	case message.Model == "<synthetic>":
+		o.Classes = append(o.Classes, line.Class)
+	default:
 		o.Context = message.Usage
 	}
 }
@@ -257,7 +280,7 @@ func (o *observation) addStreamed(t *testing.T, raw json.RawMessage) {
 func (line streamLine) view() resultView {
 	r := resultView{
 		Subtype: line.Subtype, Reason: line.Reason, SessionID: line.SessionID, Text: gist(line.Text), IsError: line.IsError,
-		Turns: line.Turns, Status: line.Status, Usage: line.Usage, TotalCost: -1, Models: map[string]modelView{},
+		Turns: line.Turns, Status: line.Status, StopReason: line.StopReason, Usage: line.Usage, TotalCost: -1, Models: map[string]modelView{},
 		HasOwnUsage: line.Since != nil,
 	}
 	if line.Total != nil {
@@ -330,7 +353,7 @@ func (before transcriptFiles) changes(after transcriptFiles) map[string]string {
 func viewRequests(requests []claudesim.Request) []requestView {
 	var views []requestView
 	for _, r := range requests {
-		view := requestView{Model: r.Model, Prompts: r.Prompts(), Step: r.Step()}
+		view := requestView{Model: r.Model, Prompts: r.Prompts(), Step: r.Step(), Thinking: r.Thinking()}
 		for _, tool := range r.Tools {
 			if tool != "DeferredToolPlaceholder" {
 				view.Tools = append(view.Tools, tool)

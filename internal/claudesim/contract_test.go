@@ -75,7 +75,7 @@ func (c contractCase) run(t *testing.T, v claudesim.Version) {
 
 func contractCases() []contractCase {
 	var cases []contractCase
-	for _, group := range [][]contractCase{conversationCases(), apiErrorCases(), usageCases(), limitCases(), toolCases(), hookCases(), signalCases()} {
+	for _, group := range [][]contractCase{conversationCases(), apiErrorCases(), endingCases(), thinkingCases(), usageCases(), limitCases(), toolCases(), hookCases(), signalCases()} {
 		cases = append(cases, group...)
 	}
 	return cases

@@ -50,9 +50,9 @@ func (s *session) loop(ctx context.Context) (outcome, error) {
 		if crash := s.fault.Crash; crash != nil && s.calls >= crash.After {
 			return outcome{}, &crashError{*crash}
 		}
-		message, end, err := s.callModel(ctx)
-		if err != nil || end != nil {
-			return deref(end), err
+		message, failed, err := s.callModel(ctx)
+		if err != nil || failed != nil {
+			return deref(failed), err
 		}
 		s.calls++
 		if s.hangs(ctx, HangAfterReply) {
@@ -61,10 +61,53 @@ func (s *session) loop(ctx context.Context) (outcome, error) {
 		if s.maxBudgetUSD > 0 && s.ledger.own() >= s.maxBudgetUSD {
 			return s.overBudget(), nil
 		}
-		if end := s.react(ctx, message); end != nil {
+		end, again := s.cut()
+		if end == nil && !again {
+			end = s.react(ctx, message)
+		}
+		if end != nil {
 			return *end, nil
 		}
 	}
+}
+
+// Messages of the CLI to a model whose answer was cut.
+const (
+	safeguardNotice = "Your response above was stopped by a safety classifier — this is not a tool or API error."
+	cutNotice       = "Output token limit hit. Resume directly."
+)
+
+// maxCuts is the number of answers in a row that are cut after which the run fails.
+const maxCuts = 4
+
+// cut handles an answer that a refusal or its size has cut. It returns nil and false if the answer is whole. If the model is asked
+// again, again is true.
+func (s *session) cut() (end *outcome, again bool) {
+	s.cuts++
+	switch s.stopReason {
+	case StopRefusal:
+		if s.release.asksRefused && s.cuts == 1 {
+			s.say(userText(safeguardNotice), event{"isSynthetic": true})
+			return nil, true
+		}
+		s.out.emit("system", event{"subtype": "model_refusal_no_fallback", "api_refusal_category": nil, "api_refusal_explanation": nil})
+		end = s.fails("API Error: the model can't help with this.", "invalid_request", s.release.apiErrorReason)
+		end.stopReason = StopRefusal
+		return end, false
+	case StopMaxTokens:
+		if s.cuts < maxCuts {
+			var shown event
+			if s.release.asksRefused {
+				shown = event{"isSynthetic": true}
+			}
+			s.say(userText(cutNotice), shown)
+			return nil, true
+		}
+		end = s.fails("API Error: Claude's response exceeded the output token maximum.", "max_output_tokens", s.release.apiErrorReason)
+		return end, false
+	}
+	s.cuts = 0
+	return nil, false
 }
 
 func deref(end *outcome) outcome {
@@ -84,6 +127,7 @@ func (s *session) react(ctx context.Context, message Message) *outcome {
 			calls = append(calls, block)
 		case BlockText:
 			text = block.Text
+		case BlockThinking:
 		case BlockToolResult: // models do not send these
 		}
 	}

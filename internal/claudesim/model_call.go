@@ -18,8 +18,11 @@ const retryPause = 5 * time.Millisecond
 func (s *session) callModel(ctx context.Context) (Message, *outcome, error) {
 	request := s.request()
 	for attempt := 1; ; attempt++ {
-		s.records.add(requestsFile, request)
 		reply := s.scenario.play(request, s.records.count("call-"+request.fingerprint()))
+		if reply.Error != nil && reply.Error.Status == StatusNoLogin {
+			return Message{}, s.fails("Not logged in · Please run /login", "authentication_failed", s.release.apiErrorReason), nil
+		}
+		s.records.add(requestsFile, request)
 		if !sleep(ctx, reply.Delay.Std()) {
 			return Message{}, nil, s.interruptedCall(ctx)
 		}
@@ -70,7 +73,8 @@ func (s *session) receive(request Request, reply Reply) (Message, error) {
 			blocks[i].Text = s.out.pad(blocks[i].Text)
 		}
 	}
-	message := newWireMessage(request, blocks, reply.usage())
+	message := newWireMessage(request, blocks, reply.usage()).stoppedBy(reply.Stop)
+	s.stopReason = reply.Stop
 	message.pause = reply.PieceDelay.Std()
 	s.ledger.add(s.model, reply.usage())
 	s.emitMessage(message)
@@ -122,7 +126,7 @@ func (s *session) emitStream(events ...streamEvent) {
 func (s *session) retry(e APIError, attempt int) bool {
 	limit := s.maxRetries()
 	switch {
-	case e.tooLong():
+	case e.tooLong(), e.LimitedUntil != 0:
 		return false
 	case e.Status == http.StatusBadRequest:
 		return attempt <= s.release.quietRetries // without an announcement
@@ -146,8 +150,12 @@ func (s *session) retry(e APIError, attempt int) bool {
 // category returns the CLI's name for the failure.
 func (e APIError) category() string {
 	switch {
-	case e.Status == http.StatusUnauthorized:
+	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
 		return "authentication_failed"
+	case strings.Contains(strings.ToLower(e.Message), "credit balance is too low"):
+		return "billing_error"
+	case e.Status == http.StatusNotFound:
+		return "model_not_found"
 	case e.Status == http.StatusTooManyRequests:
 		return "rate_limit"
 	case e.tooLong():
@@ -183,23 +191,33 @@ func (e APIError) sentence() string {
 // apiFailed prints the message that the CLI shows instead of the model's message when the API has failed. It returns
 // the outcome. The transcript keeps the message, so that the conversation can be resumed.
 func (s *session) apiFailed(e APIError) *outcome {
-	text := Block{Type: BlockText, Text: e.sentence()}
+	if e.LimitedUntil != 0 && s.env["CLAUDE_CODE_OAUTH_TOKEN"] != "" {
+		s.out.emit("rate_limit_event", event{"rate_limit_info": map[string]any{
+			"status": "rejected", "resetsAt": e.LimitedUntil, "rateLimitType": "five_hour", "isUsingOverage": false,
+		}})
+	}
+	reason := s.release.apiErrorReason
+	if e.tooLong() {
+		reason = "prompt_too_long"
+	}
+	end := s.fails(e.sentence(), e.category(), reason)
+	end.apiError = &e
+	return end
+}
+
+// fails prints the message that the CLI shows instead of the model's message, with the class of the error. It returns the outcome.
+func (s *session) fails(sentence, class, reason string) *outcome {
+	text := Block{Type: BlockText, Text: sentence}
 	message := newWireMessage(Request{Model: "<synthetic>", Messages: s.conversation.messages}, []Block{text}, Usage{})
 	stop := "stop_sequence"
 	message.StopReason = &stop
 	line := withContent(message, text.wire())
-	extra := event{"error": e.category()}
+	extra := event{"error": class}
 	if s.release.version == VersionNew {
 		extra["is_api_error_message"] = true
 	}
 	s.out.assistant(line, extra)
 	s.conversation.writeMessage(RoleAssistant, line, s.stamp())
 	s.conversation.messages = append(s.conversation.messages, Message{Role: RoleAssistant, Blocks: []Block{text}})
-	reason := s.release.apiErrorReason
-	if e.tooLong() {
-		reason = "prompt_too_long"
-	}
-	return &outcome{
-		subtype: subtypeSuccess, isError: true, reason: reason, text: text.Text, stopReason: stop, apiError: &e,
-	}
+	return &outcome{subtype: subtypeSuccess, isError: true, reason: reason, text: text.Text, stopReason: stop}
 }

@@ -52,6 +52,9 @@ func unscripted(format string, args ...any) Reply {
 	return Fail(400, "the scenario has no answer: "+fmt.Sprintf(format, args...))
 }
 
+// signature returns the signature of the thinking of a model. The CLI sends thinking to no other model.
+func signature(model string) string { return "signed by " + model }
+
 // usage returns the tokens that the reply uses.
 func (r Reply) usage() Usage {
 	if r.Usage == nil {
@@ -64,6 +67,9 @@ func (r Reply) usage() Usage {
 // repeated request gets the same ids.
 func (r Reply) blocks(q Request) ([]Block, error) {
 	var blocks []Block
+	if r.Thinking != "" {
+		blocks = append(blocks, Block{Type: BlockThinking, Text: r.Thinking, ID: signature(q.Model)})
+	}
 	if r.Text != "" {
 		blocks = append(blocks, Block{Type: BlockText, Text: r.Text})
 	}

@@ -10,6 +10,8 @@ import (
 // release holds the measured differences between the versions of the CLI.
 type release struct {
 	version Version
+	// asksRefused means that the CLI asks the model once more after a refusal, and prints its own messages to the model.
+	asksRefused bool
 	// cumulative means that the reported total cost includes the cost of earlier processes, which the conversation's
 	// cost-state line holds. The results of such a release also report the usage since the previous result.
 	cumulative bool
@@ -84,7 +86,7 @@ func oldRelease() release {
 
 func newRelease() release {
 	return release{
-		version: VersionNew, cumulative: true, findsAnywhere: true, keepsToolCall: true, refusesBlank: true,
+		version: VersionNew, asksRefused: true, cumulative: true, findsAnywhere: true, keepsToolCall: true, refusesBlank: true,
 		checksValues: true, stopsToolsOnTerm: true, quietRetries: 5, apiErrorReason: "api_error",
 		idWithoutFork: "Error: --session-id with --continue or --resume also needs --fork-session.",
 		budgetReason:  "budget_exhausted", schemaReason: "structured_output_retry_exhausted",

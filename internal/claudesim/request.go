@@ -48,7 +48,7 @@ type Block struct {
 	Type BlockType `json:"type"`
 	// Text is the content of a text block or of a tool result.
 	Text string `json:"text,omitempty"`
-	// ID is the id of the tool call, in the call and in its result.
+	// ID is the id of the tool call, in the call and in its result. In a block of thinking it is the signature.
 	ID      string          `json:"id,omitempty"`
 	Name    string          `json:"name,omitempty"`
 	Input   json.RawMessage `json:"input,omitempty"`
@@ -58,11 +58,12 @@ type Block struct {
 // BlockType is the kind of a block.
 type BlockType string
 
-// The kinds of blocks that this package uses. Blocks of other kinds, such as thinking, are kept and ignored.
+// The kinds of blocks that this package uses. Blocks of other kinds are kept and ignored.
 const (
 	BlockText       BlockType = "text"
 	BlockToolUse    BlockType = "tool_use"
 	BlockToolResult BlockType = "tool_result"
+	BlockThinking   BlockType = "thinking"
 )
 
 // Prompt returns the conversation's last prompt: a text in a user message that the CLI did not add. If there is no
@@ -110,7 +111,7 @@ func addedByCLI(text string) bool {
 	for _, prefix := range []string{
 		"<system-reminder>", "<task-notification>", "<local-command-", "<command-name>",
 		"[Request interrupted", "[structured-output-enforce]", "[Your previous response",
-		"[SYSTEM NOTIFICATION",
+		"[SYSTEM NOTIFICATION", "Output token limit hit.", "Your response above was stopped by a safety classifier",
 	} {
 		if strings.HasPrefix(text, prefix) {
 			return true
@@ -149,6 +150,19 @@ func (r Request) ToolResults() []string {
 		}
 	}
 	return results
+}
+
+// Thinking counts the blocks of thinking in the conversation.
+func (r Request) Thinking() int {
+	count := 0
+	for _, message := range r.Messages {
+		for _, block := range message.Blocks {
+			if block.Type == BlockThinking {
+				count++
+			}
+		}
+	}
+	return count
 }
 
 // Text returns the text of all messages, including tool calls and results, one block per line. Tests search the result

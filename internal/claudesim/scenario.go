@@ -51,14 +51,18 @@ type Match struct {
 	NoTools []string `json:"no_tools,omitempty"`
 }
 
-// Reply is one answer of the model: text, then tool calls, then structured output.
+// Reply is one answer of the model: thinking, then text, then tool calls, then structured output.
 type Reply struct {
-	Text  string     `json:"text,omitempty"`
-	Calls []ToolCall `json:"calls,omitempty"`
+	// Thinking is what the model thinks. It has a signature that only the same model accepts.
+	Thinking string     `json:"thinking,omitempty"`
+	Text     string     `json:"text,omitempty"`
+	Calls    []ToolCall `json:"calls,omitempty"`
 	// Structured is the input of a call of the StructuredOutput tool. It must encode to a JSON object. If the request
 	// does not offer this tool, the reply omits the call. If the reply then has no other content, its text is the JSON
 	// object.
 	Structured any `json:"structured,omitempty"`
+	// Stop is the API's reason for the end of the answer, if it is not that the model has finished: StopRefusal or StopMaxTokens.
+	Stop string `json:"stop,omitempty"`
 	// Usage is the token usage of this call; nil means DefaultUsage.
 	Usage *Usage `json:"usage,omitempty"`
 	// Delay is the pause before the answer.
@@ -95,10 +99,21 @@ type APIError struct {
 	Message string `json:"message,omitempty"`
 	// Times is the number of attempts at an identical request that fail before one succeeds; 0 means all.
 	Times int `json:"times,omitempty"`
+	// LimitedUntil is the end of an account's limit that the answer names, in seconds since 1970; 0 if it names none.
+	LimitedUntil int64 `json:"limited_until,omitempty"`
 }
 
-// StatusRefused is the status of an APIError that closes the connection without an answer.
-const StatusRefused = -1
+// Values of Reply.Stop.
+const (
+	StopRefusal   = "refusal"    // the model, or a safeguard of it, refuses
+	StopMaxTokens = "max_tokens" // the answer has reached its largest size
+)
+
+// Statuses of an APIError that are no HTTP status.
+const (
+	StatusRefused = -1 // the connection is closed without an answer
+	StatusNoLogin = -2 // the stand-in has no credentials, and does not call the API; the real CLI must be started without any
+)
 
 // PromptTooLong is the API's message for a conversation that exceeds the model's window.
 const PromptTooLong = "prompt is too long: 210000 tokens > 200000 maximum"

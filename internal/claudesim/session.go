@@ -13,6 +13,10 @@ import (
 
 // session is one run of the stand-in in one conversation.
 type session struct {
+	// stopReason is Reply.Stop of the last answer, and cuts counts the answers in a row that were cut.
+	stopReason string
+	cuts       int
+
 	*program
 	options
 	id string
@@ -140,7 +144,18 @@ func (s *session) hangs(ctx context.Context, point HangPoint) bool {
 // request returns the next model call of the conversation.
 func (s *session) request() Request {
 	tools := s.toolNames()
-	return Request{Model: s.model.id, System: s.appended, Tools: tools, Messages: s.conversation.messages, Stream: true}
+	return Request{Model: s.model.id, System: s.appended, Tools: tools, Messages: s.sent(), Stream: true}
+}
+
+// sent returns the messages of the conversation without the thinking of other models.
+func (s *session) sent() []Message {
+	messages := slices.Clone(s.conversation.messages)
+	for i := range messages {
+		messages[i].Blocks = slices.DeleteFunc(slices.Clone(messages[i].Blocks), func(block Block) bool {
+			return block.Type == BlockThinking && block.ID != signature(s.model.id)
+		})
+	}
+	return messages
 }
 
 // toolNames returns the names of the tools that the session offers to the model.

@@ -63,6 +63,14 @@ func newWireMessage(q Request, blocks []Block, usage Usage) wireMessage {
 	return message
 }
 
+// stoppedBy returns the message with another reason for its end; "" keeps the reason.
+func (m wireMessage) stoppedBy(reason string) wireMessage {
+	if reason != "" {
+		m.StopReason = &reason
+	}
+	return m
+}
+
 // wire returns the block in the API's form.
 func (b Block) wire() map[string]any {
 	switch b.Type {
@@ -72,6 +80,8 @@ func (b Block) wire() map[string]any {
 		return map[string]any{"type": b.Type, "tool_use_id": b.ID, "content": b.Text, "is_error": b.IsError}
 	case BlockText:
 		return map[string]any{"type": b.Type, "text": b.Text}
+	case BlockThinking:
+		return map[string]any{"type": b.Type, "thinking": b.Text, "signature": b.ID}
 	default:
 		return map[string]any{"type": b.Type}
 	}
@@ -107,10 +117,20 @@ func (m wireMessage) blockEvents(index int) (parts []streamEvent, end streamEven
 		start = map[string]any{"type": BlockToolUse, "id": block["id"], "name": block["name"], "input": struct{}{}}
 		kind, field, text = "input_json_delta", "partial_json", string(input)
 	}
+	if block["type"] == BlockThinking {
+		start = map[string]any{"type": BlockThinking, "thinking": "", "signature": ""}
+		kind, field = "thinking_delta", "thinking"
+		text, _ = block["thinking"].(string)
+	}
 	parts = []streamEvent{{"type": "content_block_start", "index": index, "content_block": start}}
 	for _, piece := range m.pieces(text) {
 		parts = append(parts, streamEvent{
 			"type": "content_block_delta", "index": index, "delta": map[string]any{"type": kind, field: piece},
+		})
+	}
+	if block["type"] == BlockThinking {
+		parts = append(parts, streamEvent{
+			"type": "content_block_delta", "index": index, "delta": map[string]any{"type": "signature_delta", "signature": block["signature"]},
 		})
 	}
 	return parts, streamEvent{"type": "content_block_stop", "index": index}

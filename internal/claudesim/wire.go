@@ -34,6 +34,8 @@ type wireBlock struct {
 	ToolUseID string          `json:"tool_use_id"`
 	Content   wireContent     `json:"content"`
 	IsError   bool            `json:"is_error"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"signature"`
 }
 
 // UnmarshalJSON implements json.Unmarshaler. It accepts a string or a list of blocks.
@@ -58,8 +60,11 @@ func (c wireContent) blocks() []Block {
 	blocks := make([]Block, 0, len(c))
 	for _, w := range c {
 		block := Block{Type: w.Type, Text: w.Text, ID: w.ID, Name: w.Name, Input: w.Input, IsError: w.IsError}
-		if w.Type == BlockToolResult {
+		switch w.Type { //nolint:exhaustive // the others have no fields of their own
+		case BlockToolResult:
 			block.ID, block.Text = w.ToolUseID, w.Content.text()
+		case BlockThinking:
+			block.ID, block.Text = w.Signature, w.Thinking
 		}
 		blocks = append(blocks, block)
 	}
