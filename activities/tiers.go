@@ -361,8 +361,8 @@ func (t *Tiers) askTwice(
 	beats.add(report.Report)
 	repaired, err := t.Agent.Run(ctx, run, beats.observe)
 	repaired.Report, repaired.Change = report.Then(repaired.Report), report.Change
-	exhausted := repaired.Ending == escalation.EndingNone || repaired.Ending == escalation.EndingOurLimit
-	if err != nil || repaired.Status == escalation.SessionStopped || !exhausted {
+	finished := repaired.Ending == escalation.EndingNone || repaired.Ending == escalation.EndingOurLimit
+	if err != nil || repaired.Status == escalation.SessionStopped || !finished {
 		return repaired, nil, err
 	}
 	if repaired.Status == escalation.SessionCompleted {

@@ -372,7 +372,7 @@ func withoutVerdict(session Session) string {
 	}
 	said := fmt.Sprintf("%s ended without a verdict (%s): %s", session.Tier, session.Status, session.Error)
 	if session.Ending != EndingNone && session.Ending != EndingOurLimit {
-		said = strings.TrimRight(said, ".") + "; " + session.Treatment().Do
+		said = fmt.Sprintf("%s; %s (docs/refusals.md)", strings.TrimRight(said, "."), session.Treatment().Do)
 	}
 	return said
 }

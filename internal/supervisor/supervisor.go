@@ -84,7 +84,7 @@ type Environment struct {
 	CheckLimit time.Duration
 }
 
-// locate finds the CLI, and logs a warning about the CLI's version if there is one.
+// locate finds the CLI, and logs what is wrong with its version, its credentials and its address, as far as no call is needed to see it.
 func locate(ctx context.Context, options claude.Options, logger *slog.Logger) (*claude.CLI, error) {
 	cli, err := claude.Locate(ctx, options)
 	if err != nil {
@@ -92,6 +92,9 @@ func locate(ctx context.Context, options claude.Options, logger *slog.Logger) (*
 	}
 	if warning := cli.Warning(); warning != "" {
 		logger.Warn(warning)
+	}
+	if problem := claude.AccessProblem(options, 0); problem != "" {
+		logger.Warn(problem)
 	}
 	return cli, nil
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/claudeops/claudeops/internal/agent"
+	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
@@ -64,6 +66,8 @@ type Running struct {
 	StateDir string `json:"state_dir"`
 	// Agents says how far agents may go.
 	Agents string `json:"agents"`
+	// Problem says why no agent can call its model, as far as the settings show it; empty if they do not.
+	Problem string `json:"problem,omitempty"`
 
 	// OwnDir reports that another terminal has to be told the state directory.
 	OwnDir bool `json:"-"`
@@ -106,7 +110,7 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	}
 	result := Running{
 		Pages: one.pages.url(), Temporal: one.server.Address(), WebUI: one.server.UIURL(), StateDir: cfg.State.Dir, Agents: extent(cfg),
-		OwnDir: saysStateDir(cfg),
+		Problem: claude.AccessProblem(agent.ClaudeOptions(cfg.Claude, a.Environ), 0), OwnDir: saysStateDir(cfg),
 	}
 	if err := result.Print(a.Console, one.lock.Token); err != nil {
 		return errors.Join(err, one.Stop())
@@ -147,6 +151,9 @@ func (r Running) Print(c *console.Console, token string) error {
 	return c.Print(r, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "Claude Ops is up.\n  Pages     %s\n  Temporal  %s, and its Web UI %s\n  State     %s\n  Agents    %s\n\n",
 			pages, r.Temporal, webUI, r.StateDir, r.Agents)
+		if r.Problem != "" {
+			_, _ = fmt.Fprintf(w, "Agents cannot work yet: %s.\n\n", r.Problem)
+		}
 		_, _ = fmt.Fprintf(w, "Let it look from another terminal:\n  %s run --wait --dry-run\n\n", here)
 		_, _ = fmt.Fprintf(w, "For temporal and tctl there:\n  eval \"$(%s env)\"\n\n", here)
 		_, _ = fmt.Fprintln(w, "Ctrl-C stops it.")

@@ -205,11 +205,10 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
 func (a *app) checkCredentials(cfg config.Config) finding {
 	const check = "credentials"
 	options := agent.ClaudeOptions(cfg.Claude, a.Environ)
-	where, found := claude.Credentials(options)
-	if !found {
-		return failed(check, fmt.Errorf("agents find none in this environment, and none in %s: set ANTHROPIC_API_KEY, "+
-			"or %sCLAUDE_CONFIG_DIR=login to use the login of this user", cfg.Claude.ConfigDir, config.Prefix))
+	if problem := claude.AccessProblem(options, 0); problem != "" {
+		return failed(check, errors.New(problem))
 	}
+	where, _ := claude.Credentials(options)
 	_, withWorker, err := agent.APIUpstream(options)
 	if err != nil {
 		return failed(check, err)
