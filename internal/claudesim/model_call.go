@@ -121,13 +121,15 @@ func (s *session) emitStream(events ...streamEvent) {
 	}
 }
 
-// retry reports whether another attempt follows after the error e. If so, retry prints an announcement, except after
-// status 400.
+// retry reports whether another attempt follows after the error e. If so, retry prints an announcement, except after the
+// statuses 400 and 404.
 func (s *session) retry(e APIError, attempt int) bool {
 	limit := s.maxRetries()
 	switch {
-	case e.tooLong(), e.LimitedUntil != 0:
+	case e.tooLong(), e.LimitedUntil != 0, e.final():
 		return false
+	case e.Status == http.StatusNotFound:
+		return attempt == 1 // without an announcement
 	case e.Status == http.StatusBadRequest:
 		return attempt <= s.release.quietRetries // without an announcement
 	case e.Status == 529:
@@ -165,6 +167,13 @@ func (e APIError) category() string {
 	default:
 		return "unknown"
 	}
+}
+
+// final reports whether the CLI knows from the message that no retry helps.
+func (e APIError) final() bool {
+	message := strings.ToLower(e.Message)
+	return e.Status == http.StatusBadRequest &&
+		(strings.Contains(message, "credit balance is too low") || strings.Contains(message, "signature"))
 }
 
 // tooLong reports whether the conversation exceeds the model's window.
