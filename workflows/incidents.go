@@ -173,7 +173,9 @@ func chainIncident(incident escalation.Incident, handler string) escalation.Chai
 	}
 }
 
-// add adds incident to the visible state. If an entry with the same ID exists, add replaces it.
+// add adds incident to the visible state. If an entry with the same ID exists, add replaces it. A full list drops its oldest
+// incident that is resolved. It never drops an open one, because the chain decides by these: it must look at them again, tell
+// others about them, and record who takes care of them.
 func (n *incidents) add(incident escalation.ChainIncident) {
 	chain := &n.log.chain
 	same := func(other escalation.ChainIncident) bool { return other.ID == incident.ID }
@@ -181,12 +183,19 @@ func (n *incidents) add(incident escalation.ChainIncident) {
 		chain.Incidents[at] = incident
 		return
 	}
-	if len(chain.Incidents) < maxChainIncidents {
-		chain.Incidents = append(chain.Incidents, incident)
+	if len(chain.Incidents) >= maxChainIncidents {
+		resolved := slices.IndexFunc(chain.Incidents, func(other escalation.ChainIncident) bool { return other.Resolved })
+		if resolved < 0 && incident.Resolved {
+			return
+		}
+		if resolved >= 0 {
+			chain.Incidents = slices.Delete(chain.Incidents, resolved, resolved+1)
+		}
 	}
+	chain.Incidents = append(chain.Incidents, incident)
 }
 
-// maxChainIncidents limits the number of incidents in a chain's visible state.
+// maxChainIncidents limits the number of incidents in a chain's visible state, if resolved ones are among them.
 const maxChainIncidents = 50
 
 // left returns the incidents that the chain leaves to others.

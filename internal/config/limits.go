@@ -129,8 +129,9 @@ func (l Limits) validate(p *problems) {
 	p.must("CHAIN_BUDGET_USD", isBudget(l.ChainBudgetUSD), noCap)
 	p.must("DAY_BUDGET_USD", isBudget(l.DayBudgetUSD), noCap)
 	p.must("COOLDOWN_MAX_WAIT", l.MaxWait >= 0, "be 0s (no waiting) or more")
-	p.must("RETURNS", l.Returns == Limit{} || l.Returns.Max >= 1 && l.Returns.Window.Std() <= escalation.IncidentMemory,
-		"be at least 1 return within at most %s, or none", escalation.ShortDuration(escalation.IncidentMemory))
+	inReturns := l.Returns.Max >= 1 && l.Returns.Max <= escalation.MaxReturns && l.Returns.Window.Std() <= escalation.IncidentMemory
+	p.must("RETURNS", l.Returns == Limit{} || inReturns, "be 1 to %d returns within at most %s, or none",
+		escalation.MaxReturns, escalation.ShortDuration(escalation.IncidentMemory))
 	p.must("MAX_PARALLEL_ISSUES", l.MaxParallelIssues >= 1 && l.MaxParallelIssues <= escalation.MaxIssues,
 		"be between 1 and %d", escalation.MaxIssues)
 }

@@ -47,6 +47,8 @@ func TestProblems(t *testing.T) {
 		"passed":  {[]string{"CLAUDEOPS_PASS_ENV=KUBECONFIG,*"}, `CLAUDEOPS_PASS_ENV is "KUBECONFIG,*"; it must be a comma-separated list of variable names, and "*" is none.`},
 
 		"threshold tokens":  {[]string{"CLAUDEOPS_RESUME_MAX_TOKENS=-1"}, `CLAUDEOPS_RESUME_MAX_TOKENS is "-1"; it must be 0 (no cap) or more.`},
+		"too many returns":  {[]string{"CLAUDEOPS_RETURNS=51/24h"}, `CLAUDEOPS_RETURNS is "51/24h"; it must be 1 to 50 returns within at most 720h, or none.`},
+		"no return":         {[]string{"CLAUDEOPS_RETURNS=0/24h"}, `CLAUDEOPS_RETURNS is "0/24h"; it must be 1 to 50 returns within at most 720h, or none.`},
 		"chain budget":      {[]string{"CLAUDEOPS_CHAIN_BUDGET_USD=-1"}, `CLAUDEOPS_CHAIN_BUDGET_USD is "-1"; it must be 0 (no cap) or more.`},
 		"day budget":        {[]string{"CLAUDEOPS_DAY_BUDGET_USD=NaN"}, `CLAUDEOPS_DAY_BUDGET_USD is "NaN"; it must be 0 (no cap) or more.`},
 		"day budget text":   {[]string{"CLAUDEOPS_DAY_BUDGET_USD=$20"}, `CLAUDEOPS_DAY_BUDGET_USD is "$20"; it must be a number such as 0.8.`},

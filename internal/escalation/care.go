@@ -1,6 +1,7 @@
 package escalation
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -90,8 +91,9 @@ func (i *Incident) ended(chains []IncidentChain, at time.Time) (latest IncidentC
 }
 
 // Handler returns the chain that takes care of the incident at a given time, other than the chain in except. If no such
-// chain takes care of the incident, Handler returns false. A chain that works comes before the chain that ended last. A
-// chain that has ended stops taking care when the incident becomes worse or comes back.
+// chain takes care of the incident, Handler returns false. A chain that works comes before the chain that ended last; of
+// several that work, the one that is ahead of the others counts. A chain that has ended stops taking care when the incident
+// becomes worse or comes back.
 func (i *Incident) Handler(except ChainRun, at time.Time) (IncidentChain, bool) {
 	var others []IncidentChain
 	for _, chain := range i.Chains {
@@ -99,10 +101,14 @@ func (i *Incident) Handler(except ChainRun, at time.Time) (IncidentChain, bool) 
 			others = append(others, chain)
 		}
 	}
-	for _, chain := range slices.Backward(others) {
-		if chain.care(i.Kind, at) == CareWorks {
-			return chain, true
+	var working IncidentChain
+	for _, chain := range others {
+		if chain.care(i.Kind, at) == CareWorks && (working.ChainID == "" || chain.aheadOf(working)) {
+			working = chain
 		}
+	}
+	if working.ChainID != "" {
+		return working, true
 	}
 	latest, care := i.ended(others, at)
 	return latest, care != CareNone && i.unchangedSince(latest)
@@ -111,4 +117,111 @@ func (i *Incident) Handler(except ChainRun, at time.Time) (IncidentChain, bool) 
 // unchangedSince reports whether the incident has neither become worse nor come back since the given chain ended.
 func (i *Incident) unchangedSince(ended IncidentChain) bool {
 	return !i.WorseAt.After(ended.At) && !ended.At.Before(i.ReturnedAt)
+}
+
+// maxRunsListed is how many runs of one workflow ID an incident lists because they have a say. A chain that looks leaves out
+// its own run.
+const maxRunsListed = 2
+
+// maxSaysListed is how many workflow IDs an incident lists because they have a say. A chain that looks leaves out its own, and
+// that of its parent.
+const maxSaysListed = 3
+
+// Shorten limits the list of the incident's chains. It keeps each chain on which a decision can depend: those that
+// repair, those that have a say, and the highest tier that was tried. So all decisions are the same as with the whole list,
+// whichever chain asks. Of the rest, it keeps the latest ones, and prefers those that have tried something.
+func (i *Incident) Shorten() {
+	keep := make([]bool, len(i.Chains))
+	var active, ended []int
+	for n := range i.Chains {
+		if i.Chains[n].Status == ChainEnded {
+			ended = append(ended, n)
+		} else {
+			active = append(active, n)
+		}
+	}
+	// A chain that waits and is not listed is behind all that are.
+	slices.SortStableFunc(active, func(a, b int) int { return i.Chains[a].compareActive(&i.Chains[b]) })
+	others := 0
+	for _, n := range active {
+		if i.Chains[n].Status != ChainRepairing {
+			others++
+		}
+		keep[n] = others <= MaxActiveChains || i.Chains[n].Status == ChainRepairing
+	}
+	slices.SortStableFunc(ended, func(a, b int) int {
+		return cmp.Or(i.Chains[b].At.Compare(i.Chains[a].At), cmp.Compare(b, a))
+	})
+	i.keepSays(ended, keep)
+	i.keepHighest(keep)
+	kept := 0
+	for _, n := range ended {
+		if keep[n] {
+			kept++
+		}
+	}
+	for _, tried := range []bool{true, false} {
+		for _, n := range ended {
+			if !keep[n] && kept < MaxIncidentChains && (i.Chains[n].Tier > 0) == tried {
+				keep[n], kept = true, kept+1
+			}
+		}
+	}
+	var listed []IncidentChain
+	for n, chain := range i.Chains {
+		if keep[n] {
+			listed = append(listed, chain)
+		}
+	}
+	i.Chains = listed
+}
+
+// compareActive orders chains that have not ended: those that repair, then those that wait, then those that look; of each, the
+// one that is ahead first.
+func (c *IncidentChain) compareActive(other *IncidentChain) int {
+	order := []ChainStatus{ChainRepairing, ChainWaiting, ChainLooking}
+	byStatus := cmp.Compare(slices.Index(order, c.Status), slices.Index(order, other.Status))
+	switch {
+	case byStatus != 0:
+		return byStatus
+	case c.aheadOf(*other):
+		return -1
+	case other.aheadOf(*c):
+		return 1
+	}
+	return 0
+}
+
+// keepSays keeps, of the ended chains, those that can decide who takes care of the incident. The argument ended holds their
+// indexes, latest first.
+func (i *Incident) keepSays(ended []int, keep []bool) {
+	runs := map[string]int{}
+	var asked [TierFullRepair + 1]bool // the latest chain for each highest tier that asked for a person
+	for _, n := range ended {
+		chain := &i.Chains[n]
+		if chain.ChainID == i.ResolvedBy {
+			keep[n] = true
+		}
+		if chain.asked() && !asked[min(max(chain.MaxTier, 0), TierFullRepair)] {
+			asked[min(max(chain.MaxTier, 0), TierFullRepair)], keep[n] = true, true
+		}
+		if chain.care(i.Kind, chain.At) == CareIgnored {
+			continue
+		}
+		known := runs[chain.ChainID]
+		if known < maxRunsListed && (known > 0 || len(runs) < maxSaysListed) {
+			runs[chain.ChainID], keep[n] = known+1, true
+		}
+	}
+}
+
+// keepHighest keeps the latest chain of the highest tier that has tried to repair the incident.
+func (i *Incident) keepHighest(keep []bool) {
+	highest := i.HighestTier()
+	for n := len(i.Chains) - 1; n >= 0 && highest > 0; n-- {
+		if i.Chains[n].Tier == highest {
+			keep[n] = true
+			return
+		}
+	}
 }

@@ -45,7 +45,7 @@ type Incident struct {
 	// Returns holds the times at which the incident came back after a repair, oldest first. Only the latest MaxReturns
 	// times are kept.
 	Returns []time.Time `json:"returns,omitempty"`
-	// Chains lists chains that have worked on the incident, oldest first. MaxIncidentChains and MaxActiveChains limit it.
+	// Chains lists chains that have worked on the incident, oldest first. Shorten limits the list.
 	Chains []IncidentChain `json:"chains,omitempty"`
 	// CostUSD is the cost of all chains that have worked on the incident, in US dollars. A chain with several incidents
 	// counts fully for each of them.
@@ -177,13 +177,12 @@ const (
 	// IncidentMemory is the longest time between the resolution of an incident and its return. If the same fault
 	// appears later than that, it is a new incident.
 	IncidentMemory = 30 * 24 * time.Hour
-	// MaxIncidentChains limits how many ended chains an incident lists: those among the latest ones.
+	// MaxIncidentChains limits how many ended chains an incident lists, besides those on which a decision depends.
 	MaxIncidentChains = 10
 	// MaxActiveChains limits how many chains that look or wait an incident lists: the first ones. A chain that repairs is
 	// always listed. Without this limit, many chains that are forced to repair the same fault would each hold a list of all others.
-	// Chains that are not listed are not told when the incident has healed.
 	MaxActiveChains = 20
-	// MaxReturns limits how many returns an incident lists.
+	// MaxReturns limits how many returns an incident keeps. No limit on returns is higher.
 	MaxReturns = 50
 	// MaxClosingReason limits a person's reason for closing an incident, in characters.
 	MaxClosingReason = 500

@@ -11,7 +11,8 @@ import (
 
 // ChainIncidents returns the incidents that a chain works on (own), and those incidents on which other chains still
 // work although the session has ended them (healed). One incident can be in both lists. Each incident lists the work of
-// other chains only, because the chain knows its own work.
+// other chains only, because the chain knows its own work. A healed incident lists all chains that still work on it, because
+// each is told.
 func (s *Store) ChainIncidents(
 	ctx context.Context, chain escalation.ChainRun, sessionID string,
 ) (own, healed []escalation.Incident, err error) {
@@ -23,7 +24,8 @@ func (s *Store) ChainIncidents(
 		rows, err := completeIncidents(ctx, tx, healedQuery, sessionID)
 		for i := range rows {
 			incident := withoutChain(rows[i].Incident, key)
-			if slices.ContainsFunc(incident.Chains, func(other escalation.IncidentChain) bool { return other.AtWork() }) {
+			incident.Chains = slices.DeleteFunc(incident.Chains, func(other escalation.IncidentChain) bool { return !other.AtWork() })
+			if len(incident.Chains) > 0 {
 				healed = append(healed, incident)
 			}
 		}
@@ -51,7 +53,7 @@ func ownIncidents(ctx context.Context, q querier, chain chainKey) ([]escalation.
 // withoutChain returns incident without the work of one chain.
 func withoutChain(incident escalation.Incident, chain chainKey) escalation.Incident {
 	incident.Chains = slices.DeleteFunc(incident.Chains, func(other escalation.IncidentChain) bool {
-		return chainKey{other.ChainID, other.NamespaceID, other.FirstRunID} == chain
+		return keyIn(other) == chain
 	})
 	return incident
 }
@@ -59,7 +61,7 @@ func withoutChain(incident escalation.Incident, chain chainKey) escalation.Incid
 // repairsQuery selects sessions of other chains that could have changed services, the latest first. The conditions on
 // tier and purpose match escalation.Session.Repairs.
 var repairsQuery = selectSessions + ` WHERE started_at > $1 AND (chain_id <> $2 OR namespace_id <> $3 OR first_run_id <> $4)
-AND ended_at IS NOT NULL AND tier >= $5 AND purpose IN ($6, $7) AND NOT dry_run ORDER BY started_at DESC LIMIT 200`
+AND ended_at IS NOT NULL AND tier >= $5 AND purpose IN ($6, $7) AND NOT dry_run ORDER BY started_at DESC`
 
 // pastRepairs returns the latest repairs by other chains that concern a service of request, oldest first. It returns at
 // most MaxPastRepairs.
@@ -69,20 +71,19 @@ func pastRepairs(
 	if request.Tier < escalation.TierSafeRepair || len(request.Services) == 0 {
 		return nil, nil
 	}
-	since := request.At.Add(-escalation.IncidentMemory).UnixMilli()
-	sessions, err := collect(ctx, q, sessionFields, repairsQuery, since, request.ChainID, namespaceID, request.FirstRunID,
-		int(escalation.TierSafeRepair), string(escalation.PurposeTier), string(escalation.PurposeContinuation))
 	var repairs []escalation.PastRepair
-	for i := range sessions {
-		session := &sessions[i]
+	err := each(ctx, q, func(row *sql.Rows) (more bool, err error) {
+		session, err := scan(row, sessionFields)
 		services := session.Scope
 		if session.Verdict != nil {
 			services = escalation.MergeServices(session.Verdict.Services, services)
 		}
-		if len(repairs) < escalation.MaxPastRepairs && escalation.SharesService(services, request.Services) {
-			repairs = append(repairs, escalation.NewPastRepair(*session))
+		if err == nil && escalation.SharesService(services, request.Services) {
+			repairs = append(repairs, escalation.NewPastRepair(session))
 		}
-	}
+		return len(repairs) < escalation.MaxPastRepairs, err
+	}, repairsQuery, request.At.Add(-escalation.IncidentMemory).UnixMilli(), request.ChainID, namespaceID, request.FirstRunID,
+		int(escalation.TierSafeRepair), string(escalation.PurposeTier), string(escalation.PurposeContinuation))
 	slices.Reverse(repairs)
 	return repairs, err
 }

@@ -106,7 +106,7 @@ func completeAll(ctx context.Context, q querier, rows []incidentRow) error {
 		}
 		own := map[int64][]escalation.IncidentChain{}
 		for _, chain := range chains {
-			chain.CostUSD = costs[chainKey{chain.ChainID, chain.NamespaceID, chain.FirstRunID}]
+			chain.CostUSD = costs[keyIn(chain.IncidentChain)]
 			own[chain.incident] = append(own[chain.incident], chain.IncidentChain)
 		}
 		for i := range batch {
@@ -116,25 +116,12 @@ func completeAll(ctx context.Context, q querier, rows []incidentRow) error {
 	return nil
 }
 
-// complete fills in the chains of the incident, oldest first, with their costs. It does not list all of them.
+// complete fills in all chains of the incident, oldest first, with their costs, and the state. Who shows the incident to
+// others shortens the list.
 func (i *incidentRow) complete(chains []escalation.IncidentChain) {
-	i.Chains, i.CostUSD = nil, 0
-	active := 0
-	for j, chain := range chains {
+	i.Chains, i.CostUSD = chains, 0
+	for _, chain := range chains {
 		i.CostUSD += chain.CostUSD
-		switch chain.Status {
-		case escalation.ChainEnded:
-			if len(chains)-j > escalation.MaxIncidentChains {
-				continue
-			}
-		case escalation.ChainLooking, escalation.ChainWaiting:
-			active++
-			if active > escalation.MaxActiveChains {
-				continue
-			}
-		case escalation.ChainRepairing:
-		}
-		i.Chains = append(i.Chains, chain)
 	}
 	i.State = i.StateOf()
 }

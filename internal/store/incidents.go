@@ -38,6 +38,11 @@ func (k chainKey) args() []any { return []any{k.chainID, k.namespaceID, k.firstR
 // ofChainRun is the condition on the rows of one chain.
 const ofChainRun = "chain_id = $1 AND namespace_id = $2 AND first_run_id = $3"
 
+// keyIn returns the key of a chain that an incident lists.
+func keyIn(chain escalation.IncidentChain) chainKey {
+	return chainKey{chain.ChainID, chain.NamespaceID, chain.FirstRunID}
+}
+
 func (s *Store) keyOf(chain escalation.ChainRun) chainKey {
 	return chainKey{chain.ChainID, s.namespace.ID, chain.FirstRunID}
 }
@@ -107,6 +112,7 @@ func (s *Store) Incident(ctx context.Context, id string) (incident escalation.In
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		row, err := oneIncident(ctx, tx, id)
 		incident = row.Incident
+		incident.Shorten()
 		return err
 	})
 	if err != nil {
@@ -125,13 +131,15 @@ type IncidentClosing struct {
 	At     time.Time
 }
 
-// CloseIncident resolves an incident on behalf of a person, and returns the incident. If the incident is already
-// resolved, CloseIncident returns the unchanged incident with ErrConflict. If id is unknown, the error is ErrNotFound.
+// CloseIncident resolves an incident on behalf of a person, and returns the incident with all chains at work on it. If the
+// incident is already resolved, CloseIncident returns the unchanged incident with ErrConflict. If id is unknown, the error is
+// ErrNotFound.
 // If closing lacks an actor or a time, the error is ErrInvalid.
 func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentClosing) (incident escalation.Incident, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		row, err := oneIncident(ctx, tx, id)
 		incident = row.Incident
+		incident.Shorten()
 		switch {
 		case err != nil:
 			return err
@@ -142,7 +150,12 @@ func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentCl
 		}
 		row.resolve(escalation.IncidentClosed, storable(closing.Actor), "", closing.At)
 		row.ResolvedReason, row.ResolvedVerified, row.State = storable(closing.Reason), closing.Verified, escalation.IncidentResolved
+		listed := incident.Chains
 		incident = row.Incident
+		incident.Chains = slices.DeleteFunc(slices.Clone(row.Chains), func(chain escalation.IncidentChain) bool {
+			same := func(other escalation.IncidentChain) bool { return keyIn(other) == keyIn(chain) }
+			return !chain.AtWork() && !slices.ContainsFunc(listed, same)
+		})
 		return updateIncident(ctx, tx, row)
 	})
 	if err != nil {
@@ -221,6 +234,7 @@ func readIncidents(ctx context.Context, q querier, filter IncidentFilter) ([]esc
 	}
 	incidents := make([]escalation.Incident, len(rows))
 	for i := range rows {
+		rows[i].Shorten()
 		incidents[i] = rows[i].Incident
 	}
 	return incidents, nil
@@ -292,6 +306,7 @@ func incidentsByRow(ctx context.Context, q querier, ids []int64) ([]escalation.I
 			return nil, err
 		}
 		for i := range rows {
+			rows[i].Shorten()
 			incidents = append(incidents, rows[i].Incident)
 		}
 	}

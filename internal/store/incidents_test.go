@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -163,6 +164,54 @@ func testIncidentOfManyChains(t *testing.T, database backend) {
 	incident = c.incident("incident-1")
 	require.Len(t, incident.Chains, escalation.MaxActiveChains+1)
 	require.Equal(t, escalation.IncidentRepairing, incident.State)
+
+	closed, err := c.s.CloseIncident(bounded(t), incident.ID, store.IncidentClosing{Actor: "ada", At: c.at})
+	require.NoError(t, err)
+	require.Len(t, closed.Chains, escalation.MaxActiveChains+2, "each chain at work is told")
+	last := fmt.Sprintf("waiting %d", escalation.MaxActiveChains)
+	require.True(t, slices.ContainsFunc(closed.Chains, func(chain escalation.IncidentChain) bool { return chain.ChainID == last }))
+}
+
+// testHealedIncidentOfManyChains resolves an incident with which more chains wait than it lists. Each of them is told.
+func testHealedIncidentOfManyChains(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	for i := range escalation.MaxActiveChains + 5 {
+		chain := fmt.Sprintf("waiting %d", i)
+		c.ran(chain, 1, finds(escalation.VerdictNeedsHuman, "down", "web"))
+		c.progress(chain, escalation.ChainProgress{Status: escalation.ChainWaiting, At: c.at})
+	}
+	c.ran("looks", 1, healthy("web"))
+	_, healed, err := c.s.ChainIncidents(bounded(t), escalation.ChainRun{ChainID: "looks"}, "looks/"+c.at.String())
+	require.NoError(t, err)
+	require.Len(t, healed, 1)
+	require.Len(t, healed[0].Chains, escalation.MaxActiveChains+5)
+}
+
+// testDryRunsAfterAGate lets many dry runs meet an incident whose chain has asked for a person. They change nothing for the
+// next look: the chain that asked takes care of the incident, and the tier that was tried is known.
+func testDryRunsAfterAGate(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	c.ran("asked", 1, finds(escalation.VerdictEscalate, "down", "web"))
+	c.ran("asked", 3, finds(escalation.VerdictNeedsHuman, "down", "web"))
+	c.progress("asked", escalation.ChainProgress{
+		Status: escalation.ChainEnded, Outcome: escalation.OutcomeNeedsHuman, Rule: escalation.RuleVerdict, At: c.at, MaxTier: 3,
+	})
+	for i := range 3 * escalation.MaxIncidentChains {
+		chain := fmt.Sprintf("dry %d", i)
+		c.ran(chain, 1, finds(escalation.VerdictEscalate, "down", "web"))
+		c.progress(chain, escalation.ChainProgress{
+			Status: escalation.ChainEnded, Outcome: escalation.OutcomeSuppressed, Rule: escalation.RuleDryRun, At: c.at, DryRun: true,
+		})
+	}
+	known, err := c.s.Incidents(bounded(t), store.IncidentFilter{Services: []string{"web"}})
+	require.NoError(t, err)
+	require.Len(t, known, 1)
+	require.LessOrEqual(t, len(known[0].Chains), escalation.MaxIncidentChains+1)
+	handler, handled := known[0].Handler(escalation.ChainRun{ChainID: "next"}, c.at)
+	require.True(t, handled)
+	require.Equal(t, "asked", handler.ChainID)
+	require.Equal(t, escalation.IncidentWaiting, known[0].State)
+	require.Equal(t, escalation.TierFullRepair, known[0].HighestTier())
 }
 
 // testIncidentsOfVerdicts checks which incidents a second verdict opens, finds again or resolves.
@@ -536,4 +585,19 @@ func testIncidentBrief(t *testing.T, database backend) {
 	chains := c.incident("incident-1").Chains
 	require.Equal(t, escalation.TierSafeRepair, chains[len(chains)-1].Tier, "also without a verdict")
 	require.Equal(t, "its time was up", chains[len(chains)-1].Did)
+}
+
+// testRepairsAmongMany repairs one service, and after that many others. The next repair of the first one learns of it.
+func testRepairsAmongMany(t *testing.T, database backend) {
+	c := newIncidentChains(t, database)
+	c.ran("web", 2, finds(escalation.VerdictNeedsHuman, "down", "web"))
+	for i := range 210 {
+		c.at = c.at.Add(-time.Hour + time.Minute) // ran adds an hour
+		c.ran(fmt.Sprintf("other %d", i), 2, finds(escalation.VerdictResolved, "", fmt.Sprintf("service-%d", i)))
+	}
+	session := opening("next", "next/repair", 0)
+	session.Tier, session.StartedAt = escalation.TierSafeRepair, c.at.Add(time.Hour)
+	opened := admit(t, c.s, session, about("web"), lenient())
+	require.Len(t, opened.Repairs, 1)
+	require.Equal(t, "web", opened.Repairs[0].ChainID)
 }

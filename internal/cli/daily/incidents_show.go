@@ -22,7 +22,7 @@ func (a *app) showIncidentCommand() *cobra.Command {
 		Short: "Show an incident, what chains did about it, and who resolved it",
 		Long: "Show shows one incident, named by its ID (incident-7) or its number (7), with the chains that met it: the highest\n" +
 			"tier that may have changed something, the outcome, what was tried and the cost. Of the chains that have ended,\n" +
-			fmt.Sprintf("only those among the latest %d are listed, and of those that wait the first %d.\n\n",
+			fmt.Sprintf("%d are listed, and those on which decisions depend; of those that wait the first %d.\n\n",
 				escalation.MaxIncidentChains, escalation.MaxActiveChains) +
 			"In JSON: id, services, kind, summary, severity, state, opened_at, last_seen_at, returned_at, worse_at,\n" +
 			"resolved_at, resolved_by (a chain or a person), resolved_reason, resolution (repaired, healed or closed),\n" +
