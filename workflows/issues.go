@@ -81,9 +81,14 @@ func (c *chainRun) issueChainID(at int) string {
 
 // runIssue runs the chain of one issue.
 func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, at int) {
-	input := c.issueInput(observer, at)
 	issue := observer.Verdict.Issues[at]
-	if blocked := c.blocked(input.StartTier); blocked != nil {
+	blocked := c.blocked(issue.FirstTier(observer.Tier))
+	var input ChainInput
+	if blocked == nil {
+		input = c.issueInput(observer, at)
+		blocked = c.poor(&input)
+	}
+	if blocked != nil {
 		c.log.chain.Issues[at].Rule = blocked.Rule
 		c.endIssue(ctx, at, blocked.Outcome, blocked.Reason, 0)
 		return
@@ -153,8 +158,8 @@ func (c *chainRun) beginBlocked(ctx workflow.Context, first step) (step, error) 
 	return c.stop(ctx, first, decision)
 }
 
-// issueInput returns the input of an issue's chain. It copies the limits of this chain, and gives each issue an equal
-// share of the remaining budget. If the fault has come back too often, the issue's chain begins with the highest
+// issueInput returns the input of an issue's chain. It copies the limits of this chain, and gives each issue that gets a chain
+// an equal share of the remaining budget. If the fault has come back too often, the issue's chain begins with the highest
 // tier, or asks a person before any repair.
 func (c *chainRun) issueInput(observer escalation.Session, at int) ChainInput {
 	issue := observer.Verdict.Issues[at]
@@ -183,10 +188,36 @@ func (c *chainRun) issueInput(observer escalation.Session, at int) ChainInput {
 		}
 	}
 	if c.policy.ChainBudgetUSD > 0 {
-		rest := max(0.01, c.policy.ChainBudgetUSD-c.log.chain.SpentAtMostUSD()) // zero would mean no limit
-		input.BudgetUSD = rest / float64(len(c.log.chain.Issues))
+		input.BudgetUSD = (c.policy.ChainBudgetUSD - c.log.chain.SpentAtMostUSD()) / float64(c.withChain(observer))
 	}
 	return input
+}
+
+// poor returns the decision that ends an issue whose share of the budget suffices for no session; nil if it gets a chain. If
+// the policy has gates, the chain asks a person before it would do anything.
+func (c *chainRun) poor(input *ChainInput) *escalation.Decision {
+	decision := escalation.DecidePoorIssue(*c.policy, input.StartTier, input.BudgetUSD)
+	if decision == nil || escalation.Gated(*c.policy, *decision).Action != escalation.DecisionGate {
+		return decision
+	}
+	input.BudgetUSD = noBudgetUSD
+	input.Ask = &AskInput{Reason: decision.Reason}
+	return nil
+}
+
+// noBudgetUSD is the budget of a chain for which nothing is left, in US dollars. No session starts on it. Zero would be no
+// limit.
+const noBudgetUSD = 1e-6
+
+// withChain counts the issues that get a chain: not those that other chains take care of, and not those that nobody may repair.
+func (c *chainRun) withChain(observer escalation.Session) int {
+	count := 0
+	for i, issue := range observer.Verdict.Issues {
+		if c.incidents.recognition.KnownIssue(i) == nil && c.blocked(issue.FirstTier(observer.Tier)) == nil {
+			count++
+		}
+	}
+	return count
 }
 
 // endIssue records the end of an issue. The end of the last open issue is recorded with the end of this chain, unless the

@@ -92,6 +92,55 @@ func TestChainSplitsIntoItsIssues(t *testing.T) {
 	require.Equal(t, result.Events, s.events)
 }
 
+// TestSplitSharesItsBudgetAmongChains checks that issues without a chain get no share of the budget.
+func TestSplitSharesItsBudgetAmongChains(t *testing.T) {
+	t.Parallel()
+	s := newSplitting(t, func(string) (escalation.Chain, error) {
+		return escalation.Chain{Outcome: escalation.OutcomeResolved}, nil
+	}, 2, 2, 2, 3, 2)
+	s.policy.ChainBudgetUSD, s.policy.MaxTier = 10.04, escalation.TierSafeRepair
+	for i := range 3 {
+		other := escalation.IncidentChain{ChainID: fmt.Sprintf("other-%d", i+1)}
+		other.Status = escalation.ChainRepairing
+		s.incidents = append(s.incidents, escalation.Incident{
+			ID: fmt.Sprintf("incident-%d", i+1), Services: []string{fmt.Sprintf("service-%d", i+1)}, Severity: escalation.SeverityWarning,
+			Chains: []escalation.IncidentChain{other},
+		})
+	}
+	result, err := s.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Len(t, s.inputs, 1, "three are known, and one is for tier 3")
+	require.InDelta(t, 10.00, s.inputs[0].BudgetUSD, 1e-9)
+	require.Equal(t, escalation.RuleMaxTier, result.Issues[3].Rule)
+}
+
+// TestSplitWithoutBudget checks that no chain starts on a share with which no session can work, and that a person is asked.
+func TestSplitWithoutBudget(t *testing.T) {
+	t.Parallel()
+	for name, budget := range map[string]float64{"spent": 0.04, "overspent": 0.03, "too little": 0.045} {
+		s := newSplitting(t, nil, 2, 2)
+		s.policy.ChainBudgetUSD, s.policy.Tiers[1].BudgetUSD = budget, 2.5
+		result, err := s.run(t, workflows.ChainInput{})
+		require.NoError(t, err, name)
+		require.Empty(t, s.inputs, name)
+		require.Equal(t, escalation.OutcomeNeedsHuman, result.Outcome, name)
+		for _, issue := range result.Issues {
+			require.Equal(t, escalation.RuleChainBudget, issue.Rule, name)
+			require.Contains(t, issue.Reason, "is left for this issue", name)
+		}
+	}
+	s := newSplitting(t, func(string) (escalation.Chain, error) { return escalation.Chain{Outcome: escalation.OutcomeAborted}, nil }, 2, 2)
+	s.policy.ChainBudgetUSD, s.policy.Gate.Timeout = 0.04, escalation.Duration(time.Hour)
+	_, err := s.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Len(t, s.inputs, 2, "with gates, the chain of each issue asks")
+	for _, input := range s.inputs {
+		require.Contains(t, input.Ask.Reason, "is left for this issue")
+		require.Less(t, input.BudgetUSD, 0.001)
+		require.Positive(t, input.BudgetUSD)
+	}
+}
+
 // TestSplitChainIsListedWithItsIssues checks that the search attributes include the cost of an issue as soon as its
 // chain has ended.
 func TestSplitChainIsListedWithItsIssues(t *testing.T) {

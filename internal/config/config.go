@@ -54,7 +54,7 @@ type Chain struct {
 // Limits holds the budgets, cooldowns and other limits of chains.
 type Limits struct {
 	ChainBudgetUSD    float64       `env:"CHAIN_BUDGET_USD" desc:"Budget of one chain for all its sessions, in US dollars; 0: no cap. Each session gets the remaining amount as its limit. If nothing remains, no session starts."`
-	DayBudgetUSD      float64       `env:"DAY_BUDGET_USD" desc:"Budget of all chains together for one day (UTC), in US dollars; 0: no cap. The budgets of running sessions are reserved."`
+	DayBudgetUSD      float64       `env:"DAY_BUDGET_USD" desc:"Budget of all chains together for one day (UTC), in US dollars; 0: no cap. The budgets of running sessions are reserved. A session without a cap reserves, and may spend, a quarter of what is left."`
 	Escalations       Limit         `env:"ESCALATION_LIMIT" desc:"Number of chains that may start repairs (tier 2 or 3) within a time span, as number/duration; none: no limit; 0/1h: forbidden. The default lets one cycle repair three independent problems. A fourth within the hour is not routine, so a person is asked before more is spent."`
 	Restarts          Limit         `env:"RESTART_LIMIT" desc:"Number of restarts of one service within a time span, over all chains, as number/duration; none: no limit."`
 	Redeployments     Limit         `env:"REDEPLOYMENT_LIMIT" desc:"Number of redeployments of one service within a time span, over all chains, as number/duration; none: no limit."`

@@ -96,7 +96,8 @@ func (b BusyService) chain() string {
 // Admission is the answer to an AdmissionRequest.
 type Admission struct {
 	Granted bool `json:"granted"`
-	// BudgetUSD is the session's budget in US dollars; 0 sets no cap.
+	// BudgetUSD is the session's budget in US dollars. It is 0, no cap, only if neither the session nor its chain nor the day
+	// has a budget.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 	// Forced reports whether the request was granted only because an operator overrode the cooldowns or the escalation
 	// limit.
@@ -186,44 +187,66 @@ func limitReason(until time.Time) string {
 // budget is often a rounding error of float addition.
 const minBudgetUSD = 0.001
 
-// minBudgetShare is the smallest part of a tier's budget with which a session starts on the rest of the day's budget. With
-// less, a session most likely ends without a result, which would look like a failure.
+// minBudgetShare is the smallest part of a session's own budget with which it starts on the rest of another. With less, a
+// session most likely ends without a result, which would look like a failure.
 const minBudgetShare = 0.1
 
-// admitSpending returns the smallest of three amounts: the session's budget, and the remaining budgets of the chain and
-// of the day. If the budget of the chain or of the day is used up, admitSpending returns a refusal. If that budget
-// would suffice without the reservations of running sessions, the refusal holds the time of the next attempt. Running
-// sessions seldom spend their whole reservations.
-func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts) (budget float64, refusal *Admission) {
-	budget = policy.For(request.Tier).BudgetUSD
-	for _, limit := range []struct {
-		usd, spent, reserved, least float64
-		rule                        Rule
-		what                        string
-	}{
-		{policy.ChainBudgetUSD, max(request.ChainSpentUSD, facts.ChainSpentUSD), 0, minBudgetUSD, RuleChainBudget, "the chain's budget"},
-		{
-			policy.DayBudgetUSD, facts.DaySpentUSD, facts.DayReservedUSD,
-			max(minBudgetUSD, minBudgetShare*min(budget, policy.DayBudgetUSD)),
-			RuleDayBudget, "the budget of all chains for this day (UTC)",
-		},
-	} {
-		if limit.usd == 0 {
-			continue
-		}
-		rest := limit.usd - limit.spent - limit.reserved
-		if rest >= limit.least {
-			budget = min(cmp.Or(budget, rest), rest)
-			continue
-		}
-		refusal := &Admission{Rule: limit.rule, Reason: fmt.Sprintf("%s cannot start: %s of $%.2f is spent or reserved ($%.2f)",
-			request.Tier, limit.what, limit.usd, limit.spent+limit.reserved)}
-		if limit.usd-limit.spent >= limit.least {
-			refusal.WaitUntil = request.nextPoll(policy)
-		}
-		return 0, refusal
+// uncappedShare is the part of what is left of a day's budget that a session without a cap reserves. The day's budget holds,
+// so this part is also the most that the session can spend. It is a quarter, so that work has room, and others can still
+// start beside it: four such sessions leave a third.
+const uncappedShare = 0.25
+
+// leastUSD returns the least rest of a limit with which a session starts, in US dollars. The argument budget is the session's
+// own budget; 0 if it has no cap. Less than a tenth of the budget most likely ends without a result.
+func leastUSD(limit, budget float64) float64 {
+	if budget == 0 {
+		budget = uncappedShare * limit
 	}
-	return budget, nil
+	return max(minBudgetUSD, minBudgetShare*min(budget, limit))
+}
+
+// admitSpending returns the session's budget: the smallest of its own budget and the remaining budgets of the chain and of the
+// day. A session without a cap gets what is left of the chain's budget, because a chain runs one session at a time, or a part
+// of what is left of the day's (see uncappedShare). If too little is left, admitSpending returns a refusal. If enough is left
+// without the reservations of running sessions, the refusal holds the time of the next attempt. Running sessions seldom spend
+// their whole reservations.
+func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts) (budget float64, refusal *Admission) {
+	own := policy.For(request.Tier).BudgetUSD
+	budget = own
+	if limit := policy.ChainBudgetUSD; limit > 0 {
+		spent := max(request.ChainSpentUSD, facts.ChainSpentUSD)
+		rest := limit - spent
+		if rest < leastUSD(limit, own) {
+			return 0, &Admission{Rule: RuleChainBudget, Reason: request.spent("the chain's budget", limit, spent)}
+		}
+		budget = min(cmp.Or(budget, rest), rest)
+	}
+	limit := policy.DayBudgetUSD
+	if limit == 0 {
+		return budget, nil
+	}
+	rest, least := limit-facts.DaySpentUSD-facts.DayReservedUSD, leastUSD(limit, own)
+	switch {
+	case rest >= least && budget == 0:
+		return max(uncappedShare*rest, least), nil
+	case rest >= least:
+		return min(budget, rest), nil
+	}
+	refusal = &Admission{Rule: RuleDayBudget, Reason: request.spent(
+		"the budget of all chains for this day (UTC)", limit, facts.DaySpentUSD+facts.DayReservedUSD)}
+	if limit-facts.DaySpentUSD >= least {
+		refusal.WaitUntil = request.nextPoll(policy)
+	}
+	return 0, refusal
+}
+
+// spent says in a sentence that a budget does not suffice.
+func (r AdmissionRequest) spent(what string, limit, usd float64) string {
+	reason := fmt.Sprintf("%s cannot start: %s of $%.2f is spent or reserved ($%.2f)", r.Tier, what, limit, usd)
+	if rest := limit - usd; rest >= minBudgetUSD {
+		reason += fmt.Sprintf(", and $%.2f is too little for a session", rest)
+	}
+	return reason
 }
 
 // admitCooldown refuses a repair if the cooldowns now forbid the repair of every requested service. If they permit the

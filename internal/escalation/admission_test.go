@@ -256,3 +256,72 @@ func anyOpen(request escalation.AdmissionRequest, facts escalation.AdmissionFact
 	}
 	return false
 }
+
+// TestUncappedSessions opens sessions without a cap beside each other. None reserves the rest of the day, and none starts on
+// less than a session can work with.
+func TestUncappedSessions(t *testing.T) {
+	t.Parallel()
+	policy := escalation.Policy{Tiers: make([]escalation.TierPolicy, 3), DayBudgetUSD: 10}
+	request := escalation.AdmissionRequest{Tier: 1, Purpose: escalation.PurposeTalk, At: noon}
+	facts := escalation.AdmissionFacts{}
+	for range 8 {
+		admission := escalation.Admit(policy, request, facts)
+		require.True(t, admission.Granted)
+		require.GreaterOrEqual(t, admission.BudgetUSD, 0.25)
+		facts.DayReservedUSD += admission.BudgetUSD
+	}
+	require.Less(t, facts.DayReservedUSD, 9.5, "something is left for another one")
+
+	for spent, granted := range map[float64]bool{9.74: true, 9.76: false, 9.995: false, 10: false, 11: false} {
+		admission := escalation.Admit(policy, request, escalation.AdmissionFacts{DaySpentUSD: spent})
+		require.Equal(t, granted, admission.Granted, spent)
+		require.True(t, granted || admission.WaitUntil.IsZero())
+	}
+	policy.DayBudgetUSD, policy.ChainBudgetUSD = 0, 10
+	for spent, granted := range map[float64]bool{0: true, 9.74: true, 9.995: false, 11: false} {
+		admission := escalation.Admit(policy, request, escalation.AdmissionFacts{ChainSpentUSD: spent})
+		require.Equal(t, granted, admission.Granted, spent)
+		if granted {
+			require.InDelta(t, 10-spent, admission.BudgetUSD, 1e-9, "a chain runs one session at a time")
+		}
+	}
+}
+
+// TestReservationsStayWithinTheDay draws a day: sessions with and without caps start and end in any order, at any cost. What is
+// spent and reserved never exceeds the budget by more than a session has overspent its own, and what is refused says why.
+func TestReservationsStayWithinTheDay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		day := rapid.SampledFrom([]float64{0.001, 0.01, 1, 10, 25, 1e6}).Draw(t, "day's budget")
+		caps := rapid.SampledFrom([]float64{0, 0, 0.001, 0.5, 2.5, 10, 1e9})
+		facts := escalation.AdmissionFacts{}
+		var open []float64
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			if len(open) > 0 && rapid.Bool().Draw(t, "one ends") {
+				at := rapid.IntRange(0, len(open)-1).Draw(t, "which")
+				facts.DayReservedUSD -= open[at]
+				facts.DaySpentUSD += open[at] * rapid.Float64Range(0, 1).Draw(t, "spends")
+				open = append(open[:at], open[at+1:]...)
+				continue
+			}
+			policy := escalation.Policy{Tiers: []escalation.TierPolicy{{BudgetUSD: caps.Draw(t, "cap")}, {}, {}}, DayBudgetUSD: day}
+			before := day - facts.DaySpentUSD - facts.DayReservedUSD
+			admission := escalation.Admit(policy, escalation.AdmissionRequest{Tier: 1, At: noon}, facts)
+			if !admission.Granted {
+				require.Equal(t, escalation.RuleDayBudget, admission.Rule)
+				require.NotEmpty(t, admission.Reason)
+				continue
+			}
+			require.Positive(t, admission.BudgetUSD)
+			require.LessOrEqual(t, admission.BudgetUSD, before)
+			if own := policy.Tiers[0].BudgetUSD; own > 0 {
+				require.LessOrEqual(t, admission.BudgetUSD, own)
+			} else {
+				require.LessOrEqual(t, admission.BudgetUSD, max(day/4, 0.001)+1e-9, "others start beside it")
+			}
+			open = append(open, admission.BudgetUSD)
+			facts.DayReservedUSD += admission.BudgetUSD
+			require.LessOrEqual(t, facts.DaySpentUSD+facts.DayReservedUSD, day*(1+1e-9))
+		}
+	})
+}

@@ -201,7 +201,10 @@ func CheckEscalationRequest(policy Policy, last, tier Tier) error {
 
 // DecideRefused returns the step that follows a refused admission.
 func DecideRefused(refused Admission) Decision {
-	if refused.WaitUntil.IsZero() {
+	switch {
+	case refused.WaitUntil.IsZero() && refused.Rule == RuleDayBudget:
+		return complete(OutcomeNeedsHuman, refused.Rule, refused.Reason+"; a new day begins at 00:00 UTC")
+	case refused.WaitUntil.IsZero():
 		return complete(OutcomeNeedsHuman, refused.Rule, refused.Reason)
 	}
 	return Decision{Action: DecisionWait, Until: refused.WaitUntil, Rule: refused.Rule, Reason: refused.Reason}

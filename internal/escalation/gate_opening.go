@@ -161,9 +161,19 @@ func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
 	return &Continuation{SessionID: last.SessionID, Tier: last.Tier, Status: last.Status}, ""
 }
 
-// budgetLeft reports whether the chain's budget suffices for another session.
+// budgetLeft reports whether the chain's budget suffices for another session, so that the gate offers nothing that an
+// admission would refuse.
 func (o GateInput) budgetLeft(policy Policy) bool {
-	return policy.ChainBudgetUSD == 0 || policy.ChainBudgetUSD-o.SpentAtMostUSD >= minBudgetUSD
+	limit := policy.ChainBudgetUSD
+	budget := policy.For(o.Tier).BudgetUSD
+	switch {
+	case o.Loop == nil:
+	case o.Loop.Role == "reviewer":
+		budget = policy.Review.Reviewer.BudgetUSD
+	case o.Loop.Role == "author":
+		budget = policy.Author.Role.BudgetUSD
+	}
+	return limit == 0 || limit-o.SpentAtMostUSD >= leastUSD(limit, budget)
 }
 
 // interrupted reports whether the session ended before the work of its tier was done.
