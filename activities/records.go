@@ -50,7 +50,7 @@ type Recorder interface {
 type Records struct {
 	Store Recorder
 	// Catalog holds the services that the operator has described; nil if there are none. A chain that began before a service
-	// was renamed asks for it by its old name.
+	// was renamed asks for it, and limits it, by its old name.
 	Catalog *escalation.Catalog
 	// IsPermanent reports whether an error of Store is permanent, so that a retry would fail, too. IsUnknown reports
 	// whether an error means that the record does not exist.
@@ -80,6 +80,7 @@ func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (esca
 	}
 	input.Session.Scope = r.Catalog.CanonicalAll(input.Session.Scope)
 	input.Request.Services = r.Catalog.CanonicalAll(input.Request.Services)
+	input.Policy.Cooldowns = r.Catalog.Cooldowns(input.Policy.Cooldowns)
 	opening, err := r.Store.OpenSession(ctx, input.Session, input.Request, input.Policy)
 	if err != nil {
 		return escalation.AdmissionResult{}, r.translate(fmt.Errorf("open the record of session %s: %w", input.Session.SessionID, err))
@@ -100,6 +101,7 @@ type ReviewInput struct {
 // Review returns the admission that the session would get now.
 func (r *Records) Review(ctx context.Context, input ReviewInput) (escalation.Admission, error) {
 	input.Request.Services = r.Catalog.CanonicalAll(input.Request.Services)
+	input.Policy.Cooldowns = r.Catalog.Cooldowns(input.Policy.Cooldowns)
 	admission, err := r.Store.Review(ctx, input.Request, input.Policy)
 	if err != nil {
 		return escalation.Admission{}, r.translate(fmt.Errorf("look whether chain %s may go on: %w", input.Request.ChainID, err))

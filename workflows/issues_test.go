@@ -129,7 +129,9 @@ func TestSplitWithoutBudget(t *testing.T) {
 			require.Contains(t, issue.Reason, "is left for this issue", name)
 		}
 	}
-	s := newSplitting(t, func(string) (escalation.Chain, error) { return escalation.Chain{Outcome: escalation.OutcomeAborted}, nil }, 2, 2)
+	s := newSplitting(t, func(string) (escalation.Chain, error) {
+		return escalation.Chain{Outcome: escalation.OutcomeAborted}, nil
+	}, 2, 2)
 	s.policy.ChainBudgetUSD, s.policy.Gate.Timeout = 0.04, escalation.Duration(time.Hour)
 	_, err := s.run(t, workflows.ChainInput{})
 	require.NoError(t, err)

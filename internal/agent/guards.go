@@ -165,11 +165,12 @@ type charges struct {
 
 var _ hook.Ledger = charges{}
 
-// Charge implements hook.Ledger.
+// Charge implements hook.Ledger. The limits get canonical names as the actions do, because their chain may have begun before a
+// service was renamed.
 func (c charges) Charge(ctx context.Context, act string, actions []guard.Action) (refusal string, err error) {
 	refused, err := c.records.Charge(ctx, escalation.Charge{
 		ChainID: c.run.ChainID, SessionID: c.run.SessionID, Call: act, At: c.run.Now(),
-		Actions: actionsOf(c.catalog, actions), Cooldowns: c.run.Limits,
+		Actions: actionsOf(c.catalog, actions), Cooldowns: c.catalog.Cooldowns(c.run.Limits),
 	})
 	if err != nil || refused == nil {
 		return "", err

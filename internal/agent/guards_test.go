@@ -36,12 +36,17 @@ func TestCallsHaveNamesOfTheServicesFile(t *testing.T) {
 
 	records := &ledger{}
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) // by Temporal's clock
-	run := activities.AgentRun{ChainID: "chain-1", Now: func() time.Time { return at }}
+	never := escalation.Limit{Window: escalation.Duration(time.Hour)}
+	run := activities.AgentRun{ChainID: "chain-1", Now: func() time.Time { return at }, Limits: escalation.Cooldowns{
+		Services: map[string]escalation.ServiceCooldowns{"shop-web-1": {Redeployments: &never}}, // its name when the chain began
+	}}
 	refusal, err := charges{records, catalog, run}.Charge(t.Context(), "toolu_1", called)
 	require.NoError(t, err)
 	require.Empty(t, refusal)
 	require.Equal(t, at, records.charged[0].At)
 	require.Equal(t, want, records.charged[0].Actions)
+	_, redeployments := records.charged[0].Cooldowns.Limits("Shop")
+	require.Equal(t, never, redeployments, "what was forbidden stays forbidden")
 
 	audit := newAuditOf(records)
 	audit.catalog = catalog

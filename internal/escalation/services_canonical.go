@@ -47,17 +47,36 @@ func (c *Catalog) actions(actions []Action) []Action {
 	return actions
 }
 
-// Cooldowns returns cooldowns with canonical names of services.
+// Cooldowns returns cooldowns with canonical names of services. If two services have become one, the stricter limit of the two
+// applies.
 func (c *Catalog) Cooldowns(cooldowns Cooldowns) Cooldowns {
 	if len(cooldowns.Services) == 0 {
 		return cooldowns
 	}
 	services := make(map[string]ServiceCooldowns, len(cooldowns.Services))
 	for _, name := range slices.Sorted(maps.Keys(cooldowns.Services)) {
-		services[c.Canonical(name)] = cooldowns.Services[name]
+		own, canonical := cooldowns.Services[name], c.Canonical(name)
+		if other, twice := services[canonical]; twice {
+			own.Restarts = strictest(own.Restarts, other.Restarts)
+			own.Redeployments = strictest(own.Redeployments, other.Redeployments)
+		}
+		services[canonical] = own
 	}
 	cooldowns.Services = services
 	return cooldowns
+}
+
+// strictest returns the limit that allows less; the other one if one is nil.
+func strictest(a, b *Limit) *Limit {
+	switch {
+	case a == nil || b != nil && b.IsSet() && !a.IsSet():
+		return b
+	case b == nil || !b.IsSet():
+		return a
+	case b.Max < a.Max || b.Max == a.Max && b.Window > a.Window:
+		return b
+	}
+	return a
 }
 
 // AllServices returns the services that need a repair or got one: the services of the verdict, of its issues and of its

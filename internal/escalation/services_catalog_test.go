@@ -163,4 +163,11 @@ func TestCatalogNamesTheServicesWithLimits(t *testing.T) {
 	cooldowns := shop(t).Cooldowns(escalation.Cooldowns{Services: own})
 	require.Equal(t, map[string]escalation.ServiceCooldowns{"Web": {Restarts: &often}, "tv": {}}, cooldowns.Services)
 	require.Equal(t, escalation.Cooldowns{}, shop(t).Cooldowns(escalation.Cooldowns{}))
+
+	// Two services have become one while a chain runs. What one of them forbade stays forbidden.
+	never, none := limit("0/24h"), limit("none")
+	merged := shop(t).Cooldowns(escalation.Cooldowns{Services: map[string]escalation.ServiceCooldowns{
+		"WWW": {Restarts: &often, Redeployments: &never}, "Web": {Restarts: &none, Redeployments: &often},
+	}})
+	require.Equal(t, map[string]escalation.ServiceCooldowns{"Web": {Restarts: &often, Redeployments: &never}}, merged.Services)
 }

@@ -159,6 +159,13 @@ func testDryRunIncident(t *testing.T, database backend) {
 	require.Equal(t, escalation.IncidentOpen, incident.State)
 }
 
+func incidentNamed(t *testing.T, s *store.Store, id string) escalation.Incident {
+	t.Helper()
+	incident, err := s.Incident(bounded(t), id)
+	require.NoError(t, err)
+	return incident
+}
+
 // testRename renames a service whose old name stays as an alias. Its incident, its lock and its ledger follow.
 func testRename(t *testing.T, database backend) {
 	s := database(t)().In(here)
@@ -169,11 +176,18 @@ func testRename(t *testing.T, database backend) {
 		found.Actions = append(found.Actions, escalation.Action{Kind: escalation.ActionRestart, Service: name, Succeeded: true})
 	}
 	mustClose(t, s, "restarts", escalation.Report{Status: escalation.SessionCompleted, Attempts: 1, Verdict: &found}, noon.Add(time.Minute))
+	look := opening("look", "looks", 0)
+	look.Tier, look.Scope, look.StartedAt = escalation.TierObserve, []string{"web"}, noon.Add(90*time.Second)
+	admit(t, s, look, about("web"), policy)
 	catalog, err := escalation.NewCatalog([]escalation.Service{{Name: "Website", Aliases: []string{"web"}}})
 	require.NoError(t, err)
 	changed, err := s.Rename(bounded(t), catalog.Canonical)
 	require.NoError(t, err)
-	require.Equal(t, 3, changed)
+	require.Equal(t, 4, changed, "the incident, the lock, an entry of the ledger, and the look that runs")
+	mustClose(t, s, "looks", escalation.Report{Status: escalation.SessionCompleted, Attempts: 1, Verdict: &escalation.Verdict{
+		Status: escalation.VerdictHealthy, Summary: "all is well",
+	}}, noon.Add(2*time.Minute))
+	require.Equal(t, "look", incidentNamed(t, s, "incident-1").ResolvedBy, "what it was to look at is the service of the incident")
 
 	incident, err := s.Incident(bounded(t), "incident-1")
 	require.NoError(t, err)

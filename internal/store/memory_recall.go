@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -62,6 +63,9 @@ func (s *Store) matching(ctx context.Context, q querier, recall memory.Recall) (
 	if err != nil {
 		return nil, err
 	}
+	if rows, err = withMatches(ctx, q, rows, ranks, recall.Services); err != nil {
+		return nil, err
+	}
 	known := []int64{}
 	if recall.Resumed {
 		known, err = rowNumbers(ctx, q, knownToChainQuery, recall.ChainID, s.namespace.ID, recall.FirstRunID, recall.SessionID)
@@ -90,6 +94,35 @@ func confirmedMemories(ctx context.Context, q querier, services []string) ([]mem
 		keys[i] = escalation.ServiceKey(service)
 	}
 	return collect(ctx, q, memoryFields, confirmedOfQuery(len(keys)), keys...)
+}
+
+// withMatches adds those memories to rows that the search has found and that were used too long ago to be among them.
+func withMatches(
+	ctx context.Context, q querier, rows []memoryRow, ranks map[int64]float64, services []string,
+) ([]memoryRow, error) {
+	if len(rows) < maxRecalled { // these are all
+		return rows, nil
+	}
+	missing := maps.Clone(ranks)
+	for i := range rows {
+		delete(missing, rows[i].row)
+	}
+	for batch := range slices.Chunk(slices.Sorted(maps.Keys(missing)), incidentBatch) {
+		numbers := make([]any, len(batch))
+		for i, number := range batch {
+			numbers[i] = number
+		}
+		found, err := collect(ctx, q, memoryFields, selectMemories+" WHERE status = 'confirmed' AND id IN ("+placeholders(1, len(batch))+")", numbers...)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range found {
+			if len(services) == 0 || row.Service == "" || escalation.HasService(services, row.Service) {
+				rows = append(rows, row)
+			}
+		}
+	}
+	return rows, nil
 }
 
 // byRelevance compares two memories for sorting: by the rank of the search, by whether they are about one service, by trust.

@@ -10,15 +10,15 @@ import (
 	"github.com/claudeops/claudeops/internal/memory"
 )
 
-// Rename gives the services of open and remembered incidents, of locks, of the ledger and of memories the names that the function
-// canonical returns. Call it when the operator's services file has changed: without it, a renamed service would have no
+// Rename gives the services of open and remembered incidents, of locks, of the ledger, of memories and of open sessions the names
+// that the function canonical returns. Call it when the operator's services file has changed: without it, a renamed service would have no
 // incident, no lock, no cooldown and no memory. Rename returns how many rows it has changed.
 //
 // If two chains have locked a service under two names, the lock with the older name stays as it is until it is released.
 func (s *Store) Rename(ctx context.Context, canonical func(name string) string) (changed int, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		r := renaming{tx: tx, canonical: canonical}
-		for _, table := range []func(context.Context) error{r.incidents, r.locks, r.ledger, r.memories} {
+		for _, table := range []func(context.Context) error{r.incidents, r.locks, r.ledger, r.memories, r.sessions} {
 			if err := table(ctx); err != nil {
 				return err
 			}
@@ -110,6 +110,21 @@ func (r *renaming) memories(ctx context.Context) error {
 		rows[i].Service = name
 		err = r.update(ctx, "UPDATE memories SET service_key = $1, service = $2, words = $3 WHERE id = $4",
 			escalation.ServiceKey(name), name, memory.SearchText(rows[i].Proposal()), rows[i].row)
+	}
+	return err
+}
+
+// sessions renames the services at which open sessions look or work. Their ends are compared with incidents by these names.
+func (r *renaming) sessions(ctx context.Context) error {
+	open, err := collect(ctx, r.tx, sessionFields, selectSessions+" WHERE ended_at IS NULL ORDER BY id")
+	for i := range open {
+		var renamed []string
+		for _, service := range open[i].Scope {
+			renamed = append(renamed, r.canonical(service))
+		}
+		if renamed = escalation.UniqueServices(renamed); err == nil && len(renamed) > 0 && !slices.Equal(renamed, open[i].Scope) {
+			err = r.update(ctx, "UPDATE sessions SET scope = $1 WHERE id = $2", jsonText[[]string]{&renamed}, open[i].ID)
+		}
 	}
 	return err
 }
