@@ -29,7 +29,8 @@ func drawnWork(t *rapid.T, n int) IncidentChain {
 		return chain
 	}
 	chain.DryRun = rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, label("dry run"))
-	chain.Status = rapid.SampledFrom([]ChainStatus{ChainEnded, ChainEnded, ChainEnded, ChainWaiting, ChainLooking, ChainRepairing}).Draw(t, label("status"))
+	statuses := []ChainStatus{ChainEnded, ChainEnded, ChainEnded, ChainWaiting, ChainLooking, ChainRepairing}
+	chain.Status = rapid.SampledFrom(statuses).Draw(t, label("status"))
 	if chain.Status == ChainEnded {
 		chain.Outcome = rapid.SampledFrom(outcomesByUrgency).Draw(t, label("outcome"))
 		chain.Rule = rapid.SampledFrom([]Rule{"", RuleIssues, RuleCooldown, RuleGateExpired, RuleVerdict, RuleDryRun}).Draw(t, label("rule"))

@@ -161,7 +161,8 @@ func queryGate(ctx context.Context, c client.Client, patience time.Duration, id 
 // answerTimeout limits how long Answer waits for the workflow. Workers confirm an answer within a second.
 const answerTimeout = 30 * time.Second
 
-// Answer answers the open gate of a chain. If the chain refuses the answer, the error is KindInvalid and gives the reason,
+// Answer answers the open gate of a chain. What it returns says whether the session that the answer asks for must wait, until
+// when, and why. If the chain refuses the answer, the error is KindInvalid and gives the reason,
 // which can contain words of agents. An answer that nobody confirmed in time may still count: look before you repeat it.
 func (g Gates) Answer(ctx context.Context, chainID string, answer escalation.GateAnswer) (escalation.GateResolution, error) {
 	var resolution escalation.GateResolution
@@ -181,7 +182,62 @@ func (g Gates) Answer(ctx context.Context, chainID string, answer escalation.Gat
 	if err == nil {
 		err = update.Get(ctx, &resolution)
 	}
-	return resolution, refusal(err)
+	if err != nil {
+		return resolution, refusal(err)
+	}
+	if answer.Action == escalation.GateContinue || answer.Action == escalation.GateFix {
+		resolution.Next += whatFollowed(ctx, connection, chainID, resolution.GateID)
+	}
+	return resolution, nil
+}
+
+const (
+	// followLimit limits how long Answer looks what follows. A chain normally knows within a second whether a session may start.
+	followLimit = 5 * time.Second
+	// followPoll is the time between two looks.
+	followPoll = 200 * time.Millisecond
+)
+
+// whatFollowed says what an answer has led to, if that is not the session that the answer asked for: the chain can wait for
+// hours, because a limit is reached. It is empty if the session starts, and if the chain does not know in time.
+func whatFollowed(ctx context.Context, c client.Client, chainID, gateID string) string {
+	ctx, cancel := context.WithTimeout(ctx, followLimit)
+	defer cancel()
+	for {
+		chain, err := Query(ctx, c, chainID, "")
+		if err != nil {
+			return ""
+		}
+		if text, known := afterGate(chain, gateID); known {
+			return text
+		}
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-time.After(followPoll):
+		}
+	}
+}
+
+// afterGate says what a chain does after the gate with this ID. It returns false if the chain does not know yet.
+func afterGate(chain escalation.Chain, gateID string) (text string, known bool) {
+	at := slices.IndexFunc(chain.Gates, func(gate escalation.Gate) bool { return gate.ID == gateID })
+	if at < 0 || chain.Outcome != "" { // a gate of long ago, or the answer has said that the chain ends
+		return "", true
+	}
+	answer, last, open := chain.Gates[at].Answer, chain.Last(), chain.OpenGate()
+	switch {
+	case answer == nil:
+		return "", false
+	case chain.Wait != nil:
+		return fmt.Sprintf("; it waits, and looks again at %s: %s",
+			chain.Wait.Until.UTC().Format(time.RFC3339), chain.Wait.Reason), true
+	case open != nil && open.OpenedAt.Sub(answer.At) >= 0 && (last == nil || last.StartedAt.Before(answer.At)):
+		return fmt.Sprintf("; it is refused, and %s asks again: %s", open.ID, open.Reason), true
+	case last != nil && !last.StartedAt.Before(answer.At):
+		return "", true
+	}
+	return "", false
 }
 
 // refusal converts the error of an answer to an error for people.

@@ -112,7 +112,8 @@ func withMatches(
 		for i, number := range batch {
 			numbers[i] = number
 		}
-		found, err := collect(ctx, q, memoryFields, selectMemories+" WHERE status = 'confirmed' AND id IN ("+placeholders(1, len(batch))+")", numbers...)
+		query := selectMemories + " WHERE status = 'confirmed' AND id IN (" + placeholders(1, len(batch)) + ")"
+		found, err := collect(ctx, q, memoryFields, query, numbers...)
 		if err != nil {
 			return nil, err
 		}
