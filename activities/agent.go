@@ -23,7 +23,7 @@ type Agent interface {
 	// or in an archive. An error means that the answer is currently unknown.
 	HasConversation(ctx context.Context, directory, sessionID string) (bool, error)
 	// Concluded returns the report of a session that has given its structured output, although its process did not come to report it;
-	// nil if it has not. Its cost is an estimate. It ends what is left of the session's processes. The argument parentID is the
+	// nil if it has not. Its cost is an estimate. As at the end of Run, the conversation is archived first. It ends what is left of the session's processes. The argument parentID is the
 	// conversation that the session forked; empty if there is none. Call it only if HasConversation has found the conversation.
 	Concluded(ctx context.Context, sessionID, parentID string) (*AgentReport, error)
 }
@@ -126,6 +126,9 @@ type AgentReport struct {
 	Change *Change
 	// Calls lists the IDs of calls that somebody must have allowed; only the report of Concluded has it.
 	Calls []string
+	// Unarchived reports that the archive lacks the end of the conversation, because it could not be saved there. If this host is lost, so
+	// is that.
+	Unarchived bool
 }
 
 // LeftFile is a file that an agent wrote for the supervisor. The supervisor removes the file when it reads it.

@@ -62,6 +62,8 @@ type RunTalkResult struct {
 	Report escalation.Report `json:"report"`
 	// Replied reports whether the reply is stored.
 	Replied bool `json:"replied,omitempty"`
+	// Unarchived reports that the conversation could not be archived.
+	Unarchived bool `json:"unarchived,omitempty"`
 	// Recalled is the number of earlier turns that a new conversation has learned of.
 	Recalled int `json:"recalled,omitempty"`
 	// EndedAt is the end of the session by Temporal's clock.
@@ -85,7 +87,7 @@ func (t *Tiers) RunTalk(ctx context.Context, input RunTalkInput) (RunTalkResult,
 	if err != nil {
 		return RunTalkResult{}, err
 	}
-	result := RunTalkResult{Report: report.Report, Recalled: talk.recalled, EndedAt: now()}
+	result := RunTalkResult{Report: report.Report, Recalled: talk.recalled, Unarchived: report.Unarchived, EndedAt: now()}
 	if talk.reply != nil {
 		result.Report.Status, result.Report.Ending, result.Replied = escalation.SessionCompleted, escalation.EndingNone, true
 		talk.propose(ctx, result.EndedAt)
@@ -244,7 +246,7 @@ func (t *talking) opening(ctx context.Context, turn escalation.TalkTurn, cutOff 
 	if err != nil {
 		return "", fmt.Errorf("%w of a conversation: %w", errPrompt, err)
 	}
-	if err := t.Talk.Store.BeginTurn(ctx, t.input.session(), text); err != nil {
+	if err := t.Talk.Store.BeginTurn(ctx, t.input.session(), text, at); err != nil {
 		return "", t.explainUnknown(err)
 	}
 	if cutOff != "" {

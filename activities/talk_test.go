@@ -60,7 +60,7 @@ func (b *talkBook) TalkFacts(_ context.Context, _ string, _ time.Time, cold bool
 	return facts, nil
 }
 
-func (b *talkBook) BeginTurn(_ context.Context, of escalation.TalkSession, text string) error {
+func (b *talkBook) BeginTurn(_ context.Context, of escalation.TalkSession, text string, _ time.Time) error {
 	b.begun, b.text = of, text
 	return nil
 }

@@ -13,8 +13,6 @@ import (
 type TalkReader interface {
 	// OpenTalk returns what is recorded of a conversation.
 	OpenTalk(ctx context.Context, conversationID string) (escalation.TalkOpening, error)
-	// TalkTurn returns a turn.
-	TalkTurn(ctx context.Context, conversationID string, turn int) (escalation.TalkTurn, error)
 	// AnswerSession returns the session that has answered a turn; nil if there is none.
 	AnswerSession(ctx context.Context, conversationID string, turn int) (*escalation.Session, error)
 	// Chain returns the sessions of a chain by sequence.
@@ -25,7 +23,7 @@ type TalkReader interface {
 type TalkRecorder interface {
 	TalkReader
 
-	// AddMessage stores a message as the next turn. A stored message keeps its turn.
+	// AddMessage stores a message as the next turn. A stored message keeps its turn, and so does another one with the same ID.
 	AddMessage(
 		ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time,
 	) (escalation.TalkStored, error)
@@ -39,8 +37,8 @@ type TalkKeeper interface {
 	TalkTurn(ctx context.Context, conversationID string, turn int) (escalation.TalkTurn, error)
 	// TalkFacts returns what a session learns about the infrastructure.
 	TalkFacts(ctx context.Context, conversationID string, at time.Time, cold bool) (escalation.TalkFacts, error)
-	// BeginTurn stores the session of a turn, and the context that the session gets.
-	BeginTurn(ctx context.Context, of escalation.TalkSession, text string) error
+	// BeginTurn stores the session of a turn, and the context that the session gets, which was true at the time at.
+	BeginTurn(ctx context.Context, of escalation.TalkSession, text string, at time.Time) error
 	// KeepReply stores the reply of a session with the session's report.
 	KeepReply(ctx context.Context, of escalation.TalkSession, reply escalation.TalkReply, report escalation.Report) error
 	// KeptReport returns the report of a session that has replied; nil if the session has not.
@@ -63,20 +61,24 @@ type OpenTalkInput struct {
 }
 
 // OpenTalk returns what the records know of a conversation. If the conversation is about a chain and has no answer yet, the
-// result has the last session of that chain.
+// result has the last session of that chain. A conversation that has begun stays about the chain that it began from.
 func (t *Talks) OpenTalk(ctx context.Context, input OpenTalkInput) (escalation.TalkOpening, error) {
 	opening, err := t.Store.OpenTalk(ctx, input.ConversationID)
-	if err != nil || input.About == "" || opening.Last != nil {
+	if err == nil && opening.Turn == 0 {
+		opening.About = input.About
+	}
+	if err != nil || opening.About == "" || opening.Last != nil {
 		return opening, t.translate(err)
 	}
-	sessions, err := t.Store.Chain(ctx, input.About)
+	sessions, err := t.Store.Chain(ctx, opening.About)
 	for i := range sessions {
-		if last := &sessions[i]; !last.EndedAt.IsZero() && last.ReportedSessionID != "" {
-			opening.Last = withoutTexts(last)
+		if sessions[i].HasConversation() {
+			opening.Last = withoutTexts(&sessions[i])
 		}
 	}
 	if err == nil && opening.Last == nil {
-		err = permanent(ErrorTypeNoConversation, fmt.Errorf("chain %s has no conversation that can be continued", input.About))
+		err = permanent(ErrorTypeNoConversation, fmt.Errorf("chain %s has no session that has ended, and so no conversation to begin from: "+
+			"send the message when its first session has ended", opening.About))
 	}
 	return opening, t.translate(err)
 }
@@ -107,17 +109,6 @@ func (t *Talks) StoreMessage(ctx context.Context, input StoreMessageInput) (esca
 type TurnInput struct {
 	ConversationID string `json:"conversation_id"`
 	Turn           int    `json:"turn"`
-}
-
-// ReadTurn returns the record of a turn without its context. If there is none, because it was removed as old, the record is
-// empty.
-func (t *Talks) ReadTurn(ctx context.Context, input TurnInput) (escalation.TalkTurn, error) {
-	turn, err := t.Store.TalkTurn(ctx, input.ConversationID, input.Turn)
-	if err != nil && t.IsUnknown != nil && t.IsUnknown(err) {
-		return escalation.TalkTurn{}, nil
-	}
-	turn.Context = ""
-	return turn, t.translate(err)
 }
 
 // ReadAnswerSession returns the session that has answered a turn, without long texts; nil if there is none.

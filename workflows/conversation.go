@@ -20,11 +20,8 @@ const (
 	// ConversationQuery is the query that returns a ConversationState.
 	ConversationQuery = "conversation"
 	// SendMessage is the name of both the update and the signal that send a message. The payload of both is an
-	// escalation.TalkMessage. The update returns a Sent.
+	// escalation.TalkMessage. The update returns a Sent at once: the records have the reply when the turn has ended.
 	SendMessage = "send"
-	// WaitTurn is the name of the update that waits for the end of a turn. Its payload is a TurnRequest. It returns an
-	// escalation.TalkTurn, which has not ended if the wait has lasted too long.
-	WaitTurn = "wait"
 	// StopTurn is the name of both the update and the signal that stop a turn. The payload of both is a TurnRequest with an
 	// actor.
 	StopTurn = "stop"
@@ -40,8 +37,12 @@ const (
 	// maxTalkHistoryBytes is the size of the history from which a conversation continues as new. The queue can hold long
 	// messages.
 	maxTalkHistoryBytes = 512 << 10
-	// settleTime is the time for which a conversation with a long history waits for a moment at which it can continue as new.
+	// settleTime is the time after which a conversation with a long history begins a workflow task of its own, in which no update has
+	// completed.
 	settleTime = time.Second
+	// maxTalkUpdates is the number of messages in one run from which a conversation continues as new. Twice as many are refused: Temporal
+	// accepts 2,000 updates in a run, and a turn must stay stoppable.
+	maxTalkUpdates = 500
 	// idleEnd is the time without messages after which a conversation ends. Chat clients begin many that nobody continues. The records
 	// keep the turns, and the next message begins where the latest answer has left.
 	idleEnd = 7 * 24 * time.Hour
@@ -85,7 +86,9 @@ type ConversationTurn struct {
 	Turn  int                  `json:"turn"`
 	State escalation.TalkState `json:"state"`
 	// Head is the beginning of the message.
-	Head    string  `json:"head"`
+	Head string `json:"head"`
+	// Waits says why the running turn has no session yet; empty if it has one.
+	Waits   string  `json:"waits,omitempty"`
 	CostUSD float64 `json:"cost_usd,omitempty"`
 }
 
@@ -103,12 +106,15 @@ type conversationRun struct {
 	last *escalation.Session
 	// before is the session whose conversation the running turn continues; nil if it begins a new one.
 	before *escalation.Session
-	// opened reports whether the conversation knows what the records have of it.
-	opened bool
+	// about is the chain that the conversation is about; empty if it is about none.
+	about string
+	// opened reports whether the conversation knows what the records have of it. unopened is the reason why it cannot begin.
+	opened   bool
+	unopened error
 	// storing lets one message at a time get its turn, so that turns have the order in which messages arrived.
 	storing workflow.Mutex
-	// arriving counts the messages that are being stored. waiters counts the updates that wait for a turn.
-	arriving, waiters int
+	// arriving counts the messages that are being stored, and sent those that have arrived by update in this run.
+	arriving, sent int
 	// handled is the length of the history at the workflow task that completed the latest update.
 	handled int
 	// interrupt stops the session of the running turn.
@@ -137,16 +143,21 @@ func setUpConversation(ctx workflow.Context, input ConversationInput, limit int)
 	if err := c.handle(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.checkInput(ctx); err != nil {
-		return nil, temporal.NewNonRetryableApplicationError(err.Error(), ErrorTypeInput, nil)
+	err := c.checkInput(ctx)
+	if err != nil {
+		err = temporal.NewNonRetryableApplicationError(err.Error(), ErrorTypeInput, nil)
+	} else if input.Carried == nil {
+		err = c.open(ctx)
 	}
-	workflow.Go(ctx, c.receive)
-	if input.Carried == nil {
-		if err := c.open(ctx); err != nil {
-			return nil, err
-		}
+	if err != nil { // those who have sent a message get the reason
+		c.unopened = err
+		telling, cancel := workflow.NewDisconnectedContext(ctx)
+		defer cancel()
+		_ = workflow.Await(telling, func() bool { return workflow.AllHandlersFinished(ctx) })
+		return nil, err
 	}
 	c.opened = true
+	workflow.Go(ctx, c.receive)
 	return c, nil
 }
 
@@ -157,7 +168,9 @@ func composeConversation(ctx workflow.Context, input ConversationInput, limit in
 		ID: workflow.GetInfo(ctx).WorkflowExecution.ID, Trigger: escalation.TriggerTalk, StartedAt: workflow.Now(ctx),
 		MaxTier: escalation.TierObserve,
 	}
-	c := &conversationRun{input: input, limit: limit, policy: policy, turns: newTalkTurns(), storing: workflow.NewMutex(ctx)}
+	c := &conversationRun{
+		input: input, limit: limit, policy: policy, turns: newTalkTurns(), storing: workflow.NewMutex(ctx), about: input.About,
+	}
 	var firstRun string
 	if carried := input.Carried; carried != nil && isContinued(ctx) {
 		chain, firstRun, c.last = carried.State, carried.FirstRunID, carried.Last
@@ -194,10 +207,10 @@ func (c *conversationRun) open(ctx workflow.Context) error {
 	if err := readRecords(withRecords(ctx, "what was said before"), talks.OpenTalk, input, &opening); err != nil {
 		return err
 	}
-	c.last = opening.Last
+	c.last, c.about = opening.Last, opening.About
 	c.turns.latest = max(c.turns.latest, opening.Turn)
 	for _, pending := range opening.Unanswered {
-		c.turns.add(pending)
+		c.turns.add(pending, "")
 	}
 	return nil
 }
@@ -214,7 +227,7 @@ func (c *conversationRun) run(ctx workflow.Context) error {
 		}
 		woken, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
 			Timeout: idleEnd, TimerOptions: workflow.TimerOptions{Summary: "ends if nobody writes"},
-		}, func() bool { return c.turns.hasNext() || c.isLong(ctx) })
+		}, func() bool { return c.turns.hasNext() || c.isLong(ctx) && c.isQuiet(ctx) })
 		if err == nil && !woken && c.isQuiet(ctx) {
 			return nil
 		}
@@ -223,14 +236,18 @@ func (c *conversationRun) run(ctx workflow.Context) error {
 	return ctx.Err()
 }
 
-// end records that the turns that wait get no answer, because the conversation was cancelled.
+// end records that the turns that wait get no answer, because the conversation was cancelled. A message that is being stored counts.
 func (c *conversationRun) end(ctx workflow.Context) {
-	for turn := c.turns.begin(); turn != nil; turn = c.turns.begin() {
-		c.conclude(ctx, turn, escalation.DecideTalk(escalation.TalkInput{Ended: true}), 0)
-	}
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	_ = workflow.Await(disconnected, func() bool { return c.arriving == 0 && workflow.AllHandlersFinished(ctx) })
+	for {
+		_ = workflow.Await(disconnected, func() bool { return c.arriving == 0 && workflow.AllHandlersFinished(ctx) })
+		turn := c.turns.begin()
+		if turn == nil {
+			return
+		}
+		c.conclude(ctx, turn, escalation.DecideTalk(escalation.TalkInput{Ended: true}), 0)
+	}
 }
 
 // details describes the conversation in the Web UI.
@@ -247,6 +264,6 @@ func (c *conversationRun) details(chain escalation.Chain) string {
 func (c *conversationRun) state() (ConversationState, error) {
 	chain := c.log.chain
 	return ConversationState{
-		ID: chain.ID, About: c.input.About, StartedAt: chain.StartedAt, CostUSD: chain.CostUSD, Turns: c.turns.states(),
+		ID: chain.ID, About: c.about, StartedAt: chain.StartedAt, CostUSD: chain.CostUSD, Turns: c.turns.states(),
 	}, nil
 }

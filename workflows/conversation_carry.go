@@ -35,12 +35,15 @@ func (c *CarriedConversation) UnmarshalJSON(data []byte) error {
 func (c *conversationRun) isLong(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	return info.CronSchedule == "" && (info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() >= c.limit ||
-		info.GetCurrentHistorySize() >= maxTalkHistoryBytes)
+		info.GetCurrentHistorySize() >= maxTalkHistoryBytes || c.sent >= maxTalkUpdates)
 }
 
-// settle waits for a moment at which the conversation can continue as new, and reports whether there is one. It does not wait
-// long, because messages may wait.
+// settle reports whether the conversation can continue as new. It waits for a moment if only an update that has just completed forbids
+// it. Whatever else is in flight wakes the conversation when it ends.
 func (c *conversationRun) settle(ctx workflow.Context) bool {
+	if !c.isQuiet(ctx) {
+		return false
+	}
 	settled, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
 		Timeout: settleTime, TimerOptions: workflow.TimerOptions{Summary: "before a new run"},
 	}, func() bool { return c.isIdle(ctx) })
@@ -61,7 +64,7 @@ func (c *conversationRun) isQuiet(ctx workflow.Context) bool {
 // continueAsNew returns the error that makes Temporal start a new run of the conversation. The caller must not block in
 // between.
 func (c *conversationRun) continueAsNew(ctx workflow.Context) error {
-	input := ConversationInput{About: c.input.About, Carried: &CarriedConversation{
+	input := ConversationInput{About: c.about, Carried: &CarriedConversation{
 		FirstRunID: c.log.firstRun(ctx), State: withLastSession(c.log.chain), Last: c.last,
 		Waiting: c.turns.waiting, Known: c.turns.known, Latest: c.turns.latest, Ended: c.turns.ended,
 	}}

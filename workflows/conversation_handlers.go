@@ -3,7 +3,6 @@ package workflows
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -13,16 +12,19 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-const (
-	// maxTurnWait limits how long the update wait waits. A client that wants to wait longer repeats the update.
-	maxTurnWait = 15 * time.Second
-	// maxWaiters limits the updates that wait at the same time. Temporal holds only ten updates in flight, and the others are
-	// for messages.
-	maxWaiters = 5
-)
+// maxArriving limits the messages that are being stored at the same time. Temporal holds ten updates in flight, and the others are for
+// requests to stop a turn.
+const maxArriving = 8
 
-// ErrorTypeBusy is the type of the application error for an update that the conversation cannot handle now.
-const ErrorTypeBusy = "Busy"
+// The types of the application errors of updates.
+const (
+	// ErrorTypeBusy means that the conversation cannot handle the update now.
+	ErrorTypeBusy = "Busy"
+	// ErrorTypeOther means that the message does not belong here: its ID is that of another message, or it must be about another chain.
+	ErrorTypeOther = "Other"
+	// ErrorTypeStopping means that the turn is being stopped already.
+	ErrorTypeStopping = "Stopping"
+)
 
 // Sent is the result of the update send.
 type Sent struct {
@@ -45,9 +47,9 @@ func (m *MessageInput) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// TurnRequest names a turn that a person waits for or stops.
+// TurnRequest names a turn that a person stops.
 type TurnRequest struct {
-	// Turn is the number of the turn. For the request to stop, 0 means the running turn.
+	// Turn is the number of the turn; 0 means the running turn.
 	Turn int `json:"turn"`
 	// Actor names the person who stops the turn.
 	Actor string `json:"actor,omitempty"`
@@ -60,12 +62,13 @@ func (c *conversationRun) handle(ctx workflow.Context) error {
 		workflow.SetQueryHandler(ctx, ConversationQuery, c.state),
 		workflow.SetQueryHandler(ctx, ChainQuery, c.log.query),
 		workflow.SetUpdateHandlerWithOptions(ctx, SendMessage, c.send, workflow.UpdateHandlerOptions{
-			Validator:   func(_ workflow.Context, message MessageInput) error { return c.checkMessage(message) },
+			Validator: func(_ workflow.Context, message MessageInput) error {
+				if err := c.checkMessage(message); err != nil {
+					return err
+				}
+				return c.checkRoom()
+			},
 			Description: "stores a message, and returns the number of its turn",
-		}),
-		workflow.SetUpdateHandlerWithOptions(ctx, WaitTurn, c.wait, workflow.UpdateHandlerOptions{
-			Validator:   func(_ workflow.Context, request TurnRequest) error { return c.checkWait(request) },
-			Description: "waits for the end of a turn, for some seconds at most",
 		}),
 		workflow.SetUpdateHandlerWithOptions(ctx, StopTurn, c.stopTurn, workflow.UpdateHandlerOptions{
 			Validator:   func(_ workflow.Context, request TurnRequest) error { return c.checkStop(request) },
@@ -82,9 +85,23 @@ func (c *conversationRun) checkMessage(message MessageInput) error {
 	if err := message.Validate(); err != nil {
 		return err
 	}
-	if len(c.turns.waiting)+c.arriving >= maxWaitingTurns && c.turns.find(message.MessageID) == 0 {
+	if len(c.turns.waiting)+c.arriving >= maxWaitingTurns && c.turns.find(message.MessageID) == nil {
 		return temporal.NewApplicationError(
 			fmt.Sprintf("%d messages wait for an answer already: send it again when some of them have one", maxWaitingTurns), ErrorTypeBusy)
+	}
+	return nil
+}
+
+// checkRoom returns the reason why no further message is taken by update now, as one sentence. A refused update leaves nothing in the
+// history.
+func (c *conversationRun) checkRoom() error {
+	switch {
+	case c.arriving >= maxArriving:
+		return temporal.NewApplicationError(
+			fmt.Sprintf("%d messages are being stored already: send it again in a second", c.arriving), ErrorTypeBusy)
+	case c.sent >= 2*maxTalkUpdates:
+		return temporal.NewApplicationError(
+			fmt.Sprintf("%d messages were sent, also again, while turns run: send it again when the running turn has ended", c.sent), ErrorTypeBusy)
 	}
 	return nil
 }
@@ -92,86 +109,91 @@ func (c *conversationRun) checkMessage(message MessageInput) error {
 // send handles the update: it stores the message as the next turn. A message that is known keeps its turn.
 func (c *conversationRun) send(ctx workflow.Context, message MessageInput) (Sent, error) {
 	defer c.completed(ctx)
+	c.sent++
+	c.arriving++
 	turn, err := c.store(ctx, message.TalkMessage)
 	return Sent{turn}, err
 }
 
-// store stores a message, and returns its turn.
+// store stores a message, and returns its turn. The caller counts it as arriving. If store returns an error, nothing is stored.
 func (c *conversationRun) store(ctx workflow.Context, message escalation.TalkMessage) (int, error) {
-	c.arriving++
 	defer func() { c.arriving-- }()
+	if err := workflow.Await(ctx, func() bool { return c.opened || c.unopened != nil }); err != nil {
+		return 0, err
+	}
+	if c.unopened != nil {
+		return 0, c.unopened
+	}
 	if err := c.storing.Lock(ctx); err != nil {
 		return 0, err
 	}
 	defer c.storing.Unlock()
-	if turn := c.turns.find(message.MessageID); turn != 0 {
-		return turn, nil
+	if err := c.checkAbout(message); err != nil {
+		return 0, err
 	}
-	// If the workflow task is lost after the local activity has stored the message, the message is stored once, because its ID is
-	// known. If its sender gives up before it arrives again, the next message tells the conversation of it (Missed).
-	var talks *activities.Talks
-	var stored escalation.TalkStored
-	err := localFirst(withRecords(ctx, "store a message"), talks.StoreMessage, activities.StoreMessageInput{
-		ConversationID: c.log.chain.ID, Message: message, After: c.turns.latest, At: workflow.Now(ctx),
-	}, &stored)
+	message.About = c.about
+	digest := message.Digest()
+	if known := c.turns.find(message.MessageID); known != nil && known.Digest == digest {
+		return known.Turn, nil
+	}
+	stored, err := c.storeOnce(ctx, message)
 	if err != nil {
 		return 0, err
 	}
-	// Only the opened conversation knows whether an earlier turn has answered the message.
-	if err := workflow.Await(ctx, func() bool { return c.opened }); err != nil {
-		return 0, err
-	}
 	for _, missed := range stored.Missed {
-		c.turns.add(missed)
+		c.turns.add(missed, "")
+	}
+	if stored.Other {
+		return 0, temporal.NewNonRetryableApplicationError(fmt.Sprintf("message_id %s belongs to turn %d, which has another text or sender: "+
+			"give each message an ID of its own", message.MessageID, stored.Turn), ErrorTypeOther, nil)
 	}
 	pending := escalation.TalkPending{
-		Turn: stored.Turn, MessageID: message.MessageID, Head: escalation.TalkHead(message.Text), After: message.After,
+		Turn: stored.Turn, MessageID: message.MessageID, Head: escalation.TalkHead(message.Text), Actor: message.Actor, After: message.After,
 	}
-	if !stored.Ended {
-		c.turns.add(pending)
-	} else if c.turns.find(message.MessageID) == 0 {
-		c.turns.remember(pending)
+	if stored.Ended {
+		c.turns.remember(pending, digest)
+	} else {
+		c.turns.add(pending, digest)
 	}
 	return stored.Turn, nil
+}
+
+// storeOnce stores a message that the conversation does not know. The records may know it: if the workflow task is lost after the local
+// activity, the message is stored once, because its ID is known. If its sender gives up before it arrives again, the next message tells
+// the conversation of it (Missed). If ctx ends, an attempt that has begun is awaited, because it may store the message.
+func (c *conversationRun) storeOnce(ctx workflow.Context, message escalation.TalkMessage) (stored escalation.TalkStored, err error) {
+	var talks *activities.Talks
+	input := activities.StoreMessageInput{
+		ConversationID: c.log.chain.ID, Message: message, After: c.turns.latest, At: workflow.Now(ctx),
+	}
+	ctx = withOpening(ctx, "store a message")
+	local, cancel := workflow.NewDisconnectedContext(ctx)
+	defer cancel()
+	if err = workflow.ExecuteLocalActivity(local, talks.StoreMessage, input).Get(local, &stored); err == nil || permanent(err) {
+		return stored, err
+	}
+	stored = escalation.TalkStored{}
+	err = workflow.ExecuteActivity(ctx, talks.StoreMessage, input).Get(ctx, &stored)
+	return stored, err
+}
+
+// checkAbout returns an error if a message must be about another chain than the conversation.
+func (c *conversationRun) checkAbout(message escalation.TalkMessage) error {
+	switch {
+	case message.About == "" || message.About == c.about:
+		return nil
+	case c.about == "":
+		return temporal.NewNonRetryableApplicationError(
+			fmt.Sprintf("this conversation has begun, and not from chain %s: use another name for one about it", message.About), ErrorTypeOther, nil)
+	default:
+		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("this conversation is about chain %s, and not about %s: use another name",
+			c.about, message.About), ErrorTypeOther, nil)
+	}
 }
 
 // completed notes that an update is about to complete.
 func (c *conversationRun) completed(ctx workflow.Context) {
 	c.handled = workflow.GetInfo(ctx).GetCurrentHistoryLength()
-}
-
-// checkWait returns the reason why nobody can wait for a turn, as one sentence.
-func (c *conversationRun) checkWait(request TurnRequest) error {
-	if request.Turn < 1 || request.Turn > c.turns.latest {
-		return fmt.Errorf("there is no turn %d: the latest one is %d", request.Turn, c.turns.latest)
-	}
-	if c.waiters >= maxWaiters {
-		return temporal.NewApplicationError("too many clients wait already: ask again in a second", ErrorTypeBusy)
-	}
-	return nil
-}
-
-// wait handles the update: it returns a turn when the turn has ended, or its state if that takes too long. It returns early
-// if the conversation wants to continue as new.
-func (c *conversationRun) wait(ctx workflow.Context, request TurnRequest) (escalation.TalkTurn, error) {
-	defer c.completed(ctx)
-	c.waiters++
-	defer func() { c.waiters-- }()
-	_, err := workflow.AwaitWithOptions(ctx, workflow.AwaitOptions{
-		Timeout: maxTurnWait, TimerOptions: workflow.TimerOptions{Summary: fmt.Sprintf("a client waits for turn %d", request.Turn)},
-	}, func() bool { return c.turns.stateOf(request.Turn) == "" || c.isLong(ctx) })
-	if state := c.turns.stateOf(request.Turn); state != "" || err != nil {
-		return escalation.TalkTurn{ConversationID: c.log.chain.ID, Turn: request.Turn, State: state}, err
-	}
-	var talks *activities.Talks
-	var turn escalation.TalkTurn
-	err = readRecords(withRecords(ctx, fmt.Sprintf("read turn %d", request.Turn)), talks.ReadTurn,
-		activities.TurnInput{ConversationID: c.log.chain.ID, Turn: request.Turn}, &turn)
-	if err == nil && turn.Turn == 0 {
-		err = fmt.Errorf("turn %d is no longer in the records", request.Turn)
-	}
-	turn.Text = "" // the history has it once already
-	return turn, err
 }
 
 // checkStop returns the reason why a turn cannot be stopped, as one sentence.
@@ -185,7 +207,18 @@ func (c *conversationRun) checkStop(request TurnRequest) error {
 	case request.Turn != 0 && c.turns.open(request.Turn) == nil:
 		return fmt.Errorf("turn %d has ended, or has not begun", request.Turn)
 	}
+	if turn := c.turnToStop(request); turn.StoppedBy != "" { // a refused update leaves nothing in the history
+		return temporal.NewApplicationError(fmt.Sprintf("turn %d is being stopped already", turn.Turn), ErrorTypeStopping, Sent{turn.Turn})
+	}
 	return nil
+}
+
+// turnToStop returns the turn that a request names.
+func (c *conversationRun) turnToStop(request TurnRequest) *talkTurn {
+	if request.Turn == 0 {
+		return c.turns.running
+	}
+	return c.turns.open(request.Turn)
 }
 
 // stopTurn handles the update: it stops a turn that runs or waits. The turn ends soon afterwards.
@@ -194,13 +227,8 @@ func (c *conversationRun) stopTurn(ctx workflow.Context, request TurnRequest) (S
 	if err := c.checkStop(request); err != nil {
 		return Sent{}, err
 	}
-	turn := c.turns.running
-	if request.Turn != 0 {
-		turn = c.turns.open(request.Turn)
-	}
-	if turn.StoppedBy == "" {
-		turn.StoppedBy = plaintext.Line(request.Actor)
-	}
+	turn := c.turnToStop(request)
+	turn.StoppedBy = plaintext.Line(request.Actor)
 	if turn == c.turns.running {
 		c.interrupt()
 	}
@@ -219,13 +247,16 @@ func (c *conversationRun) receive(ctx workflow.Context) {
 			_, _ = c.stopTurn(ctx, request) // it was checked
 		}, func() { c.refuse(ctx, StopTurn, errUnreadable) })
 		receiveSignals(workflow.GetSignalChannel(ctx, SendMessage), func(message MessageInput) {
-			err := c.checkMessage(message)
-			if err == nil {
-				_, err = c.store(ctx, message.TalkMessage)
-			}
-			if err != nil {
+			if err := c.checkMessage(message); err != nil {
 				c.refuse(ctx, SendMessage, err)
+				return
 			}
+			c.arriving++
+			workflow.Go(ctx, func(ctx workflow.Context) { // a request to stop does not wait for the records
+				if _, err := c.store(ctx, message.TalkMessage); err != nil {
+					c.refuse(ctx, SendMessage, err)
+				}
+			})
 		}, func() { c.refuse(ctx, SendMessage, errUnreadable) })
 	}
 }

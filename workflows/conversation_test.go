@@ -33,8 +33,9 @@ type talkBook struct {
 	// answers holds the sessions of answered turns.
 	answers map[int]*escalation.Session
 	refuse  *escalation.Admission
-	// addErr is the error of the next call of AddMessage.
+	// addErr is the error of the next call of AddMessage. While away is set, all calls of it fail.
 	addErr error
+	away   bool
 	// change changes the session that the next call of OpenSession returns; nil for none.
 	change func(*escalation.Session)
 }
@@ -69,11 +70,15 @@ func (b *talkBook) AddMessage(_ context.Context, id string, message escalation.T
 		b.addErr = nil
 		return escalation.TalkStored{}, err
 	}
+	if b.away {
+		return escalation.TalkStored{}, errors.New("the database is away")
+	}
 	var missed []escalation.TalkPending
 	for i := range b.turns {
 		turn := &b.turns[i]
 		if turn.MessageID == message.MessageID {
-			return escalation.TalkStored{Turn: turn.Turn, Ended: turn.State.Final(), Missed: missed}, nil
+			other := turn.Digest() != message.Digest()
+			return escalation.TalkStored{Turn: turn.Turn, Ended: turn.State.Final(), Missed: missed, Other: other}, nil
 		}
 		if turn.Turn > after && !turn.State.Final() {
 			missed = append(missed, escalation.TalkPending{Turn: turn.Turn, MessageID: turn.MessageID})
@@ -212,7 +217,6 @@ func TestConversationForksTheAnswerBefore(t *testing.T) {
 	for i, id := range []string{"m-1", "m-2", "m-1", "m-3"} {
 		sent = append(sent, s.update(time.Duration(i)*time.Minute, SendMessage, message(id)))
 	}
-	waited := s.update(time.Hour, WaitTurn, TurnRequest{Turn: 2})
 	s.RegisterDelayedCallback(func() {
 		answer, err := s.QueryWorkflow(ConversationQuery)
 		require.NoError(t, err)
@@ -238,9 +242,6 @@ func TestConversationForksTheAnswerBefore(t *testing.T) {
 	require.Equal(t, escalation.TalkAnswered, s.book.turns[0].State)
 	require.Equal(t, escalation.TalkFailed, s.book.turns[1].State)
 	require.Contains(t, s.book.turns[1].Failure, "time for a turn")
-	ended, ok := waited.result.(escalation.TalkTurn)
-	require.True(t, ok, "%+v", waited)
-	require.Equal(t, s.book.turns[1].Failure, ended.Failure)
 }
 
 // TestConversationEndsUnused sends a message after six days, and then none. A week later the conversation ends by itself.
@@ -476,7 +477,6 @@ func TestConversationRefusesMessages(t *testing.T) {
 	refused := map[string]*updateOutcome{
 		"text is empty":  s.update(time.Second, SendMessage, escalation.TalkMessage{MessageID: "m", Actor: "ada"}),
 		"unknown field":  s.update(2*time.Second, SendMessage, map[string]any{"message_id": "m", "text": "x", "actor": "ada", "tier": 3}),
-		"no turn 7":      s.update(3*time.Second, WaitTurn, TurnRequest{Turn: 7}),
 		"no turn is run": s.update(4*time.Second, StopTurn, TurnRequest{Actor: "ada"}),
 		"actor is empty": s.update(5*time.Second, StopTurn, TurnRequest{Turn: 1}),
 	}
@@ -516,11 +516,9 @@ func TestConversationStops(t *testing.T) {
 	waiting := s.update(2*time.Minute, StopTurn, TurnRequest{Turn: 2, Actor: "bob"})
 	s.RegisterDelayedCallback(func() { s.CancelWorkflow() }, 20*time.Hour)
 	running := s.update(3*time.Minute, StopTurn, TurnRequest{Actor: "ada"})
-	notYet := s.update(time.Minute+time.Second, WaitTurn, TurnRequest{Turn: 1})
 	s.run()
 	require.Equal(t, Sent{2}, waiting.result)
 	require.Equal(t, Sent{1}, running.result)
-	require.Equal(t, escalation.TalkRunning, notYet.result.(escalation.TalkTurn).State)
 	require.Equal(t, escalation.TalkStopped, s.book.turns[0].State)
 	require.Contains(t, s.book.turns[0].Failure, "Stopped by ada")
 	require.Equal(t, escalation.TalkStopped, s.book.turns[1].State)
@@ -584,12 +582,142 @@ func TestConversationContinuesAsNew(t *testing.T) {
 	var input ConversationInput
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(anew.Input, &input))
 	carried := input.Carried
-	require.Equal(t, []KnownMessage{{"m-1", 1}}, carried.Known)
+	require.Equal(t, []KnownMessage{{"m-1", 1, message("m-1").Digest()}}, carried.Known)
 	require.Equal(t, 1, carried.Latest)
 	require.Len(t, carried.State.Sessions, 1)
 	require.Empty(t, carried.State.Events)
 	require.Equal(t, s.ran[0].SessionID, carried.Last.SessionID)
 	require.InDelta(t, 0.25, carried.State.CostUSD, 1e-9)
+}
+
+// TestConversationRefusesAnotherMessageWithAKnownID sends messages with the ID of another one: to a conversation that knows the ID, and to
+// one of which only the records do.
+func TestConversationRefusesAnotherMessageWithAKnownID(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	old := message("m-0")
+	s.book.turns = []escalation.TalkTurn{{Turn: 1, TalkMessage: old, State: escalation.TalkAnswered}}
+	s.book.opening.Turn = 1
+	s.update(0, SendMessage, message("m-1"))
+	var refused []*updateOutcome
+	for i, id := range []string{"m-0", "m-1"} {
+		text, person := message(id), message(id)
+		text.Text, person.Actor = "and nas?", "bob"
+		refused = append(refused, s.update(time.Duration(i+1)*time.Minute, SendMessage, text))
+		refused = append(refused, s.update(time.Duration(i+1)*time.Minute+time.Second, SendMessage, person))
+	}
+	again := []*updateOutcome{s.update(time.Hour, SendMessage, old), s.update(2*time.Hour, SendMessage, message("m-1"))}
+	s.run()
+	for _, outcome := range refused {
+		require.ErrorContains(t, outcome.err, "which has another text or sender")
+		require.True(t, isApplicationError(outcome.err, ErrorTypeOther))
+	}
+	require.Equal(t, Sent{1}, again[0].result)
+	require.Equal(t, Sent{2}, again[1].result)
+	require.Len(t, s.ran, 1)
+	require.Len(t, s.book.turns, 2)
+}
+
+// TestConversationThatCannotBeginStoresNothing begins a conversation about a chain without a conversation.
+func TestConversationThatCannotBeginStoresNothing(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	var talks *activities.Talks
+	s.OnActivity(talks.OpenTalk, mock.Anything, mock.Anything).After(time.Second).Return(escalation.TalkOpening{},
+		temporal.NewNonRetryableApplicationError("chain chain-1 has no session that has ended", activities.ErrorTypeNoConversation, nil))
+	sent := s.update(0, SendMessage, message("m-1"))
+	s.ExecuteWorkflow(Conversation, ConversationInput{About: "chain-1"})
+	require.ErrorContains(t, s.GetWorkflowError(), "no session that has ended")
+	require.ErrorContains(t, sent.err, "no session that has ended", "its sender is told why")
+	require.Empty(t, s.book.turns)
+}
+
+// TestConversationStaysAboutItsChain begins a conversation anew whose records say that it is about a chain.
+func TestConversationStaysAboutItsChain(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	s.book.opening = escalation.TalkOpening{About: "chain-1", Turn: 1}
+	s.book.turns = []escalation.TalkTurn{{Turn: 1, TalkMessage: message("m-1"), State: escalation.TalkFailed}}
+	same, other := message("m-3"), message("m-4")
+	same.About, other.About = "chain-1", "chain-2"
+	s.update(0, SendMessage, message("m-2"))
+	s.update(time.Minute, SendMessage, same)
+	refused := s.update(2*time.Minute, SendMessage, other)
+	s.run()
+	require.ErrorContains(t, refused.err, "is about chain chain-1, and not about chain-2")
+	require.Len(t, s.book.turns, 3)
+	require.Equal(t, "chain-1", s.book.turns[1].About, "each turn says what it is about")
+}
+
+// TestConversationWithoutRecords sends messages to a conversation with a long history while the database is away, for ten minutes. It starts no
+// timers but those of its retries, and its running turn can be stopped.
+func TestConversationWithoutRecords(t *testing.T) {
+	t.Parallel()
+	s := newSlowTalkStage(t, time.Hour)
+	timers := 0
+	s.SetOnTimerScheduledListener(func(string, time.Duration) { timers++ })
+	s.update(0, SendMessage, message("m-0"))
+	s.RegisterDelayedCallback(func() {
+		s.SetCurrentHistoryLength(maxTalkHistory + 1)
+		s.book.away = true
+	}, time.Second)
+	var sent []*updateOutcome
+	for i := range maxArriving + 1 {
+		sent = append(sent, s.update(time.Minute+time.Duration(i)*time.Millisecond, SendMessage, message(fmt.Sprint("m-", i+1))))
+	}
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow(SendMessage, message("m-signal")) }, 61*time.Second)
+	stopped := s.update(2*time.Minute, StopTurn, TurnRequest{Actor: "ada"})
+	var before int
+	s.RegisterDelayedCallback(func() { before = timers }, 3*time.Minute)
+	s.RegisterDelayedCallback(func() { s.CancelWorkflow() }, 13*time.Minute)
+	s.run()
+	require.NoError(t, sent[0].rejected)
+	require.ErrorContains(t, sent[maxArriving].rejected, "messages are being stored already")
+	require.True(t, stopped.done)
+	require.Equal(t, Sent{1}, stopped.result)
+	require.LessOrEqual(t, timers-before, 2, "it does not spin")
+	require.Len(t, s.book.turns, 1, "what was not stored is not answered")
+}
+
+// TestConversationStopsAfterManyMessages sends a message again and again while a turn runs, more often than Temporal accepts updates in a
+// run. The turn can be stopped, and the next run takes messages.
+func TestConversationStopsAfterManyMessages(t *testing.T) {
+	t.Parallel()
+	s := newSlowTalkStage(t, 3*time.Hour)
+	var sent []*updateOutcome
+	for i := range 2*maxTalkUpdates + 1 {
+		sent = append(sent, s.update(time.Duration(i)*time.Second, SendMessage, message("m-1")))
+	}
+	stopped := s.update(time.Hour, StopTurn, TurnRequest{Actor: "ada"})
+	s.RegisterDelayedCallback(func() { s.SetCurrentHistoryLength(100) }, time.Hour+time.Second)
+	s.ExecuteWorkflow(Conversation, ConversationInput{})
+	var anew *workflow.ContinueAsNewError
+	require.ErrorAs(t, s.GetWorkflowError(), &anew)
+	require.NoError(t, sent[2*maxTalkUpdates-1].rejected)
+	require.ErrorContains(t, sent[2*maxTalkUpdates].rejected, "send it again when the running turn has ended")
+	require.Equal(t, Sent{1}, stopped.result)
+	require.Len(t, s.book.turns, 1)
+}
+
+// TestConversationCancelledWhileAMessageIsStored cancels a conversation while a message is on its way to the records. Its turn ends.
+func TestConversationCancelledWhileAMessageIsStored(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	var talks *activities.Talks
+	s.OnActivity(talks.StoreMessage, mock.Anything, mock.Anything).After(10 * time.Second).Return(
+		func(ctx context.Context, input activities.StoreMessageInput) (escalation.TalkStored, error) {
+			return s.book.AddMessage(ctx, input.ConversationID, input.Message, input.After, input.At)
+		})
+	sent := s.update(time.Minute, SendMessage, message("m-1"))
+	s.RegisterDelayedCallback(s.CancelWorkflow, time.Minute+time.Second)
+	s.run()
+	if sent.err == nil {
+		require.Len(t, s.book.turns, 1)
+		require.Equal(t, escalation.TalkStopped, s.book.turns[0].State)
+		require.Contains(t, s.book.turns[0].Failure, "the conversation was ended")
+		return
+	}
+	require.Empty(t, s.book.turns, "a refused message leaves nothing")
 }
 
 // TestConversationInputIsChecked checks inputs that a conversation refuses.

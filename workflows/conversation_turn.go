@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -90,9 +91,9 @@ func (c *conversationRun) loadPolicy(ctx workflow.Context) error {
 func (c *conversationRun) attempt(
 	ctx workflow.Context, turn *talkTurn, choice escalation.ContinuityChoice, input *escalation.TalkInput,
 ) float64 {
-	input.Refusal, input.Session, input.Replied = nil, escalation.Session{}, false
-	opening, err := c.sessions.open(ctx, sessionRequest{
-		tier: escalation.TierObserve, purpose: escalation.PurposeTalk, context: choice, origin: c.origin(choice),
+	input.Refusal, input.Session, input.Replied, input.Unarchived = nil, escalation.Session{}, false, false
+	opening, err := c.admit(ctx, turn, sessionRequest{
+		tier: escalation.TierObserve, purpose: escalation.PurposeTalk, context: choice, origin: c.origin(choice), actor: turn.Actor,
 	})
 	switch {
 	case err != nil:
@@ -105,11 +106,34 @@ func (c *conversationRun) attempt(
 	session, result := c.runTalk(ctx, turn, opening.Session)
 	c.sessions.ended(ctx, session)
 	c.sessions.closeWithNext(session)
-	input.Session, input.Replied, input.Recalled = session, result.Replied, result.Recalled
+	input.Session, input.Replied, input.Recalled, input.Unarchived = session, result.Replied, result.Recalled, result.Unarchived
 	if result.Replied {
 		c.last = brief(session)
 	}
 	return session.CostUSD
+}
+
+// The pauses between two requests for admission of a session while other conversations answer the same person.
+const (
+	firstAdmissionPause = time.Second
+	maxAdmissionPause   = 30 * time.Second
+)
+
+// admit opens a session. It waits while other conversations answer the same person. The end of ctx ends the wait.
+func (c *conversationRun) admit(ctx workflow.Context, turn *talkTurn, request sessionRequest) (escalation.AdmissionResult, error) {
+	defer func() { turn.Waits = "" }()
+	for pause := firstAdmissionPause; ; pause = min(2*pause, maxAdmissionPause) {
+		opening, err := c.sessions.open(ctx, request)
+		if err != nil || opening.Refusal == nil || opening.Refusal.Rule != escalation.RuleTalksOfPerson {
+			return opening, err
+		}
+		turn.Waits = opening.Refusal.Reason
+		if err := workflow.NewTimerWithOptions(ctx, pause, workflow.TimerOptions{
+			Summary: "other conversations answer the same person",
+		}).Get(ctx, nil); err != nil {
+			return escalation.AdmissionResult{}, err
+		}
+	}
 }
 
 // origin returns the session that the next session forks; nil if the choice is a new conversation.

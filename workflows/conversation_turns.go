@@ -34,40 +34,49 @@ type talkTurn struct {
 
 	// StoppedBy names the person who has stopped the turn; empty if nobody has.
 	StoppedBy string `json:"stopped_by,omitempty"`
+	// Waits says why the running turn has no session yet; empty if it has one.
+	Waits string `json:"-"`
 }
 
 // KnownMessage is the ID of a message, and its turn.
 type KnownMessage struct {
 	MessageID string `json:"message_id"`
 	Turn      int    `json:"turn"`
+	// Digest tells the message apart from others with the same ID; empty if only the records know it.
+	Digest string `json:"digest,omitempty"`
 }
 
 func newTalkTurns() *talkTurns { return &talkTurns{} }
 
-// find returns the turn of a message; 0 if the message is not known.
-func (t *talkTurns) find(messageID string) int {
-	for _, known := range t.known {
-		if known.MessageID == messageID {
-			return known.Turn
+// find returns what is known of a message; nil if the message is not known.
+func (t *talkTurns) find(messageID string) *KnownMessage {
+	for i := range t.known {
+		if t.known[i].MessageID == messageID {
+			return &t.known[i]
 		}
 	}
-	return 0
+	return nil
 }
 
-// add adds a stored message, unless it is known.
-func (t *talkTurns) add(pending escalation.TalkPending) {
-	if t.find(pending.MessageID) != 0 {
+// add adds a stored message, unless its turn is known.
+func (t *talkTurns) add(pending escalation.TalkPending, digest string) {
+	known := slices.ContainsFunc(t.known, func(known KnownMessage) bool { return known.Turn == pending.Turn })
+	t.remember(pending, digest)
+	if known {
 		return
 	}
-	t.remember(pending)
 	at, _ := slices.BinarySearchFunc(t.waiting, pending.Turn, func(turn talkTurn, number int) int { return cmp.Compare(turn.Turn, number) })
 	t.waiting = slices.Insert(t.waiting, at, talkTurn{TalkPending: pending})
 }
 
 // remember keeps the ID of a message with its turn.
-func (t *talkTurns) remember(pending escalation.TalkPending) {
+func (t *talkTurns) remember(pending escalation.TalkPending, digest string) {
 	t.latest = max(t.latest, pending.Turn)
-	t.known = append(t.known, KnownMessage{pending.MessageID, pending.Turn})
+	if known := t.find(pending.MessageID); known != nil {
+		known.Turn, known.Digest = pending.Turn, cmp.Or(digest, known.Digest)
+		return
+	}
+	t.known = append(t.known, KnownMessage{pending.MessageID, pending.Turn, digest})
 	t.known = t.known[max(0, len(t.known)-maxKnownMessages):]
 }
 
@@ -105,23 +114,11 @@ func (t *talkTurns) open(number int) *talkTurn {
 	return nil
 }
 
-// stateOf returns the state of a turn that has not ended; empty if it has ended.
-func (t *talkTurns) stateOf(number int) escalation.TalkState {
-	switch {
-	case t.running != nil && t.running.Turn == number:
-		return escalation.TalkRunning
-	case t.open(number) != nil:
-		return escalation.TalkWaiting
-	default:
-		return ""
-	}
-}
-
 // states returns the latest turns, oldest first.
 func (t *talkTurns) states() []ConversationTurn {
 	states := slices.Clone(t.ended)
 	if t.running != nil {
-		states = append(states, ConversationTurn{Turn: t.running.Turn, State: escalation.TalkRunning, Head: t.running.Head})
+		states = append(states, ConversationTurn{Turn: t.running.Turn, State: escalation.TalkRunning, Head: t.running.Head, Waits: t.running.Waits})
 	}
 	for _, turn := range t.waiting {
 		states = append(states, ConversationTurn{Turn: turn.Turn, State: escalation.TalkWaiting, Head: turn.Head})

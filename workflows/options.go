@@ -10,13 +10,19 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// agentsQueueSuffix is appended to the name of the workflows' task queue. The result is the name of the agents' task
-// queue.
-const agentsQueueSuffix = "-agents"
+// The suffixes are appended to the name of the workflows' task queue. The results are the names of the task queues of the agents of chains,
+// and of those of conversations. Conversations have places of their own, so that no repair waits for them.
+const (
+	agentsQueueSuffix = "-agents"
+	talksQueueSuffix  = "-talks"
+)
 
 // AgentsTaskQueue returns the name of the agents' task queue. It is derived from taskQueue, the name of the workflows'
 // task queue.
 func AgentsTaskQueue(taskQueue string) string { return taskQueue + agentsQueueSuffix }
+
+// TalksTaskQueue returns the name of the task queue of the agents of conversations.
+func TalksTaskQueue(taskQueue string) string { return taskQueue + talksQueueSuffix }
 
 // withRecords returns a context with the options for reading or writing records. Temporal retries these activities
 // without limit. So an unavailable database delays a chain, but no paid work is lost. The local activities of

@@ -51,6 +51,8 @@ type sessionRequest struct {
 	corrects bool
 	// force skips the cooldowns. approved skips the limit of escalations. Each requires a person's decision.
 	force, approved bool
+	// actor is the person whose message a session of a conversation answers.
+	actor string
 	// waitingSince is the time at which the workflow began to wait for this admission; zero if it has not waited.
 	waitingSince time.Time
 }
@@ -218,6 +220,7 @@ func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escal
 		Correction:    request.corrects,
 		Force:         request.force,
 		Approved:      request.approved,
+		Actor:         request.actor,
 		Incidents:     s.log.chain.OwnIncidents(),
 		WaitingSince:  request.waitingSince,
 	}
@@ -266,8 +269,11 @@ func (s *sessions) run(ctx workflow.Context, session escalation.Session, activit
 	if ctx.Err() != nil {
 		return s.stopped(escalation.Report{})
 	}
-	agent, stop := workflow.NewDisconnectedContext(
-		withTier(ctx, s.policy.OfPurpose(session.Purpose), session.Tier, summarize(session)))
+	options := withTier(ctx, s.policy.OfPurpose(session.Purpose), session.Tier, summarize(session))
+	if session.Purpose == escalation.PurposeTalk {
+		options = workflow.WithTaskQueue(options, TalksTaskQueue(workflow.GetInfo(ctx).TaskQueueName))
+	}
+	agent, stop := workflow.NewDisconnectedContext(options)
 	defer stop()
 	running := workflow.ExecuteActivity(agent, activity, input)
 	spent := escalation.Report{CostEstimated: true} // the cost is unknown if a client cancels the activity

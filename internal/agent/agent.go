@@ -205,6 +205,7 @@ func (r *Runner) Concluded(ctx context.Context, sessionID, parentID string) (*ac
 		return nil, err
 	}
 	return &activities.AgentReport{
+		Unarchived: !r.conversations.archiveLeft(ctx, sessionID),
 		Report: escalation.Report{
 			Status: escalation.SessionCompleted, Turns: found.Turns, Tokens: escalation.TokenUsage(found.Tokens),
 			CostUSD: found.CostUSD, CostEstimated: true, ContextTokens: found.ContextTokens, ReportedSessionID: sessionID,
@@ -251,9 +252,10 @@ func (r *Runner) start(
 	count := key.end() // first, so that processes left behind by the agent can no longer call the model
 	stopWatching()
 	unguarded := watch.close(ctx, result.Made, endedByItself(err))
-	end()
+	archived := end()
 	r.free(ctx, own)
 	report := r.report(ctx, run, result, count)
+	report.Unarchived = !archived
 	report.Sandbox = r.describeSandbox(result, without)
 	report.Handoff = r.closeWorkspace(ctx, workspace, run)
 	excess, exceeded := errors.AsType[*quotaError](context.Cause(limited))
@@ -327,8 +329,8 @@ func (r *Runner) adoptFromLogin(ctx context.Context, run activities.AgentRun) er
 }
 
 // giveConversation gives the agent the conversation that it resumes. Then it starts to take in and archive the
-// conversation that the agent writes, until the caller calls end.
-func (r *Runner) giveConversation(ctx context.Context, own *private, run activities.AgentRun) (end func(), err error) {
+// conversation that the agent writes, until the caller calls end, which reports whether the archive has all of it.
+func (r *Runner) giveConversation(ctx context.Context, own *private, run activities.AgentRun) (end func() bool, err error) {
 	in, err := r.conversations.place(own, run)
 	if err != nil {
 		return nil, err
@@ -337,12 +339,12 @@ func (r *Runner) giveConversation(ctx context.Context, own *private, run activit
 	if err != nil {
 		return nil, err
 	}
-	return func() {
+	return func() bool {
 		limit := lastSaveLimit
 		if r.draining.Err() != nil {
 			limit = drainSaveLimit
 		}
-		endSaving(limit)
+		return endSaving(limit)
 	}, nil
 }
 

@@ -207,9 +207,26 @@ func (c conversations) prune() error {
 	return err
 }
 
+// archiveLeft archives this host's copy of a conversation whose process has ended without doing so, and reports whether the archive has
+// all of it. A failure is logged.
+func (c conversations) archiveLeft(ctx context.Context, sessionID string) bool {
+	ctx, cancel := context.WithTimeout(ctx, lastSaveLimit)
+	defer cancel()
+	left, err := c.copyOf(sessionID)
+	if err == nil {
+		_, err = left.Save(ctx)
+	}
+	if err != nil {
+		c.failed(true)
+		c.logger.WarnContext(ctx, "the conversation could not be archived", "session_id", sessionID, "error", err)
+	}
+	return err == nil
+}
+
 // keep takes in and archives the conversation of a run every saveInterval, and a last time when the caller calls end.
-// The argument of end limits the time for this last save. A failure is logged and does not end the run.
-func (c conversations) keep(ctx context.Context, in *intake) (end func(limit time.Duration), err error) {
+// The argument of end limits the time for this last save, and end reports whether the archive has all of the conversation. A failure is
+// logged and does not end the run.
+func (c conversations) keep(ctx context.Context, in *intake) (end func(limit time.Duration) bool, err error) {
 	local, err := c.copyOf(in.sessionID)
 	if err != nil {
 		return nil, err
@@ -236,13 +253,15 @@ func (c conversations) keep(ctx context.Context, in *intake) (end func(limit tim
 	watching, stop := context.WithCancel(ctx)
 	var idle sync.WaitGroup
 	idle.Go(func() { transcripts.Watch(watching, saveInterval, save, failed) })
-	return func(limit time.Duration) {
+	return func(limit time.Duration) bool {
 		stop()
 		idle.Wait()
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 		defer cancel()
-		if err := save(last); err != nil {
+		err := save(last)
+		if err != nil {
 			failed(err)
 		}
+		return err == nil
 	}, nil
 }

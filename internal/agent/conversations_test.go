@@ -19,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/transcripts"
 )
 
@@ -140,7 +141,7 @@ func TestArchiveIsNoDeputy(t *testing.T) {
 			require.Error(t, s.take(t.Context()))
 			end, err := c.keep(t.Context(), s.intake)
 			require.NoError(t, err)
-			end(time.Minute)
+			require.False(t, end(time.Minute), "nothing is archived")
 			require.NotContains(t, c.inStore(t), "9f86d081884c7d65")
 			require.NoFileExists(t, c.path(s.sessionID))
 			require.NoError(t, s.own.close())
@@ -359,6 +360,47 @@ func TestLeftoversAreTakenIn(t *testing.T) {
 			taken, err := os.ReadFile(c.path(id))
 			require.NoError(t, err)
 			require.Equal(t, written, string(taken))
+		})
+	}
+}
+
+// TestConcludedIsArchived kills a worker after its agent has given its answer and before the conversation was archived. The answer is not told
+// before the archive has it: another host can continue the conversation. If the archive cannot be reached, the report says so.
+func TestConcludedIsArchived(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]bool{"archived": false, "archive away": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newConversationTest(t)
+			id := uuid.NewString()
+			s := c.begin(t, id, "")
+			answer := `{"type":"assistant","uuid":"m2","parentUuid":"m1","sessionId":"` + id + `","message":{"role":"assistant","id":"msg-1",` +
+				`"model":"claude-haiku-4","content":[{"type":"tool_use","id":"call-1","name":"StructuredOutput","input":{"reply":"it sleeps"}}],` +
+				`"usage":{"input_tokens":10,"output_tokens":10}}}` + "\n"
+			require.NoError(t, os.WriteFile(s.path, []byte(said(id, "m1", "", "user", "how is nas?")+answer), 0o600))
+			require.NoError(t, s.own.lock.Close(), "the worker is killed")
+			if away {
+				require.NoError(t, os.RemoveAll(c.archive))
+				require.NoError(t, os.WriteFile(c.archive, nil, 0o600))
+			}
+
+			runner := &Runner{conversations: c.conversations, privates: c.privates, logger: c.logger, mask: redact.New(nil)}
+			report, err := runner.Concluded(t.Context(), id, "")
+			require.NoError(t, err)
+			require.JSONEq(t, `{"reply":"it sleeps"}`, string(report.Output))
+			require.Equal(t, away, report.Unarchived)
+			if away {
+				return
+			}
+			elsewhere := filepath.Join(t.TempDir(), id+".jsonl") // on another host
+			opened, err := transcripts.Open(t.Context(), "file://"+c.archive)
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, opened.Close()) })
+			other, err := opened.Copy(id, elsewhere)
+			require.NoError(t, err)
+			_, err = other.Restore(t.Context())
+			require.NoError(t, err)
+			require.FileExists(t, elsewhere)
 		})
 	}
 }

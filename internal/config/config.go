@@ -248,8 +248,9 @@ func (n Notify) Targets() ([]notify.Target, error) {
 // Worker holds the settings of a worker, without the connection to Temporal. Temporal's own variables (TEMPORAL_ADDRESS
 // and so on) configure that connection.
 type Worker struct {
-	TaskQueue           string        `env:"TASK_QUEUE" desc:"Temporal task queue of workflows and short activities. Agents use the queue of this name with -agents appended."`
-	MaxConcurrentAgents int           `env:"MAX_CONCURRENT_AGENTS" desc:"Number of agents that one worker runs at the same time."`
+	TaskQueue           string        `env:"TASK_QUEUE" desc:"Temporal task queue of workflows and short activities. Agents of chains use the queue of this name with -agents appended, and those of conversations the one with -talks."`
+	MaxConcurrentAgents int           `env:"MAX_CONCURRENT_AGENTS" desc:"Number of agents of chains that one worker runs at the same time."`
+	MaxConcurrentTalks  int           `env:"MAX_CONCURRENT_TALKS" desc:"Number of turns of conversations that one worker runs at the same time, in addition to the agents of chains, which never wait for them."`
 	HeartbeatInterval   time.Duration `env:"HEARTBEAT_INTERVAL" default:"10s; 1s on the server of starter up" desc:"Time between two heartbeats of a running agent, 1s to 10s. Temporal Cloud bills each heartbeat. With a longer interval, Temporal shows the progress of an agent later, and a cancelled agent ends later. A lost worker is noticed after 30s, or after six intervals if that is longer. A running chain keeps the value with which it began."`
 	DrainTimeout        time.Duration `env:"DRAIN_TIMEOUT" desc:"Time for running agents to finish after the worker was asked to stop. Agents that do not finish are stopped, and continue at another worker or after the restart."`
 	Deployment          string        `env:"DEPLOYMENT" desc:"Name of the Temporal Worker Deployment that the workers belong to, such as claudeops. If set, a chain stays with the version of the worker that began it, so that releases with different workflows can run side by side: see docs/releasing.md. New chains wait until starter workers promote has made a version current. Unset: no versions; any worker continues any chain. starter up ignores it."`

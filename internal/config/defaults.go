@@ -48,10 +48,12 @@ func defaults() Config {
 			Model: "sonnet", ContextWindow: window, // a person notices the difference to haiku; a turn costs some cents either way
 			Timeout:   10 * time.Minute, // a person waits; a look at a dozen services takes less
 			BudgetUSD: 1,                // several times a turn with a long conversation and a few looks
+			PerPerson: 1,                // so that others are answered meanwhile
 		},
 		Worker: Worker{
 			TaskQueue:           "claudeops",
 			MaxConcurrentAgents: 2,                // each agent takes up to 300 MB from its start
+			MaxConcurrentTalks:  2,                // one more than a person has at the same time
 			HeartbeatInterval:   longestHeartbeat, // six heartbeats a minute; a cancelled chain's agent ends within 15 seconds
 			DrainTimeout:        20 * time.Second, // plus StopGrace, it is less than the 30 seconds that Kubernetes allows
 		},

@@ -16,6 +16,7 @@ type Talk struct {
 	ContextWindow int           `env:"TALK_CONTEXT_WINDOW" desc:"The context window of that model in tokens. It applies until the CLI has reported one. A conversation that fills more of it than CLAUDEOPS_RESUME_CONTEXT_THRESHOLD begins anew."`
 	Timeout       time.Duration `env:"TALK_TIMEOUT" desc:"Wall-clock limit of one turn of a conversation."`
 	BudgetUSD     float64       `env:"TALK_BUDGET_USD" desc:"Budget of one turn of a conversation, in US dollars; 0: no cap. CLAUDEOPS_DAY_BUDGET_USD counts it, too."`
+	PerPerson     int           `env:"TALKS_PER_PERSON" desc:"Number of conversations in which one person is answered at the same time; others wait. 0: no limit. The users of a chat client that share a token are one person."`
 	IdentityFile  string        `env:"IDENTITY_FILE" desc:"Absolute path of a text that says who answers in conversations, of at most 4000 characters. Its beginning is repeated with each message. The worker reads it, and the two files below, at its start; a conversation that is alive keeps the text with which it began."`
 	SoulFile      string        `env:"SOUL_FILE" desc:"Absolute path of a text that says how to behave in conversations, of at most 8000 characters."`
 	UserFile      string        `env:"USER_FILE" desc:"Absolute path of a text about the people who talk, of at most 8000 characters."`
@@ -54,6 +55,7 @@ func (t *Talk) validate(p *problems) {
 	p.must("TALK_CONTEXT_WINDOW", t.ContextWindow > 0, "be above 0")
 	p.must("TALK_TIMEOUT", t.Timeout > 0, positive)
 	p.must("TALK_BUDGET_USD", isBudget(t.BudgetUSD), noCap)
+	p.must("TALKS_PER_PERSON", t.PerPerson >= 0, "be at least 1, or 0 for no limit")
 }
 
 // TalkPolicy returns the policy for a turn of a conversation. A turn has the tools and the permissions of Tier 1, its own
@@ -66,6 +68,6 @@ func (c Config) TalkPolicy() escalation.Policy {
 		Tiers: []escalation.TierPolicy{tier}, MaxTier: escalation.TierObserve,
 		ResumeThreshold: c.Chain.ResumeThreshold, ResumeMaxTokens: c.Chain.ResumeMaxTokens,
 		DayBudgetUSD: c.Limits.DayBudgetUSD, Heartbeat: escalation.Duration(c.Worker.HeartbeatInterval),
-		Encrypted: c.Encryption.Keys != nil,
+		Encrypted: c.Encryption.Keys != nil, TalksPerPerson: c.Talk.PerPerson,
 	}
 }

@@ -37,6 +37,7 @@ func (c Config) validate(p *problems) {
 	c.Telemetry.validate(p)
 	p.must("TASK_QUEUE", isWord(c.Worker.TaskQueue) && len(c.Worker.TaskQueue) <= 200, "be a name without spaces, of at most 200 bytes")
 	p.must("MAX_CONCURRENT_AGENTS", c.Worker.MaxConcurrentAgents >= 1 && c.Worker.MaxConcurrentAgents <= 1000, "be between 1 and 1000")
+	p.must("MAX_CONCURRENT_TALKS", c.Worker.MaxConcurrentTalks >= 1 && c.Worker.MaxConcurrentTalks <= 1000, "be between 1 and 1000")
 	p.must("DRAIN_TIMEOUT", c.Worker.DrainTimeout > 0, positive)
 	p.must(heartbeatInterval, c.Worker.HeartbeatInterval >= leastHeartbeat && c.Worker.HeartbeatInterval <= longestHeartbeat,
 		"be between %s and %s", escalation.ShortDuration(leastHeartbeat), escalation.ShortDuration(longestHeartbeat))

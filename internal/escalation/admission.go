@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // AdmissionRequest asks whether a session may start.
@@ -30,6 +32,8 @@ type AdmissionRequest struct {
 	Approved bool `json:"approved,omitempty"`
 	// Incidents holds the IDs of the incidents that the chain works on, as far as its workflow knows them.
 	Incidents []string `json:"incidents,omitempty"`
+	// Actor is the person whose message a session of a conversation answers; empty for other sessions.
+	Actor string `json:"actor,omitempty"`
 	// WaitingSince is the time at which the chain began to wait for admission; zero if it has not waited.
 	WaitingSince time.Time `json:"waiting_since,omitzero"`
 	// Previous is the conversation ID of the chain's previous session; empty for the first session. That session must be
@@ -73,6 +77,8 @@ type AdmissionFacts struct {
 	// every service that another chain is repairing. A repairing chain without a named service is always listed,
 	// because it counts as working on all services.
 	Busy []BusyService `json:"busy,omitempty"`
+	// TalksOfActor counts the running sessions of other conversations that answer the same person.
+	TalksOfActor int `json:"talks_of_actor,omitempty"`
 }
 
 // BusyService names a service and the chain that is repairing it.
@@ -136,8 +142,8 @@ type IncidentBrief struct {
 	Healed []Incident `json:"healed,omitempty"`
 }
 
-// Admit grants or refuses request. It checks in this order: the limit of the account, the budget of the chain, the budget of the day, cooldowns,
-// services that other chains are repairing, and the escalation limit.
+// Admit grants or refuses request. It checks in this order: the limit of the account, the budget of the chain, the budget of the day, the
+// conversations of a person, cooldowns, services that other chains are repairing, and the escalation limit.
 func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admission {
 	limited := admitAccount(policy, request, facts)
 	if limited != nil && !request.Force {
@@ -148,6 +154,11 @@ func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admiss
 		return *refusal
 	}
 	granted := Admission{Granted: true, BudgetUSD: budget, Rule: RuleAdmitted, Forced: limited != nil}
+	if request.Purpose == PurposeTalk && policy.TalksPerPerson > 0 && facts.TalksOfActor >= policy.TalksPerPerson {
+		return Admission{Rule: RuleTalksOfPerson, WaitUntil: request.nextPoll(policy), Reason: fmt.Sprintf(
+			"other conversations answer %s already, and a person has at most %d answered at the same time",
+			plaintext.Line(request.Actor), policy.TalksPerPerson)}
+	}
 	if !request.Repairs(policy) {
 		return granted
 	}

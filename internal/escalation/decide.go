@@ -62,6 +62,7 @@ const (
 	RuleKnown           Rule = "known"            // other chains take care of everything that is wrong
 	RuleReturned        Rule = "returned"         // the fault has come back too often after repairs
 	RuleReview          Rule = "review"           // what a session has committed needs a person before it is pushed
+	RuleTalksOfPerson   Rule = "talks_of_person"  // other conversations answer the same person
 	RuleHealed          Rule = "healed"           // another chain or a person has reported the incidents as healed
 )
 

@@ -56,6 +56,8 @@ type Policy struct {
 	Review ReviewPolicy `json:"review,omitzero"`
 	// Author holds the rules for authors of plans and of their phases.
 	Author AuthorPolicy `json:"author,omitzero"`
+	// TalksPerPerson limits the conversations in which a person is answered at the same time; 0 sets no limit.
+	TalksPerPerson int `json:"talks_per_person,omitempty"`
 	// Encrypted reports that Temporal must not see the words of agents and people. In that case search attributes
 	// contain no names of services, because search attributes cannot be encrypted.
 	Encrypted bool `json:"encrypted,omitempty"`

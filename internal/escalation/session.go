@@ -137,6 +137,9 @@ func (s *Session) Repairs() bool {
 // BeganWork reports whether the session's model may have answered. In that case the agent may have changed something.
 func (s *Session) BeganWork() bool { return s.Attempts > 1 || s.ContextTokens > 0 }
 
+// HasConversation reports whether the session has ended with a conversation that another session can begin from.
+func (s *Session) HasConversation() bool { return !s.EndedAt.IsZero() && s.ReportedSessionID != "" }
+
 // unknownUSD returns the amount that counts against budgets in addition to the recorded cost, in US dollars. If the
 // cost is known, this is 0.
 func (s *Session) unknownUSD() float64 {

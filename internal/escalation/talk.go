@@ -1,9 +1,12 @@
 package escalation
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -27,7 +30,8 @@ func IsConversation(workflowID string) bool { return strings.HasPrefix(workflowI
 
 // TalkMessage is a message of a person in a conversation.
 type TalkMessage struct {
-	// MessageID is the sender's ID of the message. A message with a known ID is answered only once.
+	// MessageID is the sender's ID of the message. A message that is sent again with its ID is answered only once. The ID belongs to that
+	// text of that person: another message with it is refused.
 	MessageID string `json:"message_id"`
 	Text      string `json:"text"`
 	// Actor names the person who sends the message.
@@ -35,6 +39,18 @@ type TalkMessage struct {
 	// After is the turn whose answer the message follows; 0 if it follows none, and nil if it follows the latest answer.
 	// With it, a person goes back to an earlier answer.
 	After *int `json:"after,omitempty"`
+	// About is the chain from whose last session the conversation began, or must begin; empty if the sender does not mind, and in the
+	// records if it began from nothing.
+	About string `json:"about,omitempty"`
+	// Key is the fingerprint of the message and of everything that was said before it, from a client that sends a history with each
+	// message; empty from other clients. Messages can share a key.
+	Key string `json:"key,omitempty"`
+}
+
+// Digest returns a fingerprint of the text and its sender, which tells two messages with the same ID apart.
+func (m TalkMessage) Digest() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(m.Actor), m.Actor, m.Text))
+	return hex.EncodeToString(sum[:8])
 }
 
 // Validate returns the first error in the message, as one sentence. If the message is valid, it returns nil.
@@ -49,6 +65,10 @@ func (m TalkMessage) Validate() error {
 		return errors.New("text is empty: write a message")
 	case length > MaxTalkText:
 		return fmt.Errorf("text has %d characters, and at most %d are allowed", length, MaxTalkText)
+	case len(m.Key) > MaxMessageID || !plaintext.IsLine(m.Key):
+		return fmt.Errorf("key must be at most %d printable bytes on one line", MaxMessageID)
+	case IsConversation(m.About):
+		return errors.New("about names a conversation, and must name a chain")
 	case m.After != nil && *m.After < 0:
 		return errors.New("after is negative: name an earlier turn, or 0 to begin anew")
 	}
@@ -69,21 +89,52 @@ func CheckConversationName(name string) error {
 // OwnConversation stands for the name of the caller's own conversation in requests to the API. No conversation can have this name.
 const OwnConversation = "@me"
 
-// aboutPrefix begins the names of the conversations about chains.
-const aboutPrefix = "about-"
+// The prefixes of the names of conversations that are not named as a person.
+const (
+	// aboutPrefix begins the names of the conversations about chains.
+	aboutPrefix = "about-"
+	// ChatPrefix begins the names of the conversations of clients of OpenAI's API.
+	ChatPrefix = "chat-"
+	// personPrefix begins the names of the conversations of people whose own name cannot be used.
+	personPrefix = "person-"
+)
 
-var notInConversationName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+var (
+	notInConversationName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+	// summed matches the names that withSum returns.
+	summed = regexp.MustCompile(`-[0-9a-f]{32}$`)
+)
 
-// AboutChain returns the name of the conversation about a chain.
-func AboutChain(chainID string) string { return ConversationName(aboutPrefix + chainID) }
+// AboutChain returns the name of the conversation about a chain. Two chains never have the same.
+func AboutChain(chainID string) string {
+	name := aboutPrefix + chainID
+	if CheckConversationName(name) != nil || summed.MatchString(name) {
+		return withSum(aboutPrefix, chainID)
+	}
+	return name
+}
 
 // IsAboutChain reports whether a conversation is named as one about a chain.
 func IsAboutChain(name string) bool { return strings.HasPrefix(name, aboutPrefix) }
 
-// ConversationName returns the name that comes closest to a text; empty if none does.
-func ConversationName(text string) string {
-	name := notInConversationName.ReplaceAllString(text, "-")
-	return strings.TrimLeft(name[:min(len(name), MaxConversationName)], "-._")
+// PersonalConversation returns the name of a person's own conversation: the person's name or, if no conversation can have that name or
+// others could, a name with a checksum. Two people never have the same, even if they choose their names.
+func PersonalConversation(person string) string {
+	reserved := func(prefix string) bool { return strings.HasPrefix(person, prefix) }
+	if CheckConversationName(person) != nil || slices.ContainsFunc([]string{aboutPrefix, ChatPrefix, personPrefix}, reserved) {
+		return withSum(personPrefix, person)
+	}
+	return person
+}
+
+// withSum returns a name for a text: the prefix, what a name can have of the text, and a checksum of the text.
+func withSum(prefix, text string) string {
+	readable := strings.Trim(notInConversationName.ReplaceAllString(text, "-"), "-._")
+	if readable = readable[:min(len(readable), MaxConversationName/2)]; readable != "" {
+		readable += "-"
+	}
+	sum := sha256.Sum256([]byte(text))
+	return prefix + readable + hex.EncodeToString(sum[:16])
 }
 
 // TalkState is the state of a turn of a conversation.
@@ -113,8 +164,10 @@ type TalkTurn struct {
 	State      TalkState `json:"state"`
 	// SessionID is the conversation of the turn's latest session; empty if none has begun.
 	SessionID string `json:"session_id,omitempty"`
-	// Context is the text that the session got in addition to the message.
-	Context string `json:"context,omitempty"`
+	// Context is the text that the session got in addition to the message, and SeenAt is the time at which that text was true. What has
+	// changed since is unknown to the session.
+	Context string    `json:"context,omitempty"`
+	SeenAt  time.Time `json:"seen_at,omitzero"`
 
 	TalkReply
 
@@ -158,6 +211,8 @@ type TalkEnd struct {
 type TalkOpening struct {
 	// Last is the session of the latest answered turn; nil if there is none.
 	Last *Session `json:"last,omitempty"`
+	// About is the chain that the conversation is about; empty if it is about none.
+	About string `json:"about,omitempty"`
 	// Turn is the number of the latest turn; 0 if there is none.
 	Turn int `json:"turn,omitempty"`
 	// Unanswered lists the turns that have not ended.
@@ -170,6 +225,8 @@ type TalkPending struct {
 	MessageID string `json:"message_id"`
 	// Head is the beginning of the message.
 	Head string `json:"head,omitempty"`
+	// Actor is the person who has sent the message.
+	Actor string `json:"actor,omitempty"`
 	// After is the field After of the message.
 	After *int `json:"after,omitempty"`
 }
@@ -180,6 +237,8 @@ type TalkStored struct {
 	Turn int `json:"turn"`
 	// Ended reports whether the turn has ended: the message was stored before, and an earlier turn has dealt with it.
 	Ended bool `json:"ended,omitempty"`
+	// Other reports that the ID belongs to another message, which has that turn. Nothing was stored.
+	Other bool `json:"other,omitempty"`
 	// Missed lists turns between the latest one that the conversation knew and this one that have not ended. There are some if a
 	// workflow task was lost after it had stored a message.
 	Missed []TalkPending `json:"missed,omitempty"`

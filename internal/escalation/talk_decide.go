@@ -26,6 +26,8 @@ type TalkInput struct {
 	LostBecause string
 	// LostHost is the host of the session whose conversation was lost; empty if it is unknown.
 	LostHost string
+	// Unarchived reports that the conversation of the session could not be archived.
+	Unarchived bool
 	// Again reports whether an earlier session of this turn could not load the conversation.
 	Again bool
 	// Recalled is the number of earlier turns that a new conversation learns of.
@@ -102,8 +104,12 @@ func (in TalkInput) unloaded() ContinuityReason {
 
 // note says what was lost and what was kept; empty if nothing was lost.
 func (in TalkInput) note() string {
+	unarchived := ""
+	if in.Unarchived {
+		unarchived = "The conversation could not be archived: if the worker's host is lost, the next answer begins a new conversation."
+	}
 	if in.Lost == "" {
-		return ""
+		return unarchived
 	}
 	kept := "the chains since yesterday and what is open"
 	switch {
@@ -112,8 +118,9 @@ func (in TalkInput) note() string {
 	case in.Recalled > 1:
 		kept = fmt.Sprintf("the last %d turns in short, %s", in.Recalled, kept)
 	}
-	return fmt.Sprintf("This is a new conversation, because %s: lost is what was said and seen, word for word; kept are %s.",
+	note := fmt.Sprintf("This is a new conversation, because %s: lost is what was said and seen, word for word; kept are %s.",
 		in.whyLost(), kept)
+	return strings.TrimSpace(note + " " + unarchived)
 }
 
 // whyLost says why the conversation could not be continued. The words follow "because".

@@ -80,7 +80,19 @@ const (
 // DecodeTalkReply reads the structured output of a session in a conversation. Errors wrap ErrInvalidReply and use words
 // that the model can act on.
 func DecodeTalkReply(raw []byte) (TalkReply, error) {
-	return DecodeOutput(raw, maxReplyBytes, ErrInvalidReply, (*TalkReply).problems)
+	reply, err := DecodeOutput(raw, maxReplyBytes, ErrInvalidReply, (*TalkReply).problems)
+	for i := range reply.Proposals {
+		reply.Proposals[i] = reply.Proposals[i].visible()
+	}
+	return reply, err
+}
+
+// visible returns the proposal without the characters that no person can see, so that nothing is carried out that was not shown.
+func (p Proposal) visible() Proposal {
+	for _, text := range []*string{&p.Why, &p.Prompt, &p.Guidance, &p.Reason} {
+		*text = plaintext.Block(*text)
+	}
+	return p
 }
 
 func (r TalkReply) problems() []string {
@@ -156,7 +168,10 @@ func checkProposedID(name, id string) error {
 	return nil
 }
 
-// Describe says in one line what the proposal would do. The line can contain words of an agent.
+// MaxDescription is more than the characters of any description of a valid proposal: nobody confirms what is not shown.
+const MaxDescription = 20_000
+
+// Describe says in one line what the proposal would do, with all that it would do. The line can contain words of an agent.
 func (p Proposal) Describe() string {
 	var text string
 	switch p.Kind {

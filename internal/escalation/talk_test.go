@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -48,6 +51,23 @@ func TestConversationName(t *testing.T) {
 	for _, name := range []string{"", "-x", ".x", "a b", "a/b", "a\x1b", strings.Repeat("x", MaxConversationName+1)} {
 		require.Error(t, CheckConversationName(name), "%q", name)
 	}
+	names := map[string]string{}
+	long := strings.Repeat("x", MaxConversationName)
+	for _, text := range []string{
+		"ada", "Ada", "josé", "josè", "李雷", "韩梅梅", "", "-", "ada:1", "ada-1", "ada.1", "ada 1", "about-x", "chat-x", "person-x", long, long + "1", long + "2",
+		PersonalConversation("josé"), PersonalConversation(PersonalConversation("josé")),
+	} {
+		for kind, name := range map[string]string{"person ": PersonalConversation(text), "chain ": AboutChain(text)} {
+			require.NoError(t, CheckConversationName(name), "%q", text)
+			require.Empty(t, names[name], "%s%q has the same name: %s", kind, text, name)
+			names[name] = kind + text
+			require.Equal(t, kind == "chain ", IsAboutChain(name), name)
+		}
+	}
+	require.Empty(t, names[AboutChain(strings.TrimPrefix(AboutChain("chain:1"), aboutPrefix))], "an ID that looks like a name with a checksum")
+	require.Equal(t, "ada", PersonalConversation("ada"))
+	require.Equal(t, "person-jos-d994e1d001886fe5", PersonalConversation("josé")[:27])
+	require.Equal(t, "about-chain-1", AboutChain("chain-1"))
 	require.True(t, IsConversation("conversation-ada"))
 	require.False(t, IsConversation("chain-conversation-ada"))
 }
@@ -179,6 +199,8 @@ func TestTalkSentences(t *testing.T) {
 		}},
 		{"answered anew, cannot load", TalkInput{Replied: true, Lost: ReasonResumeFailed, Again: true}},
 		{"answered anew, too large", TalkInput{Replied: true, Lost: ReasonContextPressure, Recalled: 3}},
+		{"answered, not archived", TalkInput{Replied: true, Unarchived: true}},
+		{"answered anew, not archived", TalkInput{Replied: true, Lost: ReasonResumeFailed, Recalled: 1, Unarchived: true}},
 		{"transcript gone", TalkInput{Session: session(SessionTranscriptLost, "gone")}},
 		{"cannot load", TalkInput{Session: session(SessionResumeFailed, "broken")}},
 		{"a second failure", TalkInput{Session: fresh(SessionFailed, "exit status 1"), Lost: ReasonTranscriptLost, Again: true}},
@@ -239,6 +261,21 @@ func golden(t *testing.T, name, text string) {
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(want), text)
+}
+
+// TestProposalsHideNothing decodes proposals with characters that nobody sees, and describes the longest ones.
+func TestProposalsHideNothing(t *testing.T) {
+	t.Parallel()
+	reply, err := DecodeTalkReply([]byte(`{"reply":"x","proposals":[{"kind":"start_chain","why":"w","prompt":"look\nat \u202enas\u200b\u001b[31m"}]}`))
+	require.NoError(t, err)
+	require.Equal(t, "look\nat nas[31m", reply.Proposals[0].Prompt)
+	require.Equal(t, "start a chain, with the request “look at nas[31m”", reply.Proposals[0].Describe())
+	long := func(end string) string { return strings.Repeat("x", maxTalkField-len(end)) + end }
+	services := slices.Repeat([]string{strings.Repeat("s", 200)}, 20)
+	longest := Proposal{Kind: ProposeChain, Services: services, Prompt: long("request"), Guidance: long("guidance"), Reason: long("reason")}
+	for _, end := range []string{"request”", "guidance”", "reason”"} {
+		require.Contains(t, plaintext.Cut(longest.Describe(), MaxDescription), end)
+	}
 }
 
 func TestDescribeProposal(t *testing.T) {

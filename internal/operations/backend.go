@@ -117,6 +117,8 @@ type backend struct {
 	connection *Connection
 	opening    turn
 	records    *store.Store
+	// namespace is the connection's, as it was looked up last. The mutex guards it.
+	namespace store.Namespace
 }
 
 // turn is a lock for which a caller waits no longer than its context lasts.

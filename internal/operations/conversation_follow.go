@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
 )
 
 // TalkEvent is news about a turn that somebody follows.
@@ -37,44 +38,84 @@ const (
 	TalkEnded  TalkEventKind = "ended"  // the turn has ended
 )
 
+const (
+	// nearWait and farWait are the times between two looks for the end of a turn in the records, for a Temporal of this host and another.
+	nearWait, farWait = 250 * time.Millisecond, time.Second
+	// lookEvery is the time between two questions whether the conversation of an open turn still runs.
+	lookEvery = 10 * time.Second
+	// unreadableFor is the time after which Follow gives up if the records cannot be read.
+	unreadableFor = time.Minute
+)
+
 // Follow reports what happens in a turn until it has ended, and returns the turn as Wait does. The function see gets each event;
-// if it returns an error, Follow returns that error, and the turn continues. The parts of the reply come with the heartbeats of
-// its session, up to their limit, and with secrets masked. What a heartbeat does not have comes with the end.
+// if it returns an error, Follow returns that error, and the turn continues. If see is nil, Follow only waits. The parts of the reply
+// come with the heartbeats of its session, up to their limit, and with secrets masked. What a heartbeat does not have comes with the end.
 func (c Conversations) Follow(ctx context.Context, name string, turn int, see func(TalkEvent) error) (escalation.TalkTurn, error) {
+	none := escalation.TalkTurn{}
+	records, err := c.ownRecords(ctx, name)
+	if err != nil {
+		return none, err
+	}
 	connection, _, err := c.connect(ctx)
 	if err != nil {
-		return escalation.TalkTurn{}, err
+		return none, err
 	}
-	following, stop := context.WithCancel(ctx)
-	defer stop()
-	type end struct {
-		turn escalation.TalkTurn
-		err  error
+	pause := farWait
+	if connection.Local {
+		pause = nearWait
 	}
-	ended := make(chan end, 1)
-	go func() {
-		turn, err := c.Wait(following, name, turn)
-		ended <- end{turn, err}
-	}()
-	ticker := time.NewTicker(Follower{Local: connection.Local}.interval())
-	defer ticker.Stop()
 	var seen turnEvents
+	read, looked, reported := time.Now(), time.Now(), time.Now()
 	for {
-		select {
-		case end := <-ended:
-			if end.err == nil {
-				end.err = see(TalkEvent{Kind: TalkEnded, Turn: &end.turn})
+		found, err := readTurn(ctx, records, name, turn)
+		switch {
+		case ctx.Err() != nil:
+			return none, ctx.Err()
+		case KindOf(err) == KindNotFound, err != nil && time.Since(read) > unreadableFor:
+			return none, err
+		case err == nil && found.State.Final():
+			found.Context = ""
+			found = c.maskedTurn(found)
+			if see != nil {
+				err = see(TalkEvent{Kind: TalkEnded, Turn: &found})
 			}
-			return end.turn, end.err
-		case <-ticker.C:
-			now, err := c.Get(following, name)
+			return found, err
+		case err == nil:
+			read = time.Now()
+		}
+		if err == nil && time.Since(looked) > lookEvery {
+			if err := c.ended(ctx, connection, records, name, turn); err != nil {
+				return none, err
+			}
+			looked = time.Now()
+		}
+		if see != nil && time.Since(reported) > (Follower{Local: connection.Local}).interval() {
+			now, err := c.Get(ctx, name)
 			for _, event := range seen.next(now, err, turn) {
 				if err := see(event); err != nil {
-					return escalation.TalkTurn{}, err
+					return none, err
 				}
 			}
+			reported = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return none, ctx.Err()
+		case <-time.After(pause):
 		}
 	}
+}
+
+// ended returns an error if the conversation of an open turn was ended, so that nobody answers the turn.
+func (c Conversations) ended(ctx context.Context, connection Connection, records *store.Store, name string, turn int) error {
+	err := c.describe(ctx, connection, name)
+	if kind := KindOf(err); kind != KindConflict && kind != KindNotFound {
+		return nil // it runs, or Temporal is away
+	}
+	if found, late := readTurn(ctx, records, name, turn); late != nil || found.State.Final() {
+		return nil // its end was recorded meanwhile, or will be told by the next look
+	}
+	return err
 }
 
 // turnEvents turns looks at a conversation into the events of a turn.
@@ -95,7 +136,7 @@ func (e *turnEvents) next(now LiveConversation, err error, turn int) (events []T
 	case state != escalation.TalkRunning:
 		return nil // the end follows
 	}
-	work := TalkEvent{Kind: TalkWorks, Doing: doing(now.Attempt, now.Progress)}
+	work := TalkEvent{Kind: TalkWorks, Doing: now.Doing()}
 	var text string
 	if now.Progress != nil {
 		text = now.Progress.Now.Text

@@ -2,9 +2,13 @@ package operations
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,20 +31,19 @@ type Conversations struct{ *backend }
 const (
 	// sendTimeout limits how long Send and Stop wait for the workflow. A worker answers within a second.
 	sendTimeout = 30 * time.Second
-	// waitPause is the pause before the next request of Wait, if the conversation could not let the last one wait.
-	waitPause = 300 * time.Millisecond
 )
 
 // Send sends a message in the conversation with this name, and returns the number of its turn. It begins the conversation if
 // there is none; with a chain in about, from a copy of that chain's last session. A message that is sent again with the same
 // ID keeps its turn.
 func (c Conversations) Send(ctx context.Context, name, about string, message escalation.TalkMessage) (int, error) {
+	message.About = about
 	err := escalation.CheckConversationName(name)
-	if err == nil {
-		err = message.Validate()
-	}
 	if err == nil && about != "" {
 		err = notConversation(about)
+	}
+	if err == nil {
+		err = message.Validate()
 	}
 	if err != nil {
 		return 0, Invalid(err)
@@ -65,6 +68,7 @@ func (c Conversations) Send(ctx context.Context, name, about string, message esc
 		StartWorkflowOperation: begin,
 		UpdateOptions: client.UpdateWorkflowOptions{
 			WorkflowID: id, UpdateName: workflows.SendMessage, Args: []any{message}, WaitForStage: client.WorkflowUpdateStageCompleted,
+			UpdateID: updateID(message), // a run handles a message once, however often it is sent
 		},
 	})
 	var sent workflows.Sent
@@ -88,11 +92,27 @@ func (c Conversations) checkAbout(ctx context.Context, name, about string) error
 		return withKind(KindNotFound, fmt.Errorf("conversation %s has not begun: begin it from the chain that it is about", name))
 	}
 	sessions, err := records.Chain(ctx, about)
-	if err == nil && len(sessions) == 0 {
-		err = withKind(KindNotFound, fmt.Errorf("there is no chain %s to talk about", printableID(about)))
+	switch {
+	case err != nil:
+		return err
+	case len(sessions) == 0:
+		return withKind(KindNotFound, fmt.Errorf("there is no chain %s to talk about", printableID(about)))
+	case !slices.ContainsFunc(sessions, func(session escalation.Session) bool { return session.HasConversation() }):
+		return withKind(KindConflict, fmt.Errorf("chain %s has no session that has ended, and so no conversation to begin from: "+
+			"send the message when its first session has ended", printableID(about)))
 	}
-	return err
+	return nil
 }
+
+// updateID returns the ID of the update that sends a message.
+func updateID(message escalation.TalkMessage) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s%s", len(message.MessageID), message.MessageID, message.Digest(), message.About))
+	return workflows.SendMessage + "-" + hex.EncodeToString(sum[:16])
+}
+
+// ErrOtherMessage is wrapped by the error of a message whose ID belongs to another message, or that must be about another chain than its
+// conversation. It cannot be sent again so.
+var ErrOtherMessage = errors.New("the message does not belong here")
 
 // ErrBusy is wrapped by the error of a conversation that cannot take a message now. The same message can be sent again later.
 var ErrBusy = errors.New("the conversation is busy")
@@ -112,52 +132,26 @@ func talkError(name string, err error) error {
 		return withKind(KindNotFound, fmt.Errorf("conversation %s is not open: send a message to begin it", name))
 	case isBusy(err):
 		return withKind(KindConflict, fmt.Errorf("%w: %w", ErrBusy, printable(RootCause(err))))
+	case isRefusedAs(err, workflows.ErrorTypeOther):
+		return withKind(KindConflict, &otherMessage{printable(RootCause(err))})
 	case refused:
 		return Invalid(printable(RootCause(err)))
 	}
 	return err
 }
 
-// Wait waits until a turn has ended, and returns it with its reply or with the sentence that says why there is none. If ctx
-// ends first, Wait returns the error of ctx, and the turn continues.
+// otherMessage is an error with the sentence of the conversation that is an ErrOtherMessage.
+type otherMessage struct{ error }
+
+func (e *otherMessage) Is(target error) bool { return target == ErrOtherMessage }
+
+// Wait waits until a turn has ended, and returns it with its reply or with the sentence that says why there is none. It reads the
+// records from time to time. If ctx ends first, Wait returns the error of ctx, and the turn continues.
 func (c Conversations) Wait(ctx context.Context, name string, turn int) (escalation.TalkTurn, error) {
-	if err := escalation.CheckConversationName(name); err != nil {
-		return escalation.TalkTurn{}, Invalid(err)
-	}
-	connection, _, err := c.connect(ctx)
-	if err != nil {
-		return escalation.TalkTurn{}, err
-	}
-	for {
-		asked := time.Now()
-		found, err := waitOnce(ctx, connection, name, turn)
-		_, cut := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
-		_, unknown := errors.AsType[*serviceerror.NotFound](err)
-		switch {
-		case ctx.Err() != nil:
-			return found, ctx.Err()
-		case err == nil && found.State.Final():
-			return c.maskedTurn(found), nil
-		case unknown: // the conversation has ended, or continues in a new run at this moment
-			if recorded, err := c.Turn(ctx, name, turn); err == nil && recorded.State.Final() {
-				return recorded, nil
-			}
-			if err := c.describe(ctx, connection, name); err != nil {
-				return found, err
-			}
-		case err != nil && !cut && !isBusy(err):
-			return found, talkError(name, err)
-		}
-		if time.Since(asked) < waitPause {
-			select {
-			case <-time.After(waitPause):
-			case <-ctx.Done():
-			}
-		}
-	}
+	return c.Follow(ctx, name, turn, nil)
 }
 
-// isBusy reports whether a conversation has refused to let one more client wait, or Temporal has too many updates in flight.
+// isBusy reports whether a conversation has refused a message for now, or Temporal has too many updates in flight.
 func isBusy(err error) bool {
 	_, exhausted := errors.AsType[*serviceerror.ResourceExhausted](err)
 	return exhausted || isRefusedAs(err, workflows.ErrorTypeBusy)
@@ -166,20 +160,6 @@ func isBusy(err error) bool {
 func isRefusedAs(err error, kind string) bool {
 	refused, ok := errors.AsType[*temporal.ApplicationError](err)
 	return ok && refused.Type() == kind
-}
-
-// waitOnce lets the conversation wait for a turn once.
-func waitOnce(ctx context.Context, c client.Client, name string, turn int) (found escalation.TalkTurn, err error) {
-	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
-	defer cancel()
-	update, err := c.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: workflows.ConversationWorkflowID(name), UpdateName: workflows.WaitTurn,
-		Args: []any{workflows.TurnRequest{Turn: turn}}, WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err == nil {
-		err = update.Get(ctx, &found)
-	}
-	return found, err
 }
 
 // describe returns an error if the conversation is not running.
@@ -216,6 +196,9 @@ func (c Conversations) Stop(ctx context.Context, name string, turn int, actor st
 	var stopped workflows.Sent
 	if err == nil {
 		err = update.Get(ctx, &stopped)
+	}
+	if stopping, ok := errors.AsType[*temporal.ApplicationError](err); ok && stopping.Type() == workflows.ErrorTypeStopping {
+		err = stopping.Details(&stopped)
 	}
 	return stopped.Turn, talkError(name, err)
 }
@@ -267,7 +250,14 @@ type LiveConversation struct {
 }
 
 // Doing says in one line what the running session does. It can contain words of the agent.
-func (c LiveConversation) Doing() string { return doing(c.Attempt, c.Progress) }
+func (c LiveConversation) Doing() string {
+	for _, turn := range c.Turns {
+		if turn.Waits != "" {
+			return "waits: " + turn.Waits
+		}
+	}
+	return doing(c.Attempt, c.Progress)
+}
 
 // Get returns a conversation. The error is KindNotFound if it is not open.
 func (c Conversations) Get(ctx context.Context, name string) (LiveConversation, error) {
@@ -290,7 +280,7 @@ func (c Conversations) Get(ctx context.Context, name string) (LiveConversation, 
 		return LiveConversation{}, talkError(name, err)
 	}
 	for i, turn := range now.Turns {
-		now.Turns[i].Head = c.mask.Text(turn.Head)
+		now.Turns[i].Head, now.Turns[i].Waits = c.mask.Text(turn.Head), c.mask.Text(turn.Waits)
 		if turn.State == escalation.TalkRunning {
 			if chain, err := Query(asking, connection, id, ""); err == nil {
 				now.Attempt, now.Progress = AttemptAt(asking, connection, id, chain)
@@ -311,27 +301,48 @@ type ConversationRow struct {
 	ReceivedAt time.Time            `json:"received_at"`
 }
 
-// maxConversations limits a list of conversations.
-const maxConversations = 1_000
-
-// List returns the conversations that the function may permits, from the records, the latest first.
-func (c Conversations) List(ctx context.Context, may func(name string) bool) ([]ConversationRow, error) {
+// List returns the conversations that the function may permits, from the records, the latest first, at most limit. The argument after is
+// the next of the page before; empty for the first page. List returns the next of this one; empty if it is the last.
+func (c Conversations) List(
+	ctx context.Context, may func(name string) bool, after string, limit int,
+) (rows []ConversationRow, next string, err error) {
+	place, err := placeAfter(after)
+	if err != nil {
+		return nil, "", err
+	}
 	records, err := c.inNamespace(ctx)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	nameOf := func(turn escalation.TalkTurn) string {
 		return strings.TrimPrefix(turn.ConversationID, escalation.ConversationPrefix)
 	}
-	turns, err := records.LatestTurns(ctx, maxConversations, func(turn escalation.TalkTurn) bool { return may(nameOf(turn)) })
-	rows := []ConversationRow{} // an empty list is [] in JSON
+	turns, err := records.LatestTurns(ctx, place, limit+1, func(turn escalation.TalkTurn) bool { return may(nameOf(turn)) })
+	if len(turns) > limit {
+		turns = turns[:limit]
+		next = fmt.Sprintf("%d-%s", turns[limit-1].ReceivedAt.UnixMilli(), nameOf(turns[limit-1]))
+	}
+	rows = []ConversationRow{} // an empty list is [] in JSON
 	for _, turn := range turns {
 		rows = append(rows, ConversationRow{
 			Name: nameOf(turn), Turn: turn.Turn, State: turn.State, Actor: line(c.mask.Text(turn.Actor), escalation.MaxActor),
 			Head: escalation.TalkHead(c.mask.Text(turn.Text)), ReceivedAt: turn.ReceivedAt,
 		})
 	}
-	return rows, err
+	return rows, next, err
+}
+
+// placeAfter returns the place in the list of conversations that List has called next.
+func placeAfter(next string) (store.TalkPlace, error) {
+	if next == "" {
+		return store.TalkPlace{}, nil
+	}
+	digits, name, _ := strings.Cut(next, "-")
+	at, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || escalation.CheckConversationName(name) != nil {
+		return store.TalkPlace{}, Invalid(errors.New("after is not a key that a page before has returned"))
+	}
+	return store.TalkPlace{ReceivedAt: time.UnixMilli(at), ConversationID: workflows.ConversationWorkflowID(name)}, nil
 }
 
 // History returns the latest turns of a conversation from the records, oldest first, at most limit.
@@ -358,24 +369,46 @@ func (c Conversations) Turn(ctx context.Context, name string, turn int) (escalat
 
 // turnIn returns one turn of a conversation from the given records.
 func (c Conversations) turnIn(ctx context.Context, records *store.Store, name string, turn int) (escalation.TalkTurn, error) {
-	found, err := records.TalkTurn(ctx, workflows.ConversationWorkflowID(name), turn)
-	if errors.Is(err, store.ErrNotFound) {
-		return found, withKind(KindNotFound, fmt.Errorf("conversation %s has no turn %d in the records", name, turn))
+	found, err := readTurn(ctx, records, name, turn)
+	if err != nil {
+		return found, err
 	}
-	return c.maskedTurn(found), err
+	return c.maskedTurn(found), nil
 }
 
-// TurnsOf returns the turns of a conversation whose message IDs begin with prefix, oldest first.
-func (c Conversations) TurnsOf(ctx context.Context, name, prefix string) ([]escalation.TalkTurn, error) {
+// readTurn is like turnIn, and masks nothing.
+func readTurn(ctx context.Context, records *store.Store, name string, turn int) (escalation.TalkTurn, error) {
+	found, err := records.TalkTurn(ctx, workflows.ConversationWorkflowID(name), turn)
+	if errors.Is(err, store.ErrNotFound) {
+		err = withKind(KindNotFound, fmt.Errorf("conversation %s has no turn %d in the records", name, turn))
+	}
+	return found, err
+}
+
+// MessageTurn returns the latest turn whose message has an ID, in whichever conversation. It has what is needed to send the message
+// again, and to render its answer. The error is KindNotFound if there is none.
+func (c Conversations) MessageTurn(ctx context.Context, messageID string) (escalation.TalkTurn, error) {
+	records, err := c.inNamespace(ctx)
+	if err != nil {
+		return escalation.TalkTurn{}, err
+	}
+	turn, err := records.MessageTurn(ctx, messageID)
+	if errors.Is(err, store.ErrNotFound) {
+		return turn, withKind(KindNotFound, err)
+	}
+	return c.maskedTurn(turn), err
+}
+
+// TurnsOf calls see with each turn of a conversation whose message has a key, the latest first, until see returns false. The turns have
+// what is needed to send their messages again, and to render their answers.
+func (c Conversations) TurnsOf(ctx context.Context, name, key string, see func(escalation.TalkTurn) bool) error {
 	records, err := c.ownRecords(ctx, name)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	turns, err := records.TurnsOf(ctx, workflows.ConversationWorkflowID(name), prefix)
-	for i := range turns {
-		turns[i] = c.maskedTurn(turns[i])
-	}
-	return turns, err
+	return records.TurnsOf(ctx, workflows.ConversationWorkflowID(name), key, func(turn escalation.TalkTurn) bool {
+		return see(c.maskedTurn(turn))
+	})
 }
 
 // Tokens returns the tokens that the latest session of a turn has used.
@@ -396,41 +429,29 @@ func (c Conversations) ownRecords(ctx context.Context, name string) (*store.Stor
 	return c.inNamespace(ctx)
 }
 
-// exactRecords is like ownRecords. If the namespace cannot be looked up, it returns an error: another namespace may have a conversation
-// with the same name and other proposals.
-func (c Conversations) exactRecords(ctx context.Context, name string) (*store.Store, error) {
-	if err := escalation.CheckConversationName(name); err != nil {
-		return nil, Invalid(err)
-	}
-	records, namespace, err := c.lookUp(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return records.In(namespace), nil
-}
-
-// inNamespace returns the records of the connection's namespace. Looking up the namespace's ID needs an additional permission. If
-// the lookup fails, inNamespace returns the records of all namespaces.
+// inNamespace returns the records of the connection's namespace. If the namespace's ID was never looked up, it returns an error: another
+// namespace may have a conversation with the same name. If Temporal is away, the ID that was looked up last counts.
 func (c Conversations) inNamespace(ctx context.Context) (*store.Store, error) {
-	records, namespace, err := c.lookUp(ctx)
-	if records == nil {
-		return nil, err
-	}
-	return records.In(namespace), nil
-}
-
-// lookUp returns the records, and the connection's namespace. If only the namespace is unknown, it returns the records, too.
-func (c Conversations) lookUp(ctx context.Context) (*store.Store, store.Namespace, error) {
 	records, _, err := c.openRecords(ctx)
 	if err != nil {
-		return nil, store.Namespace{}, err
+		return nil, err
 	}
 	connection, _, err := c.connect(ctx)
 	if err != nil {
-		return nil, store.Namespace{}, err
+		return nil, err
 	}
 	namespace, err := supervisor.FindNamespace(ctx, connection, connection.Namespace)
-	return records, namespace, err
+	_, denied := errors.AsType[*serviceerror.PermissionDenied](err)
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	switch {
+	case err == nil:
+		c.backend.namespace = namespace
+	case denied || c.backend.namespace.ID == "":
+		return nil, fmt.Errorf("the conversations of this namespace cannot be told from those of others: %w; "+
+			"this needs the permission to describe the namespace", err)
+	}
+	return records.In(c.backend.namespace), nil
 }
 
 // maskedTurn returns turn with the secrets in its texts masked. If they cannot be masked, it returns the turn without its texts.

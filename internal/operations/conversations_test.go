@@ -3,6 +3,7 @@ package operations
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -76,9 +77,17 @@ func TestConfirmNeedsItsNamespace(t *testing.T) {
 	talks := Conversations{s.operations.backend}
 	_, err = talks.Confirm(t.Context(), "ada", 1, 1, Actor{Name: "ada"})
 	require.ErrorContains(t, err, "look up the id of namespace")
-	turn, err := talks.Turn(t.Context(), "ada", 1)
-	require.NoError(t, err, "reading needs no permission")
-	require.Empty(t, turn.Confirmed)
+	for name, read := range map[string]func() error{
+		"turn":    func() error { _, err := talks.Turn(t.Context(), "ada", 1); return err },
+		"history": func() error { _, err := talks.History(t.Context(), "ada", 9); return err },
+		"wait":    func() error { _, err := talks.Wait(t.Context(), "ada", 1); return err },
+		"list": func() error {
+			_, _, err := talks.List(t.Context(), func(string) bool { return true }, "", 9)
+			return err
+		},
+	} {
+		require.ErrorContains(t, read(), "cannot be told from those of others", name)
+	}
 
 	temporal.service.away = nil
 	caller, leave := context.WithCancel(t.Context())
@@ -89,7 +98,7 @@ func TestConfirmNeedsItsNamespace(t *testing.T) {
 	result, err := talks.Confirm(caller, "ada", 1, 1, Actor{Name: "ada"})
 	require.NoError(t, err)
 	require.Contains(t, result, "agents are told of")
-	turn, err = talks.Turn(t.Context(), "ada", 1)
+	turn, err := talks.Turn(t.Context(), "ada", 1)
 	require.NoError(t, err)
 	require.Equal(t, result, turn.Confirmed[0].Result)
 	other, err := s.records.In(store.Namespace{ID: "ns-0"}).TalkTurn(t.Context(), "conversation-ada", 1)
@@ -104,7 +113,8 @@ func TestConversationAboutNoChain(t *testing.T) {
 	s.operations.backend.connection = &Connection{Client: &fakeTemporal{}, Namespace: "default"}
 	s.records = s.records.In(store.Namespace{ID: "ns-1"})
 	talks := Conversations{s.operations.backend}
-	s.open("a", chaintest.Noon, nil)
+	s.close(s.open("a", chaintest.Noon, nil), escalation.Report{Status: escalation.SessionCompleted, ReportedSessionID: "a"})
+	s.open("busy", chaintest.Noon, nil)
 	hello := escalation.TalkMessage{MessageID: "m-1", Text: "hello", Actor: "ada"}
 	_, err := s.records.AddMessage(t.Context(), "conversation-about-chain-old", hello, 0, chaintest.Noon)
 	require.NoError(t, err)
@@ -113,6 +123,7 @@ func TestConversationAboutNoChain(t *testing.T) {
 		{"about-chain-old", "", ""}, // it has begun
 		{"about-chain-b", "chain-b", "there is no chain chain-b to talk about"},
 		{"about-chain-b", "", "conversation about-chain-b has not begun: begin it from the chain that it is about"},
+		{"about-chain-busy", "chain-busy", "chain chain-busy has no session that has ended, and so no conversation to begin from"},
 		{"about-chain-b", "chain-a", "conversation about-chain-b has not begun: begin it from the chain that it is about"},
 	} {
 		err := talks.checkAbout(t.Context(), tt.name, tt.about)
@@ -120,10 +131,10 @@ func TestConversationAboutNoChain(t *testing.T) {
 			require.NoError(t, err)
 			continue
 		}
-		require.EqualError(t, err, tt.want)
-		require.Equal(t, KindNotFound, KindOf(err))
+		require.ErrorContains(t, err, tt.want)
+		require.Contains(t, []Kind{KindNotFound, KindConflict}, KindOf(err))
 		_, err = talks.Send(t.Context(), tt.name, tt.about, hello)
-		require.EqualError(t, err, tt.want)
+		require.ErrorContains(t, err, tt.want)
 	}
 }
 
@@ -153,12 +164,46 @@ func TestListFiltersFirst(t *testing.T) {
 		_, err := s.records.AddMessage(t.Context(), "conversation-"+name, hello, 0, chaintest.Noon.Add(time.Duration(i)*time.Minute))
 		require.NoError(t, err)
 	}
-	turns, err := s.records.LatestTurns(t.Context(), 1, func(turn escalation.TalkTurn) bool { return turn.Actor == "ada" })
+	turns, err := s.records.LatestTurns(t.Context(), store.TalkPlace{}, 1, func(turn escalation.TalkTurn) bool { return turn.Actor == "ada" })
 	require.NoError(t, err)
 	require.Len(t, turns, 1)
 	require.Equal(t, "conversation-ada", turns[0].ConversationID)
-	turns, err = s.records.LatestTurns(t.Context(), 2, func(escalation.TalkTurn) bool { return true })
+	turns, err = s.records.LatestTurns(t.Context(), store.TalkPlace{}, 2, func(escalation.TalkTurn) bool { return true })
 	require.NoError(t, err)
 	require.Equal(t, "conversation-eve", turns[0].ConversationID)
 	require.Len(t, turns, 2)
+}
+
+// TestListPages reads a list of conversations in pages, and refuses keys that no page has returned.
+func TestListPages(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "")
+	s.operations.backend.connection = &Connection{Client: &fakeTemporal{}, Namespace: "default"}
+	records := s.records.In(store.Namespace{ID: "ns-1"})
+	const conversations = 25
+	for i := range conversations {
+		hello := escalation.TalkMessage{MessageID: "m-1", Text: "hello", Actor: "ada"}
+		_, err := records.AddMessage(t.Context(), fmt.Sprintf("conversation-chat-%02d", i), hello, 0, chaintest.Noon.Add(time.Duration(i/4)*time.Second))
+		require.NoError(t, err)
+	}
+	talks := Conversations{s.operations.backend}
+	seen := map[string]bool{}
+	pages := 0
+	for after := ""; ; pages++ {
+		rows, next, err := talks.List(t.Context(), func(name string) bool { return name != "chat-07" }, after, 6)
+		require.NoError(t, err)
+		for _, row := range rows {
+			require.False(t, seen[row.Name], row.Name)
+			seen[row.Name] = true
+		}
+		if after = next; next == "" {
+			break
+		}
+	}
+	require.Len(t, seen, conversations-1)
+	require.Equal(t, 3, pages)
+	for _, invalid := range []string{"x", "7", "-ada", "9999999999999999999-ada", "7-a/b"} {
+		_, _, err := talks.List(t.Context(), func(string) bool { return true }, invalid, 6)
+		require.Equal(t, KindInvalid, KindOf(err), invalid)
+	}
 }

@@ -36,7 +36,7 @@ func (c Conversations) Confirm(ctx context.Context, name string, turn, number in
 	if err := escalation.CheckActor(actor.Name); err != nil {
 		return "", Invalid(err)
 	}
-	records, err := c.exactRecords(ctx, name)
+	records, err := c.ownRecords(ctx, name)
 	if err != nil {
 		return "", err
 	}
@@ -95,8 +95,13 @@ func changedSince(format string, args ...any) error {
 	return withKind(KindConflict, fmt.Errorf(format, args...))
 }
 
-// checkUnchanged returns an error if what the proposal is about has changed since the reply.
+// checkUnchanged returns an error if what the proposal is about has changed since its session was told of it. The session may have looked
+// later; what it saw then is recorded nowhere.
 func (c Conversations) checkUnchanged(ctx context.Context, record escalation.TalkTurn, proposal escalation.Proposal) error {
+	seen := record.SeenAt
+	if seen.IsZero() {
+		seen = record.ReceivedAt
+	}
 	switch proposal.Kind {
 	case escalation.ProposeChain:
 		return nil
@@ -105,36 +110,22 @@ func (c Conversations) checkUnchanged(ctx context.Context, record escalation.Tal
 		if err != nil {
 			return err
 		}
-		last := now.Chain.Last()
-		switch {
-		case !now.Live || now.Chain.Outcome != "":
-			return changedSince("chain %s has ended since", printableID(proposal.ChainID))
-		case now.Chain.Tier() >= proposal.ToTier, last != nil && last.StartedAt.After(record.EndedAt):
-			return changedSince("chain %s has gone on since, and is at %s: look at it first",
-				printableID(proposal.ChainID), now.Chain.Tier())
-		}
-		return nil
+		return chainSince(seen, now, proposal)
 	case escalation.ProposeAnswer:
 		gate, err := Gates(c).Get(ctx, proposal.ChainID)
 		if errors.Is(err, ErrNoGate) {
 			return changedSince("%s of chain %s is closed", line(proposal.GateID, 100), printableID(proposal.ChainID))
 		}
-		if err == nil && gate.ID != proposal.GateID {
-			return changedSince("chain %s waits at another gate by now, %s: look at it first",
-				printableID(proposal.ChainID), line(gate.ID, 100))
+		if err != nil {
+			return err
 		}
-		return err
+		return gateSince(seen, gate.ID, gate.OpenedAt, proposal)
 	case escalation.ProposeClose:
 		incident, err := Incidents(c).Get(ctx, proposal.IncidentID)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !incident.ResolvedAt.IsZero():
-			return changedSince("%s is resolved already", incident.ID)
-		case incident.ReturnedAt.After(record.EndedAt), incident.WorseAt.After(record.EndedAt):
-			return changedSince("%s has come back or become worse since: look at it first", incident.ID)
 		}
-		return nil
+		return incidentSince(seen, incident.Incident)
 	case escalation.ProposeMemory:
 		now, err := Memories(c).Get(ctx, proposal.MemoryID)
 		if err == nil && (now.Status != memory.StatusCandidate || now.Proposal() != *proposal.Memory) {
@@ -143,6 +134,41 @@ func (c Conversations) checkUnchanged(ctx context.Context, record escalation.Tal
 		return err
 	}
 	return Invalid(fmt.Errorf("a proposal of kind %q cannot be carried out", line(string(proposal.Kind), 60)))
+}
+
+// chainSince returns an error if a chain has gone on since a time, or is where a proposal would send it.
+func chainSince(seen time.Time, now Snapshot, proposal escalation.Proposal) error {
+	last := now.Chain.Last()
+	switch {
+	case !now.Live || now.Chain.Outcome != "":
+		return changedSince("chain %s has ended since", printableID(proposal.ChainID))
+	case now.Chain.Tier() >= proposal.ToTier, last != nil && last.StartedAt.After(seen):
+		return changedSince("chain %s has gone on since, and is at %s: look at it first",
+			printableID(proposal.ChainID), now.Chain.Tier())
+	}
+	return nil
+}
+
+// gateSince returns an error if the gate of a chain is another one than that of a proposal, or has opened since a time.
+func gateSince(seen time.Time, id string, openedAt time.Time, proposal escalation.Proposal) error {
+	switch {
+	case id != proposal.GateID:
+		return changedSince("chain %s waits at another gate by now, %s: look at it first", printableID(proposal.ChainID), line(id, 100))
+	case openedAt.After(seen):
+		return changedSince("%s of chain %s has opened since: look at it first", line(id, 100), printableID(proposal.ChainID))
+	}
+	return nil
+}
+
+// incidentSince returns an error if an incident is resolved, or has changed since a time.
+func incidentSince(seen time.Time, incident escalation.Incident) error {
+	switch {
+	case !incident.ResolvedAt.IsZero():
+		return changedSince("%s is resolved already", incident.ID)
+	case incident.ReturnedAt.After(seen), incident.WorseAt.After(seen):
+		return changedSince("%s has come back or become worse since: look at it first", incident.ID)
+	}
+	return nil
 }
 
 // carryOut does what a proposal says.

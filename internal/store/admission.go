@@ -181,6 +181,11 @@ func readFacts(
 		return facts, fmt.Errorf("read the ledger: %w", err)
 	}
 	facts.Services = policy.Cooldowns.States(entries, request.Services, request.At)
+	if policy.TalksPerPerson > 0 && request.Purpose == escalation.PurposeTalk {
+		if facts.TalksOfActor, err = talksOf(ctx, q, namespaceID, request); err != nil {
+			return facts, fmt.Errorf("count the conversations that answer the same person: %w", err)
+		}
+	}
 	if !request.Repairs(policy) {
 		return facts, nil
 	}

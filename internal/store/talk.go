@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -17,19 +18,41 @@ func talkFields(t *escalation.TalkTurn) []field {
 		{"conversation_id", &t.ConversationID},
 		{"turn", &t.Turn},
 		{"message_id", &t.MessageID},
+		{"message_key", &t.Key},
 		{"actor", &t.Actor},
 		{"message", &t.Text},
 		{"after_turn", &t.After},
 		{"received_at", millis{&t.ReceivedAt}},
+		{"about", &t.About},
 		{"state", &t.State},
 		{"session_id", &t.SessionID},
 		{"context", &t.Context},
+		{"seen_at", millis{&t.SeenAt}},
 		{"reply", &t.Reply},
 		{"proposals", jsonText[[]escalation.Proposal]{&t.Proposals}},
 		{"memories", jsonText[[]escalation.MemoryProposal]{&t.Memories}},
 		{"note", &t.Note},
 		{"failure", &t.Failure},
 		{"cost_usd", &t.CostUSD},
+		{"ended_at", millis{&t.EndedAt}},
+	}
+}
+
+// answeredFields lists the columns of a turn with which its message can be sent again, and its answer rendered.
+func answeredFields(t *escalation.TalkTurn) []field {
+	return []field{
+		{"conversation_id", &t.ConversationID},
+		{"turn", &t.Turn},
+		{"message_id", &t.MessageID},
+		{"message_key", &t.Key},
+		{"actor", &t.Actor},
+		{"message", &t.Text},
+		{"after_turn", &t.After},
+		{"about", &t.About},
+		{"state", &t.State},
+		{"reply", &t.Reply},
+		{"proposals", jsonText[[]escalation.Proposal]{&t.Proposals}},
+		{"note", &t.Note},
 		{"ended_at", millis{&t.EndedAt}},
 	}
 }
@@ -60,25 +83,27 @@ var (
 	selectTurns      = "SELECT " + columns(talkFields(new(escalation.TalkTurn))) + " FROM talk_turns"
 	turnsQuery       = selectTurns + ofConversation + " ORDER BY turn DESC LIMIT $3"
 	latestTurnsQuery = "SELECT " + columns(latestTurnFields(new(escalation.TalkTurn))) + " FROM talk_turns" +
-		" WHERE ($1 = '' OR namespace_id = $1) AND turn = (SELECT other.turn FROM talk_turns AS other" +
-		" WHERE other.conversation_id = talk_turns.conversation_id AND other.namespace_id = talk_turns.namespace_id" +
-		" ORDER BY other.turn DESC LIMIT 1)" +
+		" WHERE ($1 = '' OR namespace_id = $1) AND received_at <= $2 AND (received_at < $2 OR conversation_id > $3)" +
+		" AND NOT EXISTS (SELECT 1 FROM talk_turns AS later WHERE later.conversation_id = talk_turns.conversation_id" +
+		" AND later.namespace_id = talk_turns.namespace_id AND later.turn > talk_turns.turn)" +
 		" ORDER BY received_at DESC, conversation_id"
-	turnQuery       = selectTurns + ofConversation + " AND turn = $3"
-	messageQuery    = "SELECT turn, ended_at IS NOT NULL FROM talk_turns" + ofMessage
-	latestTurnQuery = "SELECT COALESCE((SELECT turn FROM talk_turns" +
-		" WHERE conversation_id = $1 AND namespace_id = $2 ORDER BY turn DESC LIMIT 1), 0)"
-	missedQuery        = selectTurns + ofConversation + " AND ended_at IS NULL AND turn > $3 AND turn < $4 ORDER BY turn"
-	unansweredQuery    = selectTurns + ofConversation + " AND ended_at IS NULL ORDER BY turn"
-	latestAnswerQuery  = selectTurns + ofConversation + " AND state = $3 ORDER BY turn DESC LIMIT 1"
-	answerQuery        = turnQuery + " AND state = $4"
-	repeatsQuery       = selectTurns + ofConversation + " AND message_id >= $3 AND message_id < $4 ORDER BY turn"
+	turnQuery         = selectTurns + ofConversation + " AND turn = $3"
+	messageQuery      = "SELECT turn, actor, message, ended_at IS NOT NULL FROM talk_turns" + ofMessage
+	latestTurnQuery   = "SELECT turn, about FROM talk_turns WHERE conversation_id = $1 AND namespace_id = $2 ORDER BY turn DESC LIMIT 1"
+	missedQuery       = selectTurns + ofConversation + " AND ended_at IS NULL AND turn > $3 AND turn < $4 ORDER BY turn"
+	unansweredQuery   = selectTurns + ofConversation + " AND ended_at IS NULL ORDER BY turn"
+	latestAnswerQuery = selectTurns + ofConversation + " AND state = $3 ORDER BY turn DESC LIMIT 1"
+	answerQuery       = turnQuery + " AND state = $4"
+	byMessageQuery    = "SELECT " + columns(answeredFields(new(escalation.TalkTurn))) + " FROM talk_turns" +
+		" WHERE message_id = $1 AND namespace_id = $2 ORDER BY id DESC LIMIT 1"
+	repeatsQuery = "SELECT " + columns(answeredFields(new(escalation.TalkTurn))) + " FROM talk_turns" +
+		ofConversation + " AND message_key = $3 ORDER BY turn DESC"
 	recalledTurnsQuery = selectTurns + ofConversation + " AND ended_at IS NOT NULL ORDER BY turn DESC LIMIT $3"
 )
 
 // AddMessage stores a message as the next turn of a conversation. The number of the turn is higher than after, the latest
 // turn that the conversation knows. If a message with this ID is already stored, AddMessage changes nothing, and returns the
-// turn of that message.
+// turn of that message; Other says that it has another text or another sender.
 func (s *Store) AddMessage(
 	ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time,
 ) (stored escalation.TalkStored, err error) {
@@ -107,12 +132,14 @@ func (s *Store) addMessage(
 	ctx context.Context, tx *sql.Tx, record escalation.TalkTurn, after int,
 ) (stored escalation.TalkStored, err error) {
 	id, namespace := record.ConversationID, s.namespace.ID
-	err = tx.QueryRowContext(ctx, messageQuery, id, namespace, record.MessageID).Scan(&stored.Turn, &stored.Ended)
+	var actor, text string
+	err = tx.QueryRowContext(ctx, messageQuery, id, namespace, record.MessageID).Scan(&stored.Turn, &actor, &text, &stored.Ended)
 	if !errors.Is(err, sql.ErrNoRows) {
+		stored.Other = actor != record.Actor || text != record.Text
 		return stored, err
 	}
-	var latest int
-	if err := tx.QueryRowContext(ctx, latestTurnQuery, id, namespace).Scan(&latest); err != nil {
+	latest, _, err := latestTurn(ctx, tx, id, namespace)
+	if err != nil {
 		return stored, fmt.Errorf("number it in its conversation: %w", err)
 	}
 	record.Turn = max(latest, after) + 1
@@ -121,12 +148,21 @@ func (s *Store) addMessage(
 	return escalation.TalkStored{Turn: record.Turn}, err
 }
 
+// latestTurn returns the number of the latest turn of a conversation, and the chain that the conversation is about; 0 if there is no turn.
+func latestTurn(ctx context.Context, tx *sql.Tx, conversationID, namespaceID string) (turn int, about string, err error) {
+	err = tx.QueryRowContext(ctx, latestTurnQuery, conversationID, namespaceID).Scan(&turn, &about)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return turn, about, err
+}
+
 // pendingTurns returns the turns that a query selects, without their texts.
 func pendingTurns(ctx context.Context, tx *sql.Tx, query string, args ...any) (pending []escalation.TalkPending, err error) {
 	turns, err := collect(ctx, tx, talkFields, query, args...)
 	for _, turn := range turns {
 		pending = append(pending, escalation.TalkPending{
-			Turn: turn.Turn, MessageID: turn.MessageID, Head: escalation.TalkHead(turn.Text), After: turn.After,
+			Turn: turn.Turn, MessageID: turn.MessageID, Head: escalation.TalkHead(turn.Text), Actor: turn.Actor, After: turn.After,
 		})
 	}
 	return pending, err
@@ -172,19 +208,48 @@ func (s *Store) TalkTurns(ctx context.Context, conversationID string, limit int)
 	return turns, nil
 }
 
-// TurnsOf returns the turns of a conversation whose message IDs begin with prefix, oldest first.
-func (s *Store) TurnsOf(ctx context.Context, conversationID, prefix string) ([]escalation.TalkTurn, error) {
-	// The range holds the IDs that begin with the prefix, because those are printable.
-	turns, err := collect(ctx, s.db, talkFields, repeatsQuery, conversationID, s.namespace.ID, prefix, prefix+"\U0010FFFF")
-	if err != nil {
-		return nil, fmt.Errorf("look for messages of %q: %w", conversationID, err)
+// MessageTurn returns the latest turn whose message has an ID, in whichever conversation. It has what is needed to send the message
+// again, and to render its answer. If there is none, the error is ErrNotFound.
+func (s *Store) MessageTurn(ctx context.Context, messageID string) (escalation.TalkTurn, error) {
+	turns, err := collect(ctx, s.db, answeredFields, byMessageQuery, messageID, s.namespace.ID)
+	if err == nil && len(turns) == 0 {
+		err = ErrNotFound
 	}
-	return turns, nil
+	if err != nil {
+		return escalation.TalkTurn{}, fmt.Errorf("look for the message %q: %w", messageID, err)
+	}
+	return turns[0], nil
 }
 
-// LatestTurns returns the beginnings of the latest turns of those conversations for which the function keep returns true, the
+// TurnsOf calls see with each turn of a conversation whose message has a key, the latest first, until see returns false. The turns have
+// what is needed to send their messages again, and to render their answers.
+func (s *Store) TurnsOf(ctx context.Context, conversationID, key string, see func(escalation.TalkTurn) bool) error {
+	err := each(ctx, s.db, func(row *sql.Rows) (bool, error) {
+		turn, err := scan(row, answeredFields)
+		return err == nil && see(turn), err
+	}, repeatsQuery, conversationID, s.namespace.ID, key)
+	if err != nil {
+		return fmt.Errorf("look for messages of %q: %w", conversationID, err)
+	}
+	return nil
+}
+
+// TalkPlace is a place in the list of conversations: after the conversation whose latest message was received at that time. The zero value
+// is the beginning of the list.
+type TalkPlace struct {
+	ReceivedAt     time.Time
+	ConversationID string
+}
+
+// LatestTurns returns the beginnings of the latest turns of those conversations after a place for which the function keep returns true, the
 // latest conversation first, at most limit.
-func (s *Store) LatestTurns(ctx context.Context, limit int, keep func(escalation.TalkTurn) bool) ([]escalation.TalkTurn, error) {
+func (s *Store) LatestTurns(
+	ctx context.Context, after TalkPlace, limit int, keep func(escalation.TalkTurn) bool,
+) ([]escalation.TalkTurn, error) {
+	before := int64(math.MaxInt64)
+	if !after.ReceivedAt.IsZero() {
+		before = after.ReceivedAt.UnixMilli()
+	}
 	turns := []escalation.TalkTurn{}
 	err := each(ctx, s.db, func(row *sql.Rows) (bool, error) {
 		turn, err := scan(row, latestTurnFields)
@@ -192,7 +257,7 @@ func (s *Store) LatestTurns(ctx context.Context, limit int, keep func(escalation
 			turns = append(turns, turn)
 		}
 		return len(turns) < limit, err
-	}, latestTurnsQuery, s.namespace.ID)
+	}, latestTurnsQuery, s.namespace.ID, before, after.ConversationID)
 	if err != nil {
 		return nil, fmt.Errorf("read the latest turns: %w", err)
 	}
@@ -203,7 +268,8 @@ func (s *Store) LatestTurns(ctx context.Context, limit int, keep func(escalation
 // turns that have not ended.
 func (s *Store) OpenTalk(ctx context.Context, conversationID string) (opening escalation.TalkOpening, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		if err := tx.QueryRowContext(ctx, latestTurnQuery, conversationID, s.namespace.ID).Scan(&opening.Turn); err != nil {
+		var err error
+		if opening.Turn, opening.About, err = latestTurn(ctx, tx, conversationID, s.namespace.ID); err != nil {
 			return err
 		}
 		opening.Unanswered, err = pendingTurns(ctx, tx, unansweredQuery, conversationID, s.namespace.ID)
@@ -249,11 +315,12 @@ func sessionOfAnswer(ctx context.Context, tx *sql.Tx, query string, args ...any)
 	return &session, err
 }
 
-// BeginTurn records the session of a turn and the context that the session gets. If the turn has ended, the error is ErrNotFound.
-func (s *Store) BeginTurn(ctx context.Context, of escalation.TalkSession, text string) error {
-	record := escalation.TalkTurn{SessionID: of.SessionID, Context: storable(text), State: escalation.TalkRunning}
+// BeginTurn records the session of a turn, and the context that the session gets, which was true at the time at. If the turn has ended,
+// the error is ErrNotFound.
+func (s *Store) BeginTurn(ctx context.Context, of escalation.TalkSession, text string, at time.Time) error {
+	record := escalation.TalkTurn{SessionID: of.SessionID, Context: storable(text), SeenAt: at, State: escalation.TalkRunning}
 	return s.updateTurn(ctx, of.ConversationID, of.Turn, andOpen, []field{
-		{"session_id", &record.SessionID}, {"context", &record.Context}, {"state", &record.State},
+		{"session_id", &record.SessionID}, {"context", &record.Context}, {"seen_at", millis{&record.SeenAt}}, {"state", &record.State},
 	})
 }
 

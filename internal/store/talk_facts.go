@@ -84,3 +84,17 @@ func lastOfChains(sessions []escalation.Session) []escalation.Session {
 	}
 	return last
 }
+
+// talksOfQuery counts the running sessions of conversations in the namespace $1 other than $2 that answer the person $3. A conversation
+// answers one message at a time: the earliest that is open.
+const talksOfQuery = `
+SELECT COUNT(*) FROM sessions
+WHERE status = 'running' AND purpose = 'talk' AND namespace_id = $1 AND chain_id <> $2 AND $3 = (
+    SELECT actor FROM talk_turns WHERE conversation_id = sessions.chain_id AND talk_turns.namespace_id = sessions.namespace_id
+        AND talk_turns.ended_at IS NULL ORDER BY turn LIMIT 1)`
+
+// talksOf counts the running sessions of other conversations that answer the person who has sent the message of a request.
+func talksOf(ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest) (count int, err error) {
+	err = q.QueryRowContext(ctx, talksOfQuery, namespaceID, request.ChainID, storable(request.Actor)).Scan(&count)
+	return count, err
+}

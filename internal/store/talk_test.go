@@ -47,7 +47,7 @@ func testTalkTurn(t *testing.T, database backend) {
 	_, err = s.AddMessage(bounded(t), adasTalk, escalation.TalkMessage{MessageID: "m-4"}, 0, noon)
 	require.ErrorIs(t, err, store.ErrInvalid)
 
-	require.NoError(t, s.BeginTurn(bounded(t), ofTalk(1, "s-1"), "<context>"))
+	require.NoError(t, s.BeginTurn(bounded(t), ofTalk(1, "s-1"), "<context>", noon))
 	kept, err := s.KeptReport(bounded(t), ofTalk(1, "s-1"))
 	require.NoError(t, err)
 	require.Nil(t, kept)
@@ -66,14 +66,14 @@ func testTalkTurn(t *testing.T, database backend) {
 	require.NoError(t, s.EndTurn(bounded(t), adasTalk, 1, escalation.TalkEnd{
 		State: escalation.TalkAnswered, Note: "n", CostUSD: 0.5, EndedAt: noon.Add(time.Minute),
 	}))
-	require.ErrorIs(t, s.BeginTurn(bounded(t), ofTalk(1, "s-9"), "late"), store.ErrNotFound, "the turn has ended")
+	require.ErrorIs(t, s.BeginTurn(bounded(t), ofTalk(1, "s-9"), "late", noon), store.ErrNotFound, "the turn has ended")
 	require.ErrorIs(t, s.KeepReply(bounded(t), ofTalk(1, "s-9"), escalation.TalkReply{Reply: "late"}, report), store.ErrNotFound)
 	stored, err = s.AddMessage(bounded(t), adasTalk, talkMessage("m-1"), 0, noon)
 	require.NoError(t, err)
 	require.Equal(t, escalation.TalkStored{Turn: 1, Ended: true}, stored)
 	stored, err = s.AddMessage(bounded(t), adasTalk, talkMessage("m-5"), 1, noon)
 	require.NoError(t, err)
-	missed := []escalation.TalkPending{{Turn: 2, MessageID: "m-2", Head: "how is jellyfin?\ufffd m-2"}, {Turn: 8, MessageID: "m-3", Head: "how is jellyfin?\ufffd m-3"}}
+	missed := []escalation.TalkPending{{Turn: 2, MessageID: "m-2", Head: "how is jellyfin?\ufffd m-2", Actor: "ada"}, {Turn: 8, MessageID: "m-3", Head: "how is jellyfin?\ufffd m-3", Actor: "ada"}}
 	require.Equal(t, escalation.TalkStored{Turn: 9, Missed: missed}, stored, "the conversation does not know the turns between")
 
 	found, err := s.TalkTurn(bounded(t), adasTalk, 1)
@@ -81,7 +81,7 @@ func testTalkTurn(t *testing.T, database backend) {
 	require.Equal(t, escalation.TalkTurn{
 		ConversationID: adasTalk, Turn: 1,
 		TalkMessage: escalation.TalkMessage{MessageID: "m-1", Text: "how is jellyfin?\ufffd m-1", Actor: "ada"},
-		ReceivedAt:  noon, State: escalation.TalkAnswered, SessionID: "s-1", Context: "<context>", TalkReply: reply, Note: "n",
+		ReceivedAt:  noon, State: escalation.TalkAnswered, SessionID: "s-1", Context: "<context>", SeenAt: noon, TalkReply: reply, Note: "n",
 		CostUSD: 0.5, EndedAt: noon.Add(time.Minute), Confirmed: []escalation.Confirmation{},
 	}, found)
 	turns, err := s.TalkTurns(bounded(t), adasTalk, 2)
@@ -90,7 +90,7 @@ func testTalkTurn(t *testing.T, database backend) {
 
 	_, err = s.TalkTurn(bounded(t), adasTalk, 3)
 	require.ErrorIs(t, err, store.ErrNotFound)
-	require.ErrorIs(t, s.BeginTurn(bounded(t), ofTalk(3, "s"), ""), store.ErrNotFound)
+	require.ErrorIs(t, s.BeginTurn(bounded(t), ofTalk(3, "s"), "", noon), store.ErrNotFound)
 	other := s.In(store.Namespace{ID: "ns-2"})
 	_, err = other.TalkTurn(bounded(t), adasTalk, 1)
 	require.ErrorIs(t, err, store.ErrNotFound, "another namespace has a conversation of its own")
@@ -100,24 +100,42 @@ func testTalkTurn(t *testing.T, database backend) {
 // testTalkBranches checks what a message needs that follows an earlier answer.
 func testTalkBranches(t *testing.T, database backend) {
 	s := database(t)()
-	addMessage(t, s, "key-0")
-	other := talkMessage("key-1")
-	other.After = new(0)
-	_, err := s.AddMessage(bounded(t), adasTalk, other, 0, noon)
-	require.NoError(t, err)
-	addMessage(t, s, "kez-0")
-	turns, err := s.TurnsOf(bounded(t), adasTalk, "key-")
-	require.NoError(t, err)
-	require.Equal(t, []int{1, 2}, []int{turns[0].Turn, turns[1].Turn})
+	add := func(id, key string, after *int) {
+		message := talkMessage(id)
+		message.Key, message.After, message.About = key, after, "chain-1"
+		_, err := s.AddMessage(bounded(t), adasTalk, message, 0, noon)
+		require.NoError(t, err)
+	}
+	add("m-1", "key", nil)
+	add("m-2", "key", new(0))
+	add("m-3", "kez", nil)
+	var turns []escalation.TalkTurn
+	see := func(limit int) func(escalation.TalkTurn) bool {
+		turns = nil
+		return func(turn escalation.TalkTurn) bool {
+			turns = append(turns, turn)
+			return len(turns) < limit
+		}
+	}
+	require.NoError(t, s.TurnsOf(bounded(t), adasTalk, "key", see(9)))
 	require.Len(t, turns, 2)
-	require.Nil(t, turns[0].After)
-	require.Equal(t, new(0), turns[1].After)
+	require.Equal(t, []int{2, 1}, []int{turns[0].Turn, turns[1].Turn}, "the latest first")
+	require.Equal(t, new(0), turns[0].After)
+	require.Nil(t, turns[1].After)
+	require.NoError(t, s.TurnsOf(bounded(t), adasTalk, "key", see(1)))
+	require.Len(t, turns, 1)
+	found3, err := s.MessageTurn(bounded(t), "m-3")
+	require.NoError(t, err)
+	require.Equal(t, []any{adasTalk, 3, "kez", "how is jellyfin?\ufffd m-3"}, []any{found3.ConversationID, found3.Turn, found3.Key, found3.Text})
+	_, err = s.MessageTurn(bounded(t), "m-4")
+	require.ErrorIs(t, err, store.ErrNotFound)
 	opened, err := s.OpenTalk(bounded(t), adasTalk)
 	require.NoError(t, err)
 	require.Equal(t, new(0), opened.Unanswered[1].After)
+	require.Equal(t, "chain-1", opened.About)
 
 	session := mustOpen(t, s, talkSession("s-1", 0))
-	require.NoError(t, s.BeginTurn(bounded(t), ofTalk(1, "s-1"), ""))
+	require.NoError(t, s.BeginTurn(bounded(t), ofTalk(1, "s-1"), "", noon))
 	none, err := s.AnswerSession(bounded(t), adasTalk, 1)
 	require.NoError(t, err)
 	require.Nil(t, none, "it has no answer yet")
@@ -125,6 +143,85 @@ func testTalkBranches(t *testing.T, database backend) {
 	found, err := s.AnswerSession(bounded(t), adasTalk, 1)
 	require.NoError(t, err)
 	require.Equal(t, session, *found)
+}
+
+// testOtherMessages stores messages with the ID of another one.
+func testOtherMessages(t *testing.T, database backend) {
+	s := database(t)()
+	addMessage(t, s, "m-1")
+	text, person, again := talkMessage("m-1"), talkMessage("m-1"), talkMessage("m-1")
+	text.Text, person.Actor, again.Key = "and nas?", "bob", "key"
+	for message, other := range map[*escalation.TalkMessage]bool{&text: true, &person: true, &again: false} {
+		stored, err := s.AddMessage(bounded(t), adasTalk, *message, 0, noon)
+		require.NoError(t, err)
+		require.Equal(t, escalation.TalkStored{Turn: 1, Other: other}, stored)
+	}
+	require.Equal(t, 2, addMessage(t, s, "m-2"), "nothing was stored")
+}
+
+// testTalkList reads the list of conversations in pages.
+func testTalkList(t *testing.T, database backend) {
+	s := database(t)().In(store.Namespace{ID: "ns-1"})
+	const conversations = 23
+	for i := range conversations {
+		for turn := range i%3 + 1 {
+			at := noon.Add(time.Duration(turn*conversations+i/2) * time.Minute) // some at the same time
+			_, err := s.AddMessage(bounded(t), fmt.Sprintf("conversation-%02d", i), talkMessage(fmt.Sprint("m-", turn)), 0, at)
+			require.NoError(t, err)
+		}
+	}
+	_, err := s.In(store.Namespace{ID: "ns-2"}).AddMessage(bounded(t), "conversation-00", talkMessage("m-9"), 9, noon.Add(time.Hour))
+	require.NoError(t, err)
+	all := func(escalation.TalkTurn) bool { return true }
+	whole, err := s.LatestTurns(bounded(t), store.TalkPlace{}, 100, all)
+	require.NoError(t, err)
+	require.Len(t, whole, conversations)
+	var paged []escalation.TalkTurn
+	for place := (store.TalkPlace{}); ; {
+		page, err := s.LatestTurns(bounded(t), place, 4, all)
+		require.NoError(t, err)
+		if len(page) == 0 {
+			break
+		}
+		paged = append(paged, page...)
+		last := page[len(page)-1]
+		place = store.TalkPlace{ReceivedAt: last.ReceivedAt, ConversationID: last.ConversationID}
+	}
+	require.Equal(t, whole, paged)
+	for i, turn := range whole[1:] {
+		require.False(t, turn.ReceivedAt.After(whole[i].ReceivedAt), "the latest first")
+	}
+	one, err := s.LatestTurns(bounded(t), store.TalkPlace{}, 1, func(turn escalation.TalkTurn) bool { return turn.ConversationID == "conversation-00" })
+	require.NoError(t, err)
+	require.Equal(t, 1, one[0].Turn, "of this namespace")
+}
+
+// testTalksOfPerson admits sessions of several conversations of one person, and of another.
+func testTalksOfPerson(t *testing.T, database backend) {
+	s := database(t)().In(store.Namespace{ID: "ns-1"})
+	policy := lenient()
+	policy.TalksPerPerson = 1
+	open := func(conversation, actor, id string) escalation.AdmissionResult {
+		message := escalation.TalkMessage{MessageID: "of " + id, Text: "hello", Actor: actor}
+		_, err := s.AddMessage(bounded(t), conversation, message, 0, noon)
+		require.NoError(t, err)
+		session := talkSession(id, 0)
+		session.ChainID = conversation
+		opened, err := s.OpenSession(bounded(t), session, escalation.AdmissionRequest{Actor: actor}, policy)
+		require.NoError(t, err)
+		return opened
+	}
+	require.Nil(t, open("conversation-ada", "ada", "s-1").Refusal)
+	refused := open("conversation-chat-1", "ada", "s-2").Refusal
+	require.Equal(t, escalation.RuleTalksOfPerson, refused.Rule)
+	require.False(t, refused.WaitUntil.IsZero())
+	require.Nil(t, open("conversation-bob", "bob", "s-3").Refusal, "another person is answered")
+	require.Nil(t, open("conversation-ada", "ada", "s-4").Refusal, "a conversation has one session at a time itself")
+	for _, id := range []string{"s-1", "s-4"} {
+		require.NoError(t, s.CloseSession(bounded(t), id, escalation.Report{Status: escalation.SessionCompleted}, noon))
+	}
+	require.NoError(t, s.EndTurn(bounded(t), "conversation-ada", 1, escalation.TalkEnd{State: escalation.TalkAnswered, EndedAt: noon}))
+	require.Nil(t, open("conversation-chat-1", "ada", "s-5").Refusal)
 }
 
 // testTalkUnanswered checks that a turn that ends without an answer has no reply, even if its session has kept one.
@@ -151,14 +248,14 @@ func testOpenTalk(t *testing.T, database backend) {
 		addMessage(t, s, id)
 	}
 	session := mustOpen(t, s, talkSession("s-1", 0))
-	require.NoError(t, s.BeginTurn(bounded(t), ofTalk(1, "s-1"), ""))
+	require.NoError(t, s.BeginTurn(bounded(t), ofTalk(1, "s-1"), "", noon))
 	require.NoError(t, s.EndTurn(bounded(t), adasTalk, 1, escalation.TalkEnd{State: escalation.TalkAnswered, EndedAt: noon}))
 	opened, err = s.OpenTalk(bounded(t), adasTalk)
 	require.NoError(t, err)
 	require.Equal(t, 3, opened.Turn)
 	require.Equal(t, session, *opened.Last)
 	require.Equal(t, []escalation.TalkPending{
-		{Turn: 2, MessageID: "m-2", Head: "how is jellyfin?\ufffd m-2"}, {Turn: 3, MessageID: "m-3", Head: "how is jellyfin?\ufffd m-3"},
+		{Turn: 2, MessageID: "m-2", Head: "how is jellyfin?\ufffd m-2", Actor: "ada"}, {Turn: 3, MessageID: "m-3", Head: "how is jellyfin?\ufffd m-3", Actor: "ada"},
 	}, opened.Unanswered)
 }
 

@@ -170,6 +170,7 @@ func TestWorkersTellTheirVersion(t *testing.T) {
 	queue := s.cfg.Worker.TaskQueue
 	for name, kind := range map[string]enumspb.TaskQueueType{
 		queue: enumspb.TASK_QUEUE_TYPE_WORKFLOW, workflows.AgentsTaskQueue(queue): enumspb.TASK_QUEUE_TYPE_ACTIVITY,
+		workflows.TalksTaskQueue(queue): enumspb.TASK_QUEUE_TYPE_ACTIVITY,
 	} {
 		want := fmt.Sprintf("%d@host-1 claudeops v1.2.3", os.Getpid())
 		require.Eventually(t, func() bool {

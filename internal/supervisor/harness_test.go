@@ -49,6 +49,9 @@ type site struct {
 	begin func()
 	// stop drains the worker and returns the error of its Run.
 	stop func() error
+	// kept is what reader returns.
+	keep sync.Once
+	kept *store.Store
 }
 
 // quiet returns a logger that discards everything. The assertions explain a failing test.
@@ -279,6 +282,13 @@ func (s *site) records() *store.Store {
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { require.NoError(s.t, records.Close()) })
 	return records
+}
+
+// reader returns the site's records of all namespaces, which stay open.
+func (s *site) reader() *store.Store {
+	s.t.Helper()
+	s.keep.Do(func() { s.kept = s.records() })
+	return s.kept
 }
 
 // ownRecords opens the records of the site's namespace.

@@ -44,9 +44,9 @@ func (r records) AnswerSession(ctx context.Context, conversationID string, turn 
 }
 
 // BeginTurn implements activities.TalkKeeper.
-func (r records) BeginTurn(ctx context.Context, of escalation.TalkSession, text string) error {
+func (r records) BeginTurn(ctx context.Context, of escalation.TalkSession, text string, at time.Time) error {
 	text = r.mask.Text(text)
-	return done(ctx, r, storeTalk, func() error { return r.Store.BeginTurn(ctx, of, text) })
+	return done(ctx, r, storeTalk, func() error { return r.Store.BeginTurn(ctx, of, text, at) })
 }
 
 // KeepReply implements activities.TalkKeeper.

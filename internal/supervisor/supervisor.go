@@ -225,20 +225,17 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string)
 	sweeper.Sweep(ctx)
 	s.leases.FailOrphaned(ctx, c)
 	s.logVersion(ctx, c)
-	failed := make(chan error, 2) // one for each worker, so that neither blocks
+	failed := make(chan error, 3) // one for each worker, so that none blocks
 	onFatal := func(err error) { failed <- err }
 	refused := newAudit(s.records.Store.AppendEvents, s.logger)
 	stopAudit := inBackground(context.WithoutCancel(ctx), refused.run) // the audit ends after the chains' worker
 	defer stopAudit()
-	chains, agents := s.chainsWorker(c, refused, onFatal), s.agentsWorker(c, onFatal)
-
-	queue := s.config.Worker.TaskQueue
-	if err := chains.Start(); err != nil {
-		return fmt.Errorf("start the worker on task queue %q: %w", queue, err)
-	}
-	if err := agents.Start(); err != nil {
-		chains.Stop()
-		return fmt.Errorf("start the worker on task queue %q: %w", workflows.AgentsTaskQueue(queue), err)
+	queue, places := s.config.Worker.TaskQueue, s.config.Worker
+	chains := s.chainsWorker(c, refused, onFatal)
+	agents := s.agentsWorker(c, workflows.AgentsTaskQueue(queue), places.MaxConcurrentAgents, onFatal)
+	talks := s.agentsWorker(c, workflows.TalksTaskQueue(queue), places.MaxConcurrentTalks, onFatal)
+	if err := startAll(chains, agents, talks); err != nil {
+		return fmt.Errorf("start the workers on task queue %q: %w", queue, err)
 	}
 	stopCleaning := s.clean(ctx, c, sweeper)
 	defer stopCleaning()
@@ -252,8 +249,21 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string)
 	case err = <-failed:
 		err = fmt.Errorf("worker failed: %w", err)
 	}
-	s.drain(chains, agents)
+	s.drain(chains, agents, talks)
 	return err
+}
+
+// startAll starts the workers. If one of them cannot start, startAll stops those before it.
+func startAll(workers ...worker.Worker) error {
+	for i, one := range workers {
+		if err := one.Start(); err != nil {
+			for _, started := range workers[:i] {
+				started.Stop()
+			}
+			return err
+		}
+	}
+	return nil
 }
 
 // chainsWorker returns the worker for workflows and for all activities that run no agent. If a chain of this worker
@@ -270,12 +280,12 @@ func (s *Supervisor) chainsWorker(c client.Client, refused *audit, onFatal func(
 	return chains
 }
 
-// agentsWorker returns the worker for the activities that run agents.
-func (s *Supervisor) agentsWorker(c client.Client, onFatal func(error)) worker.Worker {
-	agents := worker.New(c, workflows.AgentsTaskQueue(s.config.Worker.TaskQueue), worker.Options{
+// agentsWorker returns a worker for the activities that run agents: those of chains, or those of conversations.
+func (s *Supervisor) agentsWorker(c client.Client, queue string, places int, onFatal func(error)) worker.Worker {
+	agents := worker.New(c, queue, worker.Options{
 		Identity:                           s.identity,
 		DisableWorkflowWorker:              true,
-		MaxConcurrentActivityExecutionSize: s.config.Worker.MaxConcurrentAgents,
+		MaxConcurrentActivityExecutionSize: places,
 		WorkerStopTimeout:                  s.config.Worker.DrainTimeout + s.config.Claude.StopGrace + agent.ReportTime,
 		OnFatalError:                       onFatal,
 		Interceptors:                       s.interceptors(),
@@ -286,14 +296,18 @@ func (s *Supervisor) agentsWorker(c client.Client, onFatal func(error)) worker.W
 	return agents
 }
 
-// drain stops both workers. After the configured time, it interrupts the agents that still run. The agents' worker
-// waits until these agents have ended and their results are reported to Temporal. So Temporal can give their tiers to
+// drain stops all workers. After the configured time, it interrupts the agents that still run. The agents' workers
+// wait until these agents have ended and their results are reported to Temporal. So Temporal can give their tiers to
 // another worker at once.
-func (s *Supervisor) drain(chains, agents worker.Worker) {
+func (s *Supervisor) drain(chains worker.Worker, agents ...worker.Worker) {
 	s.telemetry.SetProbe(nil)
 	limit := time.AfterFunc(s.config.Worker.DrainTimeout, s.agents.Interrupt)
 	defer limit.Stop()
-	agents.Stop()
+	var stopping sync.WaitGroup
+	for _, one := range agents {
+		stopping.Go(one.Stop)
+	}
+	stopping.Wait()
 	chains.Stop()
 }
 

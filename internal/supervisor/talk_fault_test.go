@@ -142,7 +142,7 @@ func startConversationWorker(t *testing.T, s *site, limit int) *conversationWork
 	chains.RegisterActivity(&activities.Settings{TalkPolicy: policy, Windows: w})
 	chains.RegisterActivity(&activities.Records{Store: talkRecords{w.Store}})
 	chains.RegisterActivity(&activities.Talks{Store: w.Store})
-	agents := worker.New(s.client, workflows.AgentsTaskQueue(s.cfg.Worker.TaskQueue), worker.Options{DisableWorkflowWorker: true})
+	agents := worker.New(s.client, workflows.TalksTaskQueue(s.cfg.Worker.TaskQueue), worker.Options{DisableWorkflowWorker: true})
 	agents.RegisterActivityWithOptions(w.RunTalk, activity.RegisterOptions{Name: "RunTalk"})
 	require.NoError(t, chains.Start())
 	require.NoError(t, agents.Start())

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/client"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -103,14 +103,8 @@ func TestConversationWithRestoredRecords(t *testing.T) {
 	second := startSite(t, temporalServer, append(environ, "CLAUDEOPS_DATABASE_URL=sqlite://"+backup))
 	c := second.talk()
 	require.Equal(t, 2, c.send("m-2", "two?"), "the conversation knows the message")
-	update, err := c.client.UpdateWorkflow(t.Context(), client.UpdateWorkflowOptions{
-		WorkflowID: c.id(), UpdateName: workflows.WaitTurn, Args: []any{workflows.TurnRequest{Turn: 2}},
-		WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err == nil {
-		err = update.Get(t.Context(), nil)
-	}
-	require.ErrorContains(t, err, "turn 2 is no longer in the records")
+	_, err = c.ownRecords().TalkTurn(t.Context(), c.id(), 2)
+	require.ErrorIs(t, err, store.ErrNotFound)
 	third := c.say("m-3", "three?")
 	require.Equal(t, 3, third.Turn, "no number is given twice")
 	require.Equal(t, "yes", third.Reply, third.Failure)

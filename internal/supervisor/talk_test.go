@@ -74,25 +74,17 @@ func (c talk) send(messageID, text string) int {
 	}
 }
 
-// await waits until a turn has ended.
+// await waits until the records have the end of a turn.
 func (c talk) await(turn int) escalation.TalkTurn {
 	c.t.Helper()
+	records := c.reader()
 	for began := time.Now(); ; {
-		var found escalation.TalkTurn
-		ctx, cancel := context.WithTimeout(c.t.Context(), 30*time.Second)
-		update, err := c.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-			WorkflowID: c.id(), UpdateName: workflows.WaitTurn, Args: []any{workflows.TurnRequest{Turn: turn}},
-			WaitForStage: client.WorkflowUpdateStageCompleted,
-		})
-		if err == nil {
-			err = update.Get(ctx, &found)
-		}
-		cancel()
+		found, err := records.TalkTurn(c.t.Context(), c.id(), turn)
 		if err == nil && found.State.Final() {
 			return found
 		}
 		require.Less(c.t, time.Since(began), testTimeout, "turn %d does not end: %v", turn, err)
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 

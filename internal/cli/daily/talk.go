@@ -110,7 +110,7 @@ func (a *app) nameFor(o talkOptions) string {
 	case a.Operations.Server != "":
 		return escalation.OwnConversation
 	default:
-		return escalation.ConversationName(o.actor)
+		return escalation.PersonalConversation(o.actor)
 	}
 }
 
@@ -134,6 +134,9 @@ func (a *app) sendOne(ctx context.Context, name string, o talkOptions) error {
 		return err
 	}
 	turn, err := a.Operations.Conversations.Send(ctx, name, o.chain, message)
+	if operations.KindOf(err) == operations.KindFailure && err != nil {
+		return fmt.Errorf("%w; the message may have arrived: with --message-id %s it is sent again and paid once", err, message.MessageID)
+	}
 	if err != nil {
 		return err
 	}
@@ -144,7 +147,7 @@ func (a *app) sendOne(ctx context.Context, name string, o talkOptions) error {
 		return errors.Join(ctx.Err(), stopErr)
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; the message has arrived: starter talk %s --history 5 shows its answer, turn %d", err, name, turn)
 	}
 	ended.Text = message.Text
 	if err := a.Print(ended, func(w io.Writer) { writeAnswer(w, ended) }); err != nil {
@@ -165,13 +168,18 @@ func writeAnswer(w io.Writer, turn escalation.TalkTurn) {
 		_, _ = fmt.Fprintln(w, strings.TrimSpace(plaintext.Block(turn.Reply)))
 	}
 	for i, proposal := range turn.Proposals {
-		what, why := console.Printable(proposal.Describe(), 2_000), console.Printable(proposal.Why, 500)
+		what, why := console.Printable(proposal.Describe(), escalation.MaxDescription), console.Printable(proposal.Why, 500)
 		_, _ = fmt.Fprintf(w, "\nProposal %d: %s\n  why: %s\n", i+1, what, why)
 	}
 	if len(turn.Proposals) > 0 {
 		_, _ = fmt.Fprintf(w, "\nNothing was done. To have it done in your name: starter talk %s --turn %d --confirm N\n",
 			strings.TrimPrefix(turn.ConversationID, escalation.ConversationPrefix), turn.Turn)
 	}
+}
+
+// confirmCommand returns the flags that confirm a proposal.
+func confirmCommand(turn, number int) string {
+	return fmt.Sprintf("--turn %d --confirm %d", turn, number)
 }
 
 // turnOf returns the turn that the flags name, or the latest one.
@@ -229,7 +237,7 @@ func (a *app) printHistory(ctx context.Context, name string, o talkOptions) erro
 	}
 	return a.Print(turns, func(w io.Writer) {
 		for _, turn := range turns {
-			_, _ = fmt.Fprintln(w, strings.Join(linesOf(a.Clock, turn, console.AnyWidth), "\n"))
+			_, _ = fmt.Fprintln(w, strings.Join(linesOf(a.Clock, turn, console.AnyWidth, confirmCommand), "\n"))
 		}
 	})
 }

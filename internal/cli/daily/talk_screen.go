@@ -1,7 +1,9 @@
 package daily
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -76,9 +78,9 @@ type (
 	}
 	// sentMsg says what became of a message.
 	sentMsg struct {
-		turn int
-		text string
-		err  error
+		turn     int
+		id, text string
+		err      error
 	}
 	// turnEndedMsg is a turn that has ended.
 	turnEndedMsg struct {
@@ -113,11 +115,9 @@ func (c conversation) now() tea.Msg {
 	return nowMsg{now, err}
 }
 
-func (c conversation) send(text string) tea.Msg {
-	turn, err := c.Send(c.ctx, c.name, c.options.chain, escalation.TalkMessage{
-		MessageID: uuid.NewString(), Text: text, Actor: c.options.actor,
-	})
-	return sentMsg{turn, text, err}
+func (c conversation) send(id, text string) tea.Msg {
+	turn, err := c.Send(c.ctx, c.name, c.options.chain, escalation.TalkMessage{MessageID: id, Text: text, Actor: c.options.actor})
+	return sentMsg{turn, id, text, err}
 }
 
 func (c conversation) wait(turn int) tea.Msg {
@@ -151,6 +151,8 @@ type talkModel struct {
 	// sending counts the messages that have no turn yet. looking reports whether another look is due.
 	sending int
 	looking bool
+	// unsent holds the IDs of messages that may not have arrived, by their text. Sent again, such a message is answered once.
+	unsent map[string]string
 	// stopping reports whether the person has stopped the running turn. Another Ctrl-C leaves.
 	stopping bool
 	note     string
@@ -163,7 +165,7 @@ var _ tea.Model = (*talkModel)(nil)
 func newTalkModel(clock console.Clock, name string, talk conversation) *talkModel {
 	input := textinput.New()
 	input.Prompt, input.Placeholder, input.CharLimit = "> ", "your message", escalation.MaxTalkText
-	return &talkModel{clock: clock, name: name, talk: talk, interval: nearInterval, input: input}
+	return &talkModel{clock: clock, name: name, talk: talk, interval: nearInterval, input: input, unsent: map[string]string{}}
 }
 
 // Init implements tea.Model.
@@ -251,36 +253,84 @@ func (m *talkModel) enter() tea.Cmd {
 		return tea.Quit
 	}
 	m.sending++
-	return func() tea.Msg { return m.talk.send(text) }
+	id := cmp.Or(m.unsent[text], uuid.NewString())
+	return func() tea.Msg { return m.talk.send(id, text) }
 }
 
-// confirm carries out a proposal of the latest turn that has any.
+// proposing returns the turns with proposals, without those of which all are confirmed if others are open.
+func (m *talkModel) proposing() []escalation.TalkTurn {
+	var all, open []escalation.TalkTurn
+	for _, turn := range m.turns {
+		if len(turn.Proposals) > 0 {
+			all = append(all, turn)
+		}
+		if len(turn.Proposals) > len(turn.Confirmed) {
+			open = append(open, turn)
+		}
+	}
+	if len(open) == 0 {
+		return all
+	}
+	return open
+}
+
+// labels returns a function that returns what to write to confirm a proposal: /yes N while only one turn proposes something, and else
+// /yes TURN.N, so that nobody confirms another proposal than the one that was read.
+func (m *talkModel) labels() func(turn, number int) string {
+	single := len(m.proposing()) == 1
+	return func(turn, number int) string {
+		if single {
+			return fmt.Sprintf("/yes %d", number)
+		}
+		return fmt.Sprintf("/yes %d.%d", turn, number)
+	}
+}
+
+// confirm carries out a proposal as its label names it.
 func (m *talkModel) confirm(given string) tea.Cmd {
-	for _, turn := range slices.Backward(m.turns) {
-		if len(turn.Proposals) == 0 {
-			continue
-		}
-		number, err := strconv.Atoi(given)
-		if given == "" && len(turn.Proposals) == 1 {
-			number, err = 1, nil
-		}
-		if err != nil || number < 1 || number > len(turn.Proposals) {
-			m.note = fmt.Sprintf("write /yes and the number of a proposal, 1 to %d", len(turn.Proposals))
+	proposing := m.proposing()
+	if len(proposing) == 0 {
+		m.note = "nothing is proposed"
+		return nil
+	}
+	turn := &proposing[len(proposing)-1]
+	of, digits, named := strings.Cut(given, ".")
+	switch {
+	case named:
+		number, _ := strconv.Atoi(of) // there is no turn 0
+		if turn = m.find(number); turn == nil || len(turn.Proposals) == 0 {
+			m.note = fmt.Sprintf("turn %s proposes nothing here: write /yes TURN.N, as beside the proposal", of)
 			return nil
 		}
-		m.note = fmt.Sprintf("carrying out proposal %d of turn %d …", number, turn.Turn)
-		return func() tea.Msg { return m.talk.confirm(turn.Turn, number) }
+	case len(proposing) > 1:
+		m.note = "several turns propose something: write /yes TURN.N, as beside the proposal"
+		return nil
+	default:
+		digits = given
 	}
-	m.note = "nothing is proposed"
-	return nil
+	number, err := strconv.Atoi(digits)
+	if digits == "" && len(turn.Proposals) == 1 {
+		number, err = 1, nil
+	}
+	if err != nil || number < 1 || number > len(turn.Proposals) {
+		m.note = fmt.Sprintf("write /yes and the number of a proposal, 1 to %d", len(turn.Proposals))
+		return nil
+	}
+	m.note = fmt.Sprintf("carrying out proposal %d of turn %d …", number, turn.Turn)
+	chosen := turn.Turn
+	return func() tea.Msg { return m.talk.confirm(chosen, number) }
 }
 
 // sent begins to wait for the turn of a message.
 func (m *talkModel) sent(msg sentMsg) tea.Cmd {
 	m.sending--
+	delete(m.unsent, msg.text)
 	if msg.err != nil {
 		m.note = msg.err.Error()
 		m.input.SetValue(msg.text)
+		if !errors.Is(msg.err, operations.ErrOtherMessage) {
+			m.unsent[msg.text] = msg.id
+		}
 		return nil
 	}
 	m.keep(escalation.TalkTurn{

@@ -16,7 +16,7 @@ import (
 func (m *talkModel) View() tea.View {
 	var lines []string
 	for _, turn := range m.turns {
-		lines = append(lines, linesOf(m.clock, turn, m.size.Width)...)
+		lines = append(lines, linesOf(m.clock, turn, m.size.Width, m.labels())...)
 		if turn.State == escalation.TalkRunning {
 			lines = append(lines, m.progress()...)
 		}
@@ -49,6 +49,11 @@ func (m *talkModel) progress() []string {
 	add := func(text string) {
 		lines = append(lines, console.FaintStyle.Render(console.Cut("  "+console.Printable(text, 300), m.size.Width)))
 	}
+	for _, turn := range m.state.Turns {
+		if turn.Waits != "" {
+			add("waits: " + turn.Waits)
+		}
+	}
 	if waits := m.state.Attempt.Waits(); waits != "" {
 		add(waits)
 	}
@@ -64,8 +69,8 @@ func (m *talkModel) progress() []string {
 	return append(lines, block(m.state.Progress.Now.Text, m.size.Width)...)
 }
 
-// linesOf returns a turn as lines of at most width columns.
-func linesOf(clock console.Clock, turn escalation.TalkTurn, width int) []string {
+// linesOf returns a turn as lines of at most width columns. The function label returns what to write to confirm a proposal.
+func linesOf(clock console.Clock, turn escalation.TalkTurn, width int, label func(turn, number int) string) []string {
 	head := cmp.Or(turn.Actor, "you")
 	if !turn.ReceivedAt.IsZero() {
 		head = clock.TimeOfDay(turn.ReceivedAt) + "  " + head
@@ -81,7 +86,7 @@ func linesOf(clock console.Clock, turn escalation.TalkTurn, width int) []string 
 			lines = append(lines, console.Labelled("! ", console.Printable(turn.Note, 1_000), width)...)
 		}
 		lines = append(lines, block(turn.Reply, width)...)
-		lines = append(lines, proposals(turn, width)...)
+		lines = append(lines, proposals(turn, width, label)...)
 	case escalation.TalkFailed, escalation.TalkStopped:
 		lines = append(lines, console.Labelled("! ", console.Printable(turn.Failure, 1_000), width)...)
 	}
@@ -89,11 +94,11 @@ func linesOf(clock console.Clock, turn escalation.TalkTurn, width int) []string 
 }
 
 // proposals returns what a turn proposes, and what has become of it.
-func proposals(turn escalation.TalkTurn, width int) []string {
+func proposals(turn escalation.TalkTurn, width int, label func(turn, number int) string) []string {
 	var lines []string
 	for i, proposal := range turn.Proposals {
-		label := fmt.Sprintf("  /yes %d  ", i+1)
-		text := console.Printable(proposal.Describe(), 2_000) + " — " + console.Printable(proposal.Why, 500)
+		label := fmt.Sprintf("  %s  ", label(turn.Turn, i+1))
+		text := console.Printable(proposal.Describe(), escalation.MaxDescription) + " — " + console.Printable(proposal.Why, 500)
 		for _, confirmed := range turn.Confirmed {
 			if confirmed.Proposal == i+1 {
 				label = "  done  "

@@ -1,37 +1,17 @@
 package access
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-const (
-	// ChatPrefix begins the names of the conversations of clients of OpenAI's API.
-	ChatPrefix = "chat-"
-	// personPrefix begins the names of the conversations of people whose own name cannot be used.
-	personPrefix = "person-"
-)
+// ChatPrefix begins the names of the conversations of clients of OpenAI's API.
+const ChatPrefix = escalation.ChatPrefix
 
-// Conversation returns the name of the person's own conversation: the person's name. If no conversation can have that name, or if it could
-// be the name of a conversation of others, it returns one with a checksum. So no two people share a conversation, even if they choose
-// their names.
-func (p Person) Conversation() string {
-	const checksum = 16 // bytes
-	taken := escalation.IsAboutChain(p.Name) ||
-		slices.ContainsFunc([]string{ChatPrefix, personPrefix}, func(prefix string) bool { return strings.HasPrefix(p.Name, prefix) })
-	if escalation.CheckConversationName(p.Name) == nil && !taken {
-		return p.Name
-	}
-	name := escalation.ConversationName(p.Name)
-	sum := sha256.Sum256([]byte(p.Name))
-	return personPrefix + name[:min(len(name), escalation.MaxConversationName/2)] + "-" + hex.EncodeToString(sum[:checksum])
-}
+// Conversation returns the name of the person's own conversation.
+func (p Person) Conversation() string { return escalation.PersonalConversation(p.Name) }
 
 // Named returns the name of a conversation for which a request may have escalation.OwnConversation.
 func (p Person) Named(conversation string) string {

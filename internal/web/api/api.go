@@ -29,11 +29,13 @@ type API struct {
 	operations *operations.Operations
 	hub        *stream.Hub
 	version    string
+	// waiting limits the requests that wait for turns.
+	waiting access.Crowd
 }
 
 // New returns the API. The hub serves the event stream. The version is that of this program, for the OpenAPI document.
 func New(o *operations.Operations, hub *stream.Hub, version string) *API {
-	return &API{o, hub, version}
+	return &API{o, hub, version, access.NewCrowd(maxWaits)}
 }
 
 // Register adds the routes of the API.

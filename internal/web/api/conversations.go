@@ -12,8 +12,12 @@ import (
 
 const conversationsTag = "conversations"
 
-// waitTimeout limits how long a request for a turn waits for its end.
-const waitTimeout = 30 * time.Second
+const (
+	// waitTimeout limits how long a request for a turn waits for its end.
+	waitTimeout = 30 * time.Second
+	// maxWaits limits the requests of one person that wait for the end of a turn at the same time.
+	maxWaits = 20
+)
 
 // ConversationPath is the conversation that a path names.
 type ConversationPath struct {
@@ -97,11 +101,7 @@ type conversationList struct {
 }
 
 func (a *API) listConversations(ctx context.Context, in *Page) (*result[conversationList], error) {
-	found, err := a.operations.Conversations.List(ctx, personIn(ctx).MayTalkIn)
-	if err != nil {
-		return nil, err
-	}
-	shown, next, err := cut(found, *in, func(row operations.ConversationRow) string { return row.Name })
+	shown, next, err := a.operations.Conversations.List(ctx, personIn(ctx).MayTalkIn, in.After, in.Limit)
 	return resultOf(conversationList{shown, next}, err)
 }
 
@@ -131,6 +131,11 @@ type turnRequest struct {
 
 func (a *API) getTurn(ctx context.Context, in *turnRequest) (*result[escalation.TalkTurn], error) {
 	if in.Wait {
+		person := personOf(ctx)
+		if err := a.waiting.Enter(person); err != nil {
+			return nil, err
+		}
+		defer a.waiting.Leave(person)
 		waiting, cancel := context.WithTimeout(ctx, waitTimeout)
 		defer cancel()
 		_, err := a.operations.Conversations.Wait(waiting, string(in.Name), in.Turn)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -33,8 +32,10 @@ type Talks interface {
 	Send(ctx context.Context, name, about string, message escalation.TalkMessage) (int, error)
 	// Follow reports what happens in a turn until its end, and returns the turn.
 	Follow(ctx context.Context, name string, turn int, see func(operations.TalkEvent) error) (escalation.TalkTurn, error)
-	// TurnsOf returns the turns whose message IDs begin with prefix, oldest first.
-	TurnsOf(ctx context.Context, name, prefix string) ([]escalation.TalkTurn, error)
+	// TurnsOf calls see with the turns whose messages have a key, the latest first, until see returns false.
+	TurnsOf(ctx context.Context, name, key string, see func(escalation.TalkTurn) bool) error
+	// MessageTurn returns the turn of the message with an ID. The error is operations.KindNotFound if there is none.
+	MessageTurn(ctx context.Context, messageID string) (escalation.TalkTurn, error)
 	// Tokens returns the tokens that a turn has used.
 	Tokens(ctx context.Context, turn escalation.TalkTurn) (escalation.TokenUsage, error)
 }
@@ -56,7 +57,8 @@ type Server struct {
 	talks   Talks
 	options Options
 	clock   func() time.Time
-	running counter
+	running access.Crowd
+	told    told
 }
 
 // New returns a server of these conversations.
@@ -67,14 +69,16 @@ func New(talks Talks, options Options) *Server {
 	if options.Clock == nil {
 		options.Clock = time.Now
 	}
-	return &Server{talks: talks, options: options, clock: options.Clock, running: counter{counts: map[string]int{}}}
+	return &Server{
+		talks: talks, options: options, clock: options.Clock, running: access.NewCrowd(maxRequests), told: told{turns: map[string]time.Time{}},
+	}
 }
 
 // Register adds the routes.
 func (s *Server) Register(router *access.Router) {
 	router.Handle(access.Talk, "POST "+prefix+"chat/completions", http.HandlerFunc(s.complete))
 	router.Handle(access.Talk, "GET "+prefix+"models", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, modelList{"list", []modelInfo{ownModel}})
+		_ = writeJSON(w, modelList{"list", []modelInfo{ownModel}}) // an error means that the client has gone
 	}))
 	router.Handle(access.Talk, "GET "+prefix+"models/{model}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name := r.PathValue("model"); name != model {
@@ -82,7 +86,7 @@ func (s *Server) Register(router *access.Router) {
 			access.NewCompletionError(http.StatusNotFound, message, "model", "model_not_found").Write(w)
 			return
 		}
-		writeJSON(w, ownModel)
+		_ = writeJSON(w, ownModel) // an error means that the client has gone
 	}))
 	unknown := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		message := "there is nothing at this address: the server has " + prefix + "chat/completions and " + prefix + "models"
@@ -95,11 +99,11 @@ func (s *Server) Register(router *access.Router) {
 // complete answers a message.
 func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	person, _ := access.PersonOf(r.Context())
-	if !s.running.begin(person.Name) {
-		fail(w, &access.TooManyError{After: pingInterval})
+	if err := s.running.Enter(person.Name); err != nil {
+		fail(w, err)
 		return
 	}
-	defer s.running.end(person.Name)
+	defer s.running.Leave(person.Name)
 	asked, d, err := readRequest(r)
 	if err != nil {
 		fail(w, err)
@@ -109,7 +113,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	if canned, ok := s.canned(d); ok {
 		out.id = "chatcmpl-" + hash(canned)
 		out.begin()
-		out.finish(canned, escalation.TokenUsage{})
+		_ = out.finish(canned, escalation.TokenUsage{}) // an error means that the client has gone
 		return
 	}
 	if err := s.answer(r, out, senderOf(r, person.Name), d); err != nil {
@@ -141,9 +145,11 @@ func (s *Server) answer(r *http.Request, out *writer, from sender, d dialogue) e
 	if err != nil {
 		return err
 	}
-	turn, err := s.talks.Send(ctx, p.name, "", p.message)
-	if err != nil {
-		return err
+	turn := p.ended
+	if turn == 0 {
+		if turn, err = s.talks.Send(ctx, p.name, "", p.message); err != nil {
+			return err
+		}
 	}
 	out.id = fmt.Sprintf("chatcmpl-%s-%d", p.name, turn)
 	out.begin()
@@ -159,7 +165,9 @@ func (s *Server) answer(r *http.Request, out *writer, from sender, d dialogue) e
 	if out.usage {
 		used, _ = s.talks.Tokens(ctx, ended) // the answer counts, also without a figure
 	}
-	out.finish(out.parts.end(ended), used)
+	if out.finish(out.parts.end(ended), used) == nil {
+		s.told.add(p.name, turn, s.clock())
+	}
 	return nil
 }
 
@@ -230,29 +238,4 @@ func (s *Server) progress(out *writer, line string) error {
 		return nil
 	}
 	return out.text(progressMark + oneLine(line) + "\n\n")
-}
-
-// counter counts the requests of each person.
-type counter struct {
-	mutex  sync.Mutex
-	counts map[string]int
-}
-
-func (c *counter) begin(person string) bool {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	if c.counts[person] >= maxRequests {
-		return false
-	}
-	c.counts[person]++
-	return true
-}
-
-func (c *counter) end(person string) {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	c.counts[person]--
-	if c.counts[person] == 0 {
-		delete(c.counts, person)
-	}
 }

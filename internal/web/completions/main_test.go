@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -168,6 +169,8 @@ type book struct {
 	// release ends the turns of the message "slow".
 	release chan struct{}
 	busy    error
+	// seen counts the turns that were read for their key.
+	seen atomic.Int64
 }
 
 var _ Talks = (*book)(nil)
@@ -187,7 +190,10 @@ func (b *book) Send(_ context.Context, name, about string, message escalation.Ta
 		return 0, err
 	}
 	for i := range b.turns[name] {
-		if b.turns[name][i].MessageID == message.MessageID {
+		if known := b.turns[name][i]; known.MessageID == message.MessageID {
+			if known.Digest() != message.Digest() {
+				return 0, operations.WithKind(operations.KindConflict, operations.ErrOtherMessage)
+			}
 			return i + 1, nil
 		}
 	}
@@ -231,15 +237,30 @@ func (b *book) Follow(
 }
 
 // TurnsOf implements Talks.
-func (b *book) TurnsOf(_ context.Context, name, prefix string) (found []escalation.TalkTurn, err error) {
+func (b *book) TurnsOf(_ context.Context, name, key string, see func(escalation.TalkTurn) bool) error {
 	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	for _, turn := range b.turns[name] {
-		if strings.HasPrefix(turn.MessageID, prefix) {
-			found = append(found, turn)
+	turns := slices.Clone(b.turns[name])
+	b.mutex.Unlock()
+	for _, turn := range slices.Backward(turns) {
+		if turn.Key != key {
+			continue
+		}
+		b.seen.Add(1)
+		if !see(turn) {
+			break
 		}
 	}
-	return found, nil
+	return nil
+}
+
+// MessageTurn implements Talks.
+func (b *book) MessageTurn(_ context.Context, messageID string) (escalation.TalkTurn, error) {
+	for _, turn := range b.all() {
+		if turn.MessageID == messageID {
+			return turn, nil
+		}
+	}
+	return escalation.TalkTurn{}, operations.WithKind(operations.KindNotFound, errors.New("no such message"))
 }
 
 // Tokens implements Talks.

@@ -5,13 +5,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/web/access"
 )
@@ -24,6 +27,8 @@ const (
 	conversationHeader = "X-Conversation"
 	// repeatHeader is the same in all repetitions of a request.
 	repeatHeader = "Idempotency-Key"
+	// retryHeader counts the repetitions of a request by a package of OpenAI.
+	retryHeader = "X-Stainless-Retry-Count"
 )
 
 const (
@@ -36,6 +41,11 @@ const (
 	repeatWindow = 2 * time.Minute
 	// maxLooks limits the messages of a history that are looked for. Those before them came from elsewhere.
 	maxLooks = 50
+	// maxRepeats limits the turns of one message among which that with the answer of a history is looked for.
+	maxRepeats = 500
+	// periodOfIDs is the time in which a message without an ID, which the records do not know yet, has the same ID when it is sent again. No
+	// ID of an earlier period is given again.
+	periodOfIDs = time.Hour
 	// maxInstructions limits the client's instructions in a message, in characters.
 	maxInstructions = 4_000
 )
@@ -45,14 +55,18 @@ type sender struct {
 	person, user, chat string
 	// named reports that the client names its conversation itself. Then a message without a history follows the latest answer.
 	named bool
-	// repeat is the client's ID of the request; empty if it has none.
-	repeat string
+	// request is the client's ID of the request, and message that of Open WebUI's message; empty if the client gives none.
+	request, message string
+	// retries reports that the client says itself that it repeats a request.
+	retries bool
 }
 
 // senderOf returns the sender of r.
 func senderOf(r *http.Request, person string) sender {
 	header := r.Header.Get
-	s := sender{person: person, user: header(userHeader), chat: header(chatHeader), repeat: header(messageHeader) + header(repeatHeader)}
+	s := sender{person: person, user: header(userHeader), chat: header(chatHeader), request: header(repeatHeader), message: header(messageHeader)}
+	retry := header(retryHeader)
+	s.retries = retry != "" && retry != "0"
 	if own := header(conversationHeader); s.chat == "" && own != "" {
 		s.chat, s.named = own, true
 	}
@@ -106,21 +120,34 @@ func canonical(text string) string {
 type place struct {
 	name    string
 	message escalation.TalkMessage
-	// known reports whether the message was sent before.
+	// known reports whether the message was sent before, and ended is its turn if that has ended; 0 if it has not.
 	known bool
+	ended int
 }
 
-// find returns the place of a new message. An earlier message of the history has a turn in the records, whose ID begins with the key
-// of the message. The new message follows the latest of them that has an answer. What the records do not know becomes a part of the
-// message.
+// again returns the place of a message that was sent before. It is sent as it was then: what it was composed of can have changed since.
+func again(turn escalation.TalkTurn) place {
+	p := place{name: strings.TrimPrefix(turn.ConversationID, escalation.ConversationPrefix), message: turn.TalkMessage, known: true}
+	if turn.State.Final() {
+		p.ended = turn.Turn
+	}
+	return p
+}
+
+// find returns the place of a new message. A message that was sent before has a turn already. The new message follows the latest answer
+// of its history that the records know. What they do not know becomes a part of the message.
 func (s *Server) find(ctx context.Context, from sender, d dialogue) (place, error) {
 	p := place{name: from.name(d), message: escalation.TalkMessage{Actor: from.person}}
 	keys := keysOf(d)
-	repeats, err := s.talks.TurnsOf(ctx, p.name, keys[len(keys)-1])
-	if err != nil {
+	p.message.Key = keys[len(keys)-1]
+	id, before, err := s.identify(ctx, from, d, p)
+	if err != nil || before != nil {
+		if before != nil {
+			p = again(*before)
+		}
 		return p, err
 	}
-	p.message.MessageID, p.known = s.messageID(keys[len(keys)-1], from.repeat, repeats)
+	p.message.MessageID = id
 	if from.named && len(d.before) == 0 {
 		p.message.Text, err = d.compose(nil)
 		return p, err
@@ -137,25 +164,68 @@ func (s *Server) find(ctx context.Context, from sender, d dialogue) (place, erro
 	return p, err
 }
 
-// messageID returns the ID of a message with a key, and reports whether the message was sent before. The argument repeats lists
-// the turns of the same message, oldest first.
-func (s *Server) messageID(key, repeat string, repeats []escalation.TalkTurn) (id string, known bool) {
-	if repeat != "" {
-		id = key + "-" + hash(repeat)
-		for i := range repeats {
-			known = known || repeats[i].MessageID == id
+// identify returns the ID of a message or, if the message was sent before, its turn. The ID is the client's or ours. Ours is the same for
+// the same message after the same turns, so that a message that was not stored in time is stored once, and for no other message.
+func (s *Server) identify(ctx context.Context, from sender, d dialogue, p place) (id string, before *escalation.TalkTurn, err error) {
+	key := p.message.Key
+	switch {
+	case from.request != "":
+		id = "request-" + hash(from.person, from.user, from.request)
+	case from.message != "":
+		id = "message-" + hash(from.person, from.user, key, from.message)
+	default:
+		var latest escalation.TalkTurn
+		err = s.talks.TurnsOf(ctx, p.name, key, func(turn escalation.TalkTurn) bool {
+			latest = turn
+			return false
+		})
+		if err != nil || latest.Turn > 0 && s.isRepeated(from, d, p.name, latest) {
+			return "", &latest, err
 		}
-		return id, known
+		period := s.clock().UnixMilli() / periodOfIDs.Milliseconds()
+		return "own-" + hash(key, latest.MessageID, fmt.Sprint(period)), nil, nil
 	}
-	if last := len(repeats) - 1; last >= 0 && isRepeatable(repeats[last], s.clock()) {
-		return repeats[last].MessageID, true
+	found, err := s.talks.MessageTurn(ctx, id)
+	switch {
+	case operations.KindOf(err) == operations.KindNotFound:
+		return id, nil, nil
+	case err == nil && found.Key != key:
+		err = operations.WithKind(operations.KindConflict, fmt.Errorf("%w: its %s was used before, for another message", operations.ErrOtherMessage,
+			repeatHeader))
 	}
-	return fmt.Sprintf("%s-%d", key, len(repeats)), false
+	return id, &found, err
 }
 
-// isRepeatable reports whether the same message, sent again, is a repetition of the request for a turn.
-func isRepeatable(turn escalation.TalkTurn, now time.Time) bool {
-	return !turn.State.Final() || (turn.State == escalation.TalkAnswered && now.Sub(turn.EndedAt) < repeatWindow)
+// isRepeated reports whether a message, sent again without an ID, repeats the request for a turn. If the history before it leaves open what
+// it follows, it repeats only a request whose answer has not arrived: a second "yes" is another one.
+func (s *Server) isRepeated(from sender, d dialogue, name string, turn escalation.TalkTurn) bool {
+	if !turn.State.Final() {
+		return true
+	}
+	if turn.State != escalation.TalkAnswered || s.clock().Sub(turn.EndedAt) >= repeatWindow {
+		return false
+	}
+	return from.retries || !from.named || len(d.before) > 0 || !s.told.has(name, turn.Turn)
+}
+
+// told remembers the turns whose answers have reached their client.
+type told struct {
+	mutex sync.Mutex
+	turns map[string]time.Time // by conversation and turn
+}
+
+func (t *told) add(name string, turn int, now time.Time) {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	maps.DeleteFunc(t.turns, func(_ string, at time.Time) bool { return now.Sub(at) > 2*repeatWindow })
+	t.turns[fmt.Sprint(name, " ", turn)] = now
+}
+
+func (t *told) has(name string, turn int) bool {
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	_, known := t.turns[fmt.Sprint(name, " ", turn)]
+	return known
 }
 
 // follow returns the turn whose answer a new message follows; 0 if there is none. It also returns the messages after that answer.
@@ -166,30 +236,40 @@ func (s *Server) follow(ctx context.Context, name string, d dialogue, keys []str
 			continue
 		}
 		looks++
-		found, err := s.talks.TurnsOf(ctx, name, keys[i])
-		if err != nil {
-			return 0, nil, err
-		}
-		if turn, unknown := answerIn(found, d.before[i+1:]); turn > 0 {
-			return turn, unknown, nil
+		turn, unknown, err := s.answerOf(ctx, name, keys[i], d.before[i+1:])
+		if err != nil || turn > 0 {
+			return turn, unknown, err
 		}
 	}
 	return 0, d.before, nil
 }
 
-// answerIn returns that of the turns of one message whose answer the history has after the message, or else the latest answered
+// answerOf returns that of the turns of one message whose answer the history has after the message, or else the latest answered
 // one; 0 if none is answered. It also returns the rest of the history.
-func answerIn(turns []escalation.TalkTurn, after []message) (turn int, rest []message) {
-	for i := range turns {
-		if turns[i].State != escalation.TalkAnswered {
-			continue
-		}
-		turn = turns[i].Turn
-		if len(after) > 0 && after[0].Role == roleAssistant && canonical(string(after[0].Text)) == canonical(render(turns[i])) {
-			return turn, after[1:]
-		}
+func (s *Server) answerOf(ctx context.Context, name, key string, after []message) (turn int, rest []message, err error) {
+	said := ""
+	if len(after) > 0 && after[0].Role == roleAssistant {
+		said = canonical(string(after[0].Text))
 	}
-	return turn, after
+	rest, seen := after, 0
+	err = s.talks.TurnsOf(ctx, name, key, func(one escalation.TalkTurn) bool {
+		seen++
+		if one.State != escalation.TalkAnswered {
+			return seen < maxRepeats
+		}
+		if turn == 0 {
+			turn = one.Turn
+		}
+		if said == "" {
+			return false
+		}
+		if said == canonical(render(one)) {
+			turn, rest = one.Turn, after[1:]
+			return false
+		}
+		return seen < maxRepeats
+	})
+	return turn, rest, err
 }
 
 // compose returns the text of the new message, with the client's instructions, and with what was said that the records do not know.

@@ -1,6 +1,7 @@
 package completions
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/web/access"
 )
 
 // TestNames checks that names of conversations are valid, and that no person reaches the conversation of another one.
@@ -31,39 +33,110 @@ func TestNames(t *testing.T) {
 		require.NotContains(t, names, name, "%+v", from)
 		names[name] = from
 	}
-	require.Equal(t, sender{person: "ada"}.name(hello), sender{person: "ada", repeat: "r-1"}.name(hello))
+	require.Equal(t, sender{person: "ada"}.name(hello), sender{person: "ada", request: "r-1"}.name(hello))
 }
 
-// TestMessageIDs checks when a request is a repetition.
-func TestMessageIDs(t *testing.T) {
+// TestRepetitions checks when a request is a repetition, and that the ID of a message is never that of another one: not if old turns were
+// removed, and not if two requests arrive before one is stored.
+func TestRepetitions(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	s := New(nil, Options{Clock: func() time.Time { return now }})
-	turn := func(id string, state escalation.TalkState, ago time.Duration) []escalation.TalkTurn {
-		return []escalation.TalkTurn{{
-			TalkMessage: escalation.TalkMessage{MessageID: id}, State: state, EndedAt: now.Add(-ago),
-		}}
+	b := newBook()
+	s := New(b, Options{Clock: func() time.Time { return now }})
+	question := dialogue{text: "how is nas?"}
+	id := func(from sender, d dialogue) (string, *escalation.TalkTurn) {
+		id, before, err := s.identify(t.Context(), from, d, place{name: from.name(d), message: escalation.TalkMessage{Key: firstKey(d)}})
+		require.NoError(t, err)
+		return id, before
 	}
-	own := "key-" + hash("r-1")
-	for name, test := range map[string]struct {
-		repeat  string
-		repeats []escalation.TalkTurn
-		want    string
-		known   bool
-	}{
-		"the first":                  {"", nil, "key-0", false},
-		"it runs":                    {"", turn("key-0", escalation.TalkRunning, 0), "key-0", true},
-		"just answered":              {"", turn("key-0", escalation.TalkAnswered, time.Second), "key-0", true},
-		"asked again later":          {"", turn("key-0", escalation.TalkAnswered, time.Hour), "key-1", false},
-		"it failed":                  {"", turn("key-0", escalation.TalkFailed, time.Second), "key-1", false},
-		"with an ID":                 {"r-1", turn("key-0", escalation.TalkAnswered, time.Second), own, false},
-		"with an ID, again":          {"r-1", turn(own, escalation.TalkAnswered, time.Hour), own, true},
-		"with an ID, after a failed": {"r-1", turn(own, escalation.TalkFailed, time.Hour), own, true},
-	} {
-		id, known := s.messageID("key", test.repeat, test.repeats)
-		require.Equal(t, test.want, id, name)
-		require.Equal(t, test.known, known, name)
+	ada, named := sender{person: "ada"}, sender{person: "ada", chat: "ops", named: true}
+	given := map[string]bool{}
+	ask := func(from sender, state escalation.TalkState, ago time.Duration) {
+		t.Helper()
+		first, before := id(from, question)
+		require.Nil(t, before)
+		second, _ := id(from, question)
+		require.Equal(t, first, second, "two requests before one is stored are one message")
+		require.NotContains(t, given, first)
+		given[first] = true
+		name := from.name(question)
+		b.turns[name] = append(b.turns[name], escalation.TalkTurn{
+			ConversationID: escalation.ConversationPrefix + name, Turn: len(given), State: state, EndedAt: now.Add(-ago),
+			TalkMessage: escalation.TalkMessage{MessageID: first, Text: question.text, Actor: "ada", Key: firstKey(question)},
+		})
 	}
+	for day := range 90 { // each question is answered anew, although turns older than a month are removed
+		ask(ada, escalation.TalkAnswered, repeatWindow)
+		now = now.Add(24 * time.Hour)
+		if name := ada.name(question); day >= 31 {
+			b.turns[name] = b.turns[name][1:]
+		}
+	}
+	b.seen.Store(0)
+	ask(ada, escalation.TalkFailed, 0)
+	require.Equal(t, int64(2), b.seen.Load(), "only the latest repetition is read")
+	ask(ada, escalation.TalkRunning, 0)
+	_, before := id(ada, question)
+	require.Equal(t, len(given), before.Turn, "it runs")
+
+	ask(named, escalation.TalkAnswered, time.Second)
+	_, before = id(named, question)
+	require.Equal(t, len(given), before.Turn, "its answer may not have arrived")
+	s.told.add(named.name(question), len(given), now)
+	ask(named, escalation.TalkAnswered, time.Second)
+	s.told.add(named.name(question), len(given), now)
+	retrying := named
+	retrying.retries = true
+	_, before = id(retrying, question)
+	require.Equal(t, len(given), before.Turn, "the client says that it repeats its request")
+}
+
+// TestClientsIDs sends messages with the client's IDs: the same request again, and another one with the same ID.
+func TestClientsIDs(t *testing.T) {
+	t.Parallel()
+	b := newBook()
+	s := serve(t, b, Options{})
+	for range 2 {
+		require.Equal(t, "re: hello", s.chat(t, []string{"hello"}, repeatHeader, "r-1"))
+	}
+	require.Len(t, b.all(), 1)
+	other := s.ask(t, s.ada, http.MethodPost, "/v1/chat/completions", chatBody(t, false, "good bye"), repeatHeader, "r-1")
+	require.Equal(t, http.StatusConflict, other.StatusCode)
+	require.Contains(t, problemIn(t, other.body).Message, "Idempotency-Key was used before, for another message")
+	require.Len(t, b.all(), 1)
+	bob := s.token(t, "bob", access.Talk)
+	got := s.ask(t, bob, http.MethodPost, "/v1/chat/completions", chatBody(t, false, "good bye"), repeatHeader, "r-1")
+	require.Equal(t, "re: good bye", contentOf(t, got.body), "another person has IDs of their own")
+
+	for _, message := range []string{"m-1", "m-1", "m-2"} { // Open WebUI generates an answer again under a new ID
+		s.chat(t, []string{"and nas?"}, chatHeader, "c-1", messageHeader, message)
+	}
+	require.Len(t, b.all(), 4)
+}
+
+// TestSecondYes says yes twice, to two questions, in a conversation that the client names.
+func TestSecondYes(t *testing.T) {
+	t.Parallel()
+	b := newBook()
+	s := serve(t, b, Options{})
+	for range 3 {
+		require.Equal(t, "re: yes", s.chat(t, []string{"yes"}, conversationHeader, "ops"))
+	}
+	require.Len(t, b.only(t), 3)
+}
+
+// TestRepeatedAfterAChange repeats a request whose text would be composed differently by now, because an earlier turn was answered since.
+func TestRepeatedAfterAChange(t *testing.T) {
+	t.Parallel()
+	b := newBook()
+	s := serve(t, b, Options{})
+	ask := func() string {
+		return s.chat(t, []string{"how is nas?", "re: how is nas?", "and jellyfin?"}, chatHeader, "c-1", messageHeader, "m-2")
+	}
+	first := ask()
+	s.chat(t, []string{"how is nas?"}, chatHeader, "c-1", messageHeader, "m-1")
+	require.Equal(t, first, ask())
+	require.Len(t, b.only(t), 2)
 }
 
 // TestCompose checks what of a history becomes a part of the message, and that the newest part has room.

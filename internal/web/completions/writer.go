@@ -106,15 +106,14 @@ func (w *writer) ping() error {
 	return w.send(": waiting\n\n")
 }
 
-// finish ends the answer with the rest of its text.
-func (w *writer) finish(rest string, tokens escalation.TokenUsage) {
+// finish ends the answer with the rest of its text. It returns an error if the client has not got it.
+func (w *writer) finish(rest string, tokens escalation.TokenUsage) error {
 	stop := new("stop")
 	if w.stream == nil {
-		writeJSON(w.response, completion{
+		return writeJSON(w.response, completion{
 			ID: w.id, Object: "chat.completion", Created: w.created, Model: model, Usage: usageOf(tokens),
 			Choices: []choice{{Message: &words{roleAssistant, &rest}, FinishReason: stop}},
 		})
-		return
 	}
 	err := w.text(rest)
 	if err == nil {
@@ -126,8 +125,9 @@ func (w *writer) finish(rest string, tokens escalation.TokenUsage) {
 		err = w.event(last)
 	}
 	if err == nil {
-		_ = w.send(done) // the client has what it needs
+		err = w.send(done)
 	}
+	return err
 }
 
 // chunk returns a part of a streamed answer, without its choices.
@@ -157,7 +157,7 @@ func (w *writer) send(text string) error {
 	return nil
 }
 
-func writeJSON(w http.ResponseWriter, data any) {
+func writeJSON(w http.ResponseWriter, data any) error {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(data)
+	return json.NewEncoder(w).Encode(data)
 }

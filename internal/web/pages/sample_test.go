@@ -45,6 +45,8 @@ type sample struct {
 	turns     []escalation.TalkTurn
 	talk      operations.LiveConversation
 	rows      []operations.ConversationRow
+	// listed holds the places after which conversations were listed.
+	listed []string
 
 	// err is the error of every operation; nil if they succeed.
 	err error
@@ -243,8 +245,11 @@ func (s samplePolicy) Try(call operations.Call, _ string) (operations.Decision, 
 	return decision, s.err
 }
 
-func (s sampleTalks) List(_ context.Context, may func(string) bool) ([]operations.ConversationRow, error) {
-	return slices.DeleteFunc(slices.Clone(s.rows), func(row operations.ConversationRow) bool { return !may(row.Name) }), s.err
+func (s sampleTalks) List(_ context.Context, may func(string) bool, after string, _ int) ([]operations.ConversationRow, string, error) {
+	s.mutex.Lock()
+	s.listed = append(s.listed, after)
+	s.mutex.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.rows), func(row operations.ConversationRow) bool { return !may(row.Name) }), "17-ops", s.err
 }
 
 func (s sampleTalks) Get(context.Context, string) (operations.LiveConversation, error) {

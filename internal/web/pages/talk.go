@@ -3,6 +3,7 @@ package pages
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -19,8 +20,10 @@ import (
 
 const talkPath = "/talk"
 
-// shownTurns limits the turns on a page.
-const shownTurns = 50
+const (
+	// shownTurns limits the turns on a page, and shownConversations the other conversations.
+	shownTurns, shownConversations = 50, 50
+)
 
 // talkPage is the data of the page of a conversation.
 type talkPage struct {
@@ -30,8 +33,10 @@ type talkPage struct {
 	// Turns lists the latest turns, the latest first. More reports whether there can be earlier ones.
 	Turns []turnCard
 	More  bool
-	// Others lists the other conversations that the person may use.
+	// Others lists the other conversations that the person may use, from a place in their list. Next is the place after them; empty if
+	// there are no more.
 	Others []operations.ConversationRow
+	Next   string
 	// MessageID is the ID of the message in the form: a form that is sent twice is one message.
 	MessageID string
 	// Draft and Problem are a message that was not taken, and why.
@@ -102,9 +107,12 @@ func (p *Pages) writeTalk(w http.ResponseWriter, r *http.Request, page talkPage,
 	}
 	p.addProgress(r.Context(), &page)
 	page.MessageID = cmp.Or(page.MessageID, uuid.NewString())
-	others := func(name string) bool { return name != page.Name && person.MayTalkIn(name) }
-	if page.Others, err = p.talks.List(r.Context(), others); err != nil {
-		return err
+	if partOf(r) == "" {
+		others := func(name string) bool { return name != page.Name && person.MayTalkIn(name) }
+		page.Others, page.Next, err = p.talks.List(r.Context(), others, r.URL.Query().Get("others"), shownConversations)
+		if err != nil {
+			return err
+		}
 	}
 	return p.show(w, r, view{
 		template: "talk", title: "Talk: " + page.Name, section: talkPath, parts: []string{"turns"}, events: p.talkEvents(page.Name),
@@ -175,6 +183,9 @@ func (p *Pages) sendMessage(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err != nil {
 		page := talkPage{Name: name, About: about, MessageID: message.MessageID, Draft: message.Text, Problem: err.Error()}
+		if errors.Is(err, operations.ErrOtherMessage) { // the form was sent before, and its text was changed
+			page.MessageID = ""
+		}
 		return p.writeTalk(w, r, page, problemOf(err).Status)
 	}
 	w.Header().Set("Location", fmt.Sprintf("%s/%s#turn-%d", talkPath, url.PathEscape(name), turn))

@@ -290,13 +290,16 @@ CREATE TABLE talk_turns (
     namespace_id          TEXT COLLATE "C" NOT NULL,
     turn                  BIGINT           NOT NULL CHECK (turn > 0),
     message_id            TEXT COLLATE "C" NOT NULL,             -- the sender's ID of the message
+    message_key           TEXT COLLATE "C" NOT NULL,             -- of the message and what was said before it; empty: the client sends no history
     actor                 TEXT COLLATE "C" NOT NULL,
     message               TEXT COLLATE "C" NOT NULL,
     after_turn            BIGINT,                                -- the turn whose answer the message follows; 0: none; NULL: the latest one
     received_at           BIGINT           NOT NULL,             -- milliseconds since 1970, UTC, as all times
+    about                 TEXT COLLATE "C" NOT NULL,             -- the chain from whose last session the conversation began; empty: none
     state                 TEXT COLLATE "C" NOT NULL,
     session_id            TEXT COLLATE "C" NOT NULL,             -- of its latest session; empty: none has begun
     context               TEXT COLLATE "C" NOT NULL,             -- what that session got in addition to the message
+    seen_at               BIGINT,                                -- when the context was true
     reply                 TEXT COLLATE "C" NOT NULL,
     proposals             TEXT COLLATE "C",                      -- a JSON list
     memories              TEXT COLLATE "C",                      -- a JSON list
@@ -306,10 +309,11 @@ CREATE TABLE talk_turns (
     cost_usd              DOUBLE PRECISION NOT NULL,             -- of all its sessions
     ended_at              BIGINT,
     UNIQUE (conversation_id, turn, namespace_id),
-    UNIQUE (conversation_id, message_id, namespace_id)
+    UNIQUE (message_id, conversation_id, namespace_id)
 );
 
-CREATE INDEX talk_turns_received_at ON talk_turns (received_at);
+CREATE INDEX talk_turns_received_at ON talk_turns (received_at, conversation_id, turn, namespace_id);
+CREATE INDEX talk_turns_message_key ON talk_turns (conversation_id, message_key, turn);
 CREATE INDEX talk_turns_session_id ON talk_turns (session_id);
 
 -- Which proposals of replies people have confirmed.

@@ -306,13 +306,16 @@ CREATE TABLE talk_turns (
     namespace_id    TEXT    NOT NULL,
     turn            INTEGER NOT NULL CHECK (turn > 0),
     message_id      TEXT    NOT NULL,                   -- the sender's ID of the message
+    message_key     TEXT    NOT NULL,                   -- of the message and what was said before it; empty: the client sends no history
     actor           TEXT    NOT NULL,
     message         TEXT    NOT NULL,
     after_turn      INTEGER,                            -- the turn whose answer the message follows; 0: none; NULL: the latest one
     received_at     INTEGER NOT NULL,                   -- milliseconds since 1970, UTC, as all times
+    about           TEXT    NOT NULL,                   -- the chain from whose last session the conversation began; empty: none
     state           TEXT    NOT NULL,
     session_id      TEXT    NOT NULL,                   -- of its latest session; empty: none has begun
     context         TEXT    NOT NULL,                   -- what that session got in addition to the message
+    seen_at         INTEGER,                            -- when the context was true
     reply           TEXT    NOT NULL,
     proposals       TEXT,                               -- a JSON list
     memories        TEXT,                               -- a JSON list
@@ -322,10 +325,11 @@ CREATE TABLE talk_turns (
     cost_usd        REAL    NOT NULL,                   -- of all its sessions
     ended_at        INTEGER,
     UNIQUE (conversation_id, turn, namespace_id),
-    UNIQUE (conversation_id, message_id, namespace_id)
+    UNIQUE (message_id, conversation_id, namespace_id)
 ) STRICT;
 
-CREATE INDEX talk_turns_received_at ON talk_turns (received_at);
+CREATE INDEX talk_turns_received_at ON talk_turns (received_at, conversation_id, turn, namespace_id);
+CREATE INDEX talk_turns_message_key ON talk_turns (conversation_id, message_key, turn);
 CREATE INDEX talk_turns_session_id ON talk_turns (session_id);
 
 -- Which proposals of replies people have confirmed.
