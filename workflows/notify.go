@@ -269,7 +269,11 @@ func describeForPeople(chain escalation.Chain, message string) string {
 			lines = append(lines, "Earlier: "+plain(line))
 		}
 	}
-	lines = append(lines, fmt.Sprintf("Cost so far: $%.2f", chain.CostUSD))
+	about := ""
+	if slices.ContainsFunc(chain.Sessions, func(session escalation.Session) bool { return session.CostEstimated }) {
+		about = "about "
+	}
+	lines = append(lines, fmt.Sprintf("Cost so far: %s$%.2f", about, chain.CostUSD))
 	latest := max(0, len(chain.Sessions)-maxTried)
 	for i := range chain.Sessions[latest:] {
 		lines = append(lines, describeTry(chain.Sessions[latest+i]))
@@ -305,7 +309,11 @@ func describeTry(session escalation.Session) string {
 	if session.Phase != "" && session.Phase != escalation.PlanItself {
 		who += ", phase " + session.Phase
 	}
-	line := fmt.Sprintf("%s (%s): %s, $%.2f", who, session.Model, session.Status, session.CostUSD)
+	about := ""
+	if session.CostEstimated {
+		about = "about "
+	}
+	line := fmt.Sprintf("%s (%s): %s, %s$%.2f", who, session.Model, session.Status, about, session.CostUSD)
 	if session.Verdict != nil {
 		did := ""
 		if session.Verdict.Remediation != "" {

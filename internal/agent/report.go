@@ -24,6 +24,11 @@ func notStarted(err error) (activities.AgentReport, error) {
 func (r *Runner) report(ctx context.Context, run activities.AgentRun, result claude.Result, count apiproxy.Count) activities.AgentReport {
 	report := reportOf(result)
 	r.settleCost(ctx, &report, run, count)
+	if result.UnlistedModel != "" { // the proxy counts with the same guess
+		report.CostEstimated = true
+		r.logger.WarnContext(ctx, "the price of a model is not known: costs with it are guesses, and so are budgets",
+			"session_id", run.SessionID, "model", result.UnlistedModel)
+	}
 	if report.Survivors > 0 {
 		r.logger.WarnContext(ctx, "processes of an agent could not be ended and may still be at work: look for them by their environment",
 			"session_id", run.SessionID, "processes", report.Survivors, "variable", claude.SessionVariable)

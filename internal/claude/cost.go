@@ -126,14 +126,35 @@ func (l priceList) sum(calls []*apiCall) float64 {
 
 // cost returns the cost of the invocation in US dollars, without earlier invocations of the same conversation. It
 // estimates the calls after the last result. If no result reports a cost, it estimates all calls. The second result
-// reports whether any part is an estimate.
+// reports whether any part is an estimate. The cost of a model without a known price is one, whoever reports it.
 func (a *accumulator) cost(p versionProfile) (usd float64, estimated bool) {
 	reported, known := p.ownCost(a.results)
 	unreported := a.usage.calls
 	if known {
 		unreported = a.usage.calls[a.usage.reported:]
 	}
-	return reported + p.prices.sum(unreported), len(unreported) > 0
+	return reported + p.prices.sum(unreported), len(unreported) > 0 || a.unlistedModel() != ""
+}
+
+// unlistedModel returns a model of this invocation that no price list has; "" if there is none. The CLI takes the price of another
+// model for it, and says nothing.
+func (a *accumulator) unlistedModel() string {
+	for _, call := range a.usage.calls {
+		if !Listed(call.model) {
+			return call.model
+		}
+	}
+	return ""
+}
+
+// Listed reports whether a price of the model is known. An alias such as "haiku" stands for models with known prices.
+func Listed(model string) bool {
+	if start := strings.Index(model, "claude-"); start > 0 {
+		model = model[start:]
+	}
+	return slices.ContainsFunc(newPrices().rows, func(p price) bool {
+		return strings.HasPrefix(model, p.prefix) || strings.HasPrefix(p.prefix, "claude-"+model+"-")
+	})
 }
 
 // ownCost returns the cost of one invocation in US dollars, as its result lines report it. Earlier invocations of the

@@ -32,8 +32,10 @@ type Result struct {
 	// included.
 	CostUSD float64
 	// CostEstimated is true if the CLI did not report the whole cost. CostUSD is then computed, at least in part, from
-	// tokens and a price list.
+	// tokens and a price list. It is also true if UnlistedModel is not empty.
 	CostEstimated bool
+	// UnlistedModel is a model of this invocation whose price nobody has measured; usually empty.
+	UnlistedModel string
 	// ReportedTotalUSD is the total cost as the CLI printed it, in US dollars; 0 if the CLI printed none. Newer
 	// versions of the CLI add the cost of the resumed conversation to this total.
 	ReportedTotalUSD float64
@@ -143,6 +145,7 @@ func (r *run) result(exit process.Exit) Result {
 		Duration:      time.Since(r.started),
 	}
 	result.CostUSD, result.CostEstimated = a.cost(r.cli.profile)
+	result.UnlistedModel = a.unlistedModel()
 	if last := a.last(); last != nil {
 		a.addReported(&result, last)
 	}

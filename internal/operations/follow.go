@@ -29,6 +29,8 @@ const (
 	// notifyGrace limits how long Follow waits for the notifications of a chain whose outcome is known. A working
 	// notification service needs less time. A service that is down can keep the chain open for an hour.
 	notifyGrace = 5 * time.Second
+	// quietTime is the time without news after which Follow says what a chain waits for.
+	quietTime = 10 * time.Second
 	// MaxQueries limits the number of concurrent queries, because each query occupies a worker.
 	MaxQueries = 8
 )
@@ -64,6 +66,8 @@ type Snapshot struct {
 	Calls []escalation.CallDecision `json:"calls,omitzero"`
 	// Notifying reports whether the chain waits only for slow notifications. Its outcome is then known.
 	Notifying bool `json:"notifying,omitempty"`
+	// Waits says what the chain has waited for since quietTime without another sign, such as the database; usually empty.
+	Waits string `json:"waits,omitempty"`
 	// RecordedIn is the name of another namespace whose records describe a namesake of the chain, because Temporal does not
 	// know the chain in this namespace; usually empty.
 	RecordedIn string `json:"recorded_in,omitempty"`
@@ -105,6 +109,7 @@ func (f Follower) Follow(ctx context.Context, observer Observer) (escalation.Cha
 	ended := make(chan error, 1)
 	var chain escalation.Chain
 	go func() { ended <- f.Run.Get(ctx, &chain) }()
+	quiet := news{since: time.Now()}
 	var concluded time.Time // since when the chain waits only for notifications; zero if it waits for more
 	ticker := time.NewTicker(f.interval())
 	defer ticker.Stop()
@@ -119,7 +124,7 @@ func (f Follower) Follow(ctx context.Context, observer Observer) (escalation.Cha
 			}
 			return chain, err
 		case <-ticker.C:
-			now, seen := f.look(ctx, observer)
+			now, seen := f.look(ctx, observer, &quiet)
 			switch {
 			case !seen:
 			case !f.notifiesOnly(ctx, now.Chain):
@@ -161,7 +166,7 @@ func isRefusal(err error) bool {
 
 // look queries the chain, passes a snapshot of it to observer, and returns the snapshot. If nobody answers, look
 // returns false. It queries the latest run, because a chain with a long history continues in a new run.
-func (f Follower) look(ctx context.Context, observer Observer) (Snapshot, bool) {
+func (f Follower) look(ctx context.Context, observer Observer, quiet *news) (Snapshot, bool) {
 	ctx, cancel := context.WithTimeout(ctx, f.Patience)
 	defer cancel()
 	chain, err := Query(ctx, f.Client, f.Run.GetID(), "")
@@ -169,12 +174,60 @@ func (f Follower) look(ctx context.Context, observer Observer) (Snapshot, bool) 
 	case err == nil:
 		now := Snapshot{Chain: chain, Live: true, Issues: f.issues(ctx, chain)}
 		now.Attempt, now.Progress = AttemptAt(ctx, Connection{Client: f.Client, Converter: f.Converter}, f.Run.GetID(), chain)
+		if quiet.longAgo(now) {
+			now.Waits = f.waits(ctx)
+		}
 		observer.Saw(now)
 		return now, true
 	case ctx.Err() == nil, errors.Is(ctx.Err(), context.DeadlineExceeded):
 		observer.SawNobody()
 	}
 	return Snapshot{}, false
+}
+
+// news remembers when a chain has last changed.
+type news struct {
+	since time.Time
+	seen  string
+}
+
+// longAgo reports whether a chain without a running agent and without an open gate has not changed for quietTime.
+func (n *news) longAgo(now Snapshot) bool {
+	seen := fmt.Sprint(now.Chain.Events, len(now.Chain.Sessions), now.Chain.Outcome)
+	if seen != n.seen || now.Progress != nil || now.Chain.OpenGate() != nil {
+		*n = news{since: time.Now(), seen: seen}
+	}
+	return time.Since(n.since) >= quietTime
+}
+
+// waits describes the activity on which the chain waits; "" if there is none that people need not know already.
+func (f Follower) waits(ctx context.Context) string {
+	described, err := f.Client.DescribeWorkflowExecution(ctx, f.Run.GetID(), "")
+	if err != nil {
+		return ""
+	}
+	return waitsFor(described.GetPendingActivities(), f.Converter, time.Now())
+}
+
+// waitsFor describes the first activity that has failed, or that no worker has taken; "" if there is none. Agents and notifications
+// have words of their own.
+func waitsFor(pending []*workflowpb.PendingActivityInfo, data converter.DataConverter, now time.Time) string {
+	for _, each := range pending {
+		name := each.GetActivityType().GetName()
+		if name == activities.NotifyActivity || slices.Contains(activities.AgentActivities(), name) {
+			continue
+		}
+		attempt := NewAttempt(each, data, now)
+		switch {
+		case attempt.Failure != "":
+			return name + ", which is tried again: " + attempt.Failure
+		case attempt.State == AttemptQueued:
+			return fmt.Sprintf("a worker that takes %s from the queue %s", name, attempt.Queue)
+		case attempt.State == AttemptPaused:
+			return name + ", which somebody has paused in Temporal"
+		}
+	}
+	return ""
 }
 
 // notifiesOnly reports whether the chain's outcome is known and recorded, so that the chain waits only for

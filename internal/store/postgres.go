@@ -82,6 +82,9 @@ func postgresConfig(rawURL string) (config pq.Config, err error) {
 	if config.ApplicationName == "" {
 		config.ApplicationName = "claudeops"
 	}
+	if len(config.Multi) > 0 && config.TargetSessionAttrs == "" {
+		config.TargetSessionAttrs = pq.TargetSessionAttrsReadWrite // of several servers only the primary takes the records
+	}
 	config.BinaryParameters = true // one round trip for a query instead of two
 	for name, value := range map[string]string{
 		"lock_timeout": milliseconds(lockTimeout), "statement_timeout": milliseconds(statementTimeout),

@@ -142,6 +142,11 @@ func TestPostgresFailover(t *testing.T) {
 	_, err := openSession(bounded(t), replica, opening("chain", "third", 0))
 	require.ErrorContains(t, err, "read-write mode during recovery")
 	require.True(t, store.IsTransient(err))
+	require.ErrorContains(t, replica.CheckWritable(bounded(t)), "the database takes no writes, because the server is a standby or read-only: "+
+		"let CLAUDEOPS_DATABASE_URL name the primary, or all servers separated by commas")
+	require.NoError(t, s.CheckWritable(bounded(t)))
+	list := openURL(t, standby.URL("postgres", primary)) // the standby first
+	require.NoError(t, list.CheckWritable(bounded(t)), "of several servers it is the primary")
 
 	primary.Crash(t)
 	_, err = openSession(bounded(t), both, opening("chain", "third", 0))

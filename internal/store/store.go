@@ -80,14 +80,14 @@ func (s *Store) write(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	case <-ctx.Done():
 		return fmt.Errorf("wait for other writers: %w", ctx.Err())
 	}
-	return s.inTransaction(ctx, s.dialect.writing, func(tx *sql.Tx) error {
+	return explainReadOnly(s.inTransaction(ctx, s.dialect.writing, func(tx *sql.Tx) error {
 		if s.dialect.lock != "" {
 			if _, err := tx.ExecContext(ctx, s.dialect.lock); err != nil {
 				return fmt.Errorf("wait for other writers: %w", err)
 			}
 		}
 		return fn(tx)
-	})
+	}))
 }
 
 // read runs fn in a read-only transaction, so that fn reads one consistent state.

@@ -44,6 +44,9 @@ func openResources(
 	if r.store, err = OpenStore(ctx, cfg); err != nil {
 		return r, err
 	}
+	if err = r.store.CheckWritable(ctx); err != nil {
+		return r, fmt.Errorf("try the database: %w", err)
+	}
 	r.agents, err = agent.New(ctx, agent.Options{
 		Config: cfg, Environ: env.Environ, CLI: cli, Policy: policy, Place: r.places.of, Archive: r.archive,
 		Records: records{r.store, r.mask, env.Telemetry.Metrics(), r.recovery}, Executable: env.Executable,

@@ -26,6 +26,8 @@ type Printer struct {
 	// gates holds the open gates that were printed, by the ID of the chain and the ID of the gate.
 	gates map[string]bool
 	away  bool // no worker answered the last query
+	// waits is what the chain waited for when that was printed last.
+	waits string
 }
 
 var _ operations.Observer = (*Printer)(nil)
@@ -55,6 +57,10 @@ func (p *Printer) Saw(now operations.Snapshot) {
 		}
 	}
 	p.printAttempt(now)
+	if now.Waits != "" && now.Waits != p.waits {
+		p.console.Say("%s  waits for %s", p.now(), console.Printable(now.Waits, 1_000))
+	}
+	p.waits = now.Waits
 	if now.Progress != nil {
 		p.printTools(*now.Progress)
 	}

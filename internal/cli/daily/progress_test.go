@@ -124,6 +124,20 @@ func TestStatusSaysForWhatASessionWaits(t *testing.T) {
 	require.Equal(t, "attempt 1, by worker process 4711 on host-1, waits: session 7 repairs in /srv/infra", statusOf(chaintest.Clock, now))
 }
 
+// TestPrinterSaysWhatAChainWaitsFor checks that a silent chain says once what it waits for.
+func TestPrinterSaysWhatAChainWaitsFor(t *testing.T) {
+	t.Parallel()
+	var told bytes.Buffer
+	printer := NewPrinter(&console.Console{
+		Process: program.Process{Stdout: &told}, Clock: chaintest.Clock, Output: console.Text,
+	})
+	const waits = "OpenSession, which is tried again: the database takes no writes"
+	for _, now := range []operations.Snapshot{{}, {Waits: waits}, {Waits: waits}, {}, {Waits: waits}} {
+		printer.Saw(now)
+	}
+	require.Equal(t, strings.Repeat("12:00:00  waits for "+waits+"\n", 2), told.String())
+}
+
 func TestPrinterPrintsEachAttemptOnce(t *testing.T) {
 	t.Parallel()
 	var told bytes.Buffer

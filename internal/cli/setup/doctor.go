@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -86,7 +87,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	}
 	findings = append(findings, checkServices(cfg.Services), checkEncryption(cfg.Encryption),
 		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg), a.checkAgentUser(ctx, cfg),
-		a.checkClaude(ctx, cfg), a.checkCredentials(cfg))
+		a.checkClaude(ctx, cfg), a.checkCredentials(cfg), checkPrices(cfg))
 	return append(findings, a.checkTemporal(ctx, cfg)...)
 }
 
@@ -128,10 +129,10 @@ func checkDatabase(ctx context.Context, cfg config.Config) finding {
 	if err != nil {
 		return failed(check, err)
 	}
-	if err := records.Close(); err != nil {
+	if err := errors.Join(records.CheckWritable(ctx), records.Close()); err != nil {
 		return failed(check, err)
 	}
-	return passed(check, "open, schema up to date")
+	return passed(check, "open, schema up to date, takes writes")
 }
 
 // checkTranscripts reports whether the archive of conversations can be read. It writes no test file, because nothing
@@ -193,6 +194,10 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
 	if err != nil {
 		return failed(check, err)
 	}
+	if file, key := claude.HooksOff(claude.ManagedSettings); file != "" {
+		return failed(check, fmt.Errorf("the managed settings %s switch off hooks (%s), so the CLI does not ask the guard and sessions fail: "+
+			"remove that there", file, key))
+	}
 	detail := fmt.Sprintf("version %s at %s", cli.Version(), cli.Path())
 	if warning := cli.Warning(); warning != "" {
 		detail += "; " + warning
@@ -218,6 +223,24 @@ func (a *app) checkCredentials(cfg config.Config) finding {
 			"set ANTHROPIC_API_KEY to keep the credential with the worker")
 	}
 	return passed(check, where+" stays with the worker: each session gets a key of its own")
+}
+
+// checkPrices reports whether the costs of the configured models are known.
+func checkPrices(cfg config.Config) finding {
+	const check = "prices"
+	var guessed []string
+	for _, model := range []string{
+		cfg.Tiers.Tier1.Model, cfg.Tiers.Tier2.Model, cfg.Tiers.Tier3.Model, cfg.Review.Reviewer.Model, cfg.Author.Role.Model,
+	} {
+		if model != "" && !claude.Listed(model) && !slices.Contains(guessed, model) {
+			guessed = append(guessed, model)
+		}
+	}
+	if len(guessed) > 0 {
+		return noted(check, strings.Join(guessed, ", ")+": not known, so the CLI takes those of another model; costs are guesses (\"about\"), "+
+			"and budgets end sessions by them: compare with the bill")
+	}
+	return passed(check, "those of the models are known")
 }
 
 // checkContainment reports the method with which a worker on this host finds and ends all processes of an agent.
