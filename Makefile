@@ -191,22 +191,22 @@ contract: $(if $(VERSION)$(CLAUDE),,clis) ## List in what the pinned CLIs differ
 	sh tools/contract.sh $(TEST_TIMEOUT) '$(VERSION)' '$(CLAUDE)'
 
 .PHONY: e2e
-e2e: clis ## Repair a real broken service with the real CLI on a real Temporal server
+e2e: clis ## Repair a real service with the real CLI on a real Temporal server; make test does it, too
 	packages=$$(sh tools/packages.sh TestEndToEnd) && \
 	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestEndToEnd' $$packages
 
 .PHONY: alerts
-alerts: $(PROMETHEUS)/promtool ## Check the alert rules with the real promtool, and run their tests; building it takes minutes
+alerts: $(PROMETHEUS)/promtool ## Check and test the alert rules with the real promtool, after a change of deploy/prometheus
 	$(PROMETHEUS)/promtool check config deploy/prometheus/prometheus.yaml
 	$(PROMETHEUS)/promtool test rules deploy/prometheus/rules.test.yaml
 
 # SOAK=-soak.seed=N repeats the random moments of a run.
 .PHONY: soak
-soak: clis alerts $(PROMETHEUS)/prometheus $(SERVERS) $(CLIENTS)/temporal | $(REPORT) ## Kill at random, park and repeat by the hundred, cut networks, measure times, and print the figures
+soak: clis alerts $(PROMETHEUS)/prometheus $(SERVERS) $(CLIENTS)/temporal | $(REPORT) ## Kill at random, park, repeat, cut networks, measure: before a release, after a change of crash handling or processes
 	sh tools/soak.sh $(REPORT)/soak.txt $(SLIM) $(SOAK)
 
 .PHONY: clients
-clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give the documented commands to the real temporal and tctl, which take minutes to build
+clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give docs/temporal-tools.md to the real temporal and tctl: before a release, after a change of it or of who may reach the server
 	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestClients' ./internal/cli
 
 # Each test that calls recordHistory at its end writes the history of its branch.
@@ -219,7 +219,7 @@ histories: ## Record the history of every branch of a chain anew for the replay 
 
 # Some of the pictures are in the documentation.
 .PHONY: screenshots
-screenshots: ## Write pictures of all pages of an installation on a bad night: light, dark and narrow
+screenshots: ## Write pictures of all pages, light, dark and narrow, after a change of a page
 	SCREENSHOTS=$(abspath $(BIN)/screenshots) $(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestScreenshots$$' ./internal/cli
 	cp $(BIN)/screenshots/page-*.webp docs/pictures/
 
@@ -233,20 +233,20 @@ streams: clis ## Record the streams of the real CLIs for the driver's replay tes
 	$(GO) test -count=1 -run '^TestRecordedStreams$$' ./internal/claude -update
 
 .PHONY: pictures
-pictures: clis ## Draw docs/pictures anew from real runs: the demo, and a repair by the real CLI
+pictures: clis ## Draw docs/pictures anew from real runs, after a change of what they show and before a release
 	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestDrawPictures$$' ./internal/cli -pictures
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZ_TIME
+fuzz: ## Run every fuzz target for FUZZ_TIME, after a change of a parser and before a release
 	sh tools/fuzz.sh $(FUZZ_TIME)
 
 .PHONY: bench
-bench: ## Run the benchmarks that match BENCH
+bench: ## Run the benchmarks that match BENCH, after a change that costs or saves time
 	packages=$$(sh tools/packages.sh Benchmark) && \
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $$packages
 
 .PHONY: cover
-cover: | $(REPORT) ## Measure what the short tests cover
+cover: | $(REPORT) ## Measure what the short tests cover, when you look for what is untested
 	$(GO) test -short -timeout $(TEST_TIMEOUT) -coverprofile $(REPORT)/cover.out ./...
 	$(GO) tool cover -func $(REPORT)/cover.out | tail -n 1
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,13 +59,34 @@ func (c temporalClient) run(t *testing.T, variables []string, args ...string) st
 	return printed
 }
 
-// try is like run, but returns the client's error.
+// alone runs the program $2 with its arguments when the process $1 has gone, and writes what it prints to the file OUT and its exit code
+// to the file CODE.
+const alone = `while kill -0 "$1" 2>/dev/null; do sleep 0.02; done
+shift; "$@" >"$OUT" 2>&1; echo $? >"$CODE.new"; mv "$CODE.new" "$CODE"`
+
+// try is like run, but returns the client's error. The client is no child of this process, as it is none of a worker: the server refuses
+// the children of the worker in this process, which could be agents. Its parent ends before it starts.
 func (c temporalClient) try(t *testing.T, variables []string, args ...string) (string, error) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), c.path, args...)
-	command.Env = append([]string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}, variables...)
-	printed, err := command.CombinedOutput()
-	return string(printed), err
+	dir := t.TempDir()
+	out, code := filepath.Join(dir, "out"), filepath.Join(dir, "code")
+	parent := exec.CommandContext(t.Context(), "sh", append([]string{"-c", `sh -c "$ALONE" alone $$ "$@" &`, "parent", c.path}, args...)...)
+	parent.Env = append([]string{
+		"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "OUT=" + out, "CODE=" + code, "ALONE=" + alone,
+	}, variables...)
+	require.NoError(t, parent.Run())
+	var ended []byte
+	require.Eventually(t, func() bool {
+		var err error
+		ended, err = os.ReadFile(code)
+		return err == nil
+	}, clitest.Timeout, clitest.Look, "%s %q does not end", c.path, args)
+	printed, err := os.ReadFile(out)
+	require.NoError(t, err)
+	if exit := strings.TrimSpace(string(ended)); exit != "0" {
+		return string(printed), errors.New("exit code " + exit)
+	}
+	return string(printed), nil
 }
 
 // evaluated runs the output of `starter env` in a shell and returns the shell's environment.
