@@ -107,21 +107,26 @@ func (r Retention) remove(ctx context.Context, now time.Time) error {
 	if err != nil || !claimed {
 		return err
 	}
-	before := now.Add(-r.Keep)
 	var sum removed
 	sum.memories, err = r.Records.RemoveMemories(ctx, now.Add(-memoryRetention))
 	if err == nil && r.Keep > 0 {
-		sum.incidents, err = r.Records.RemoveIncidents(ctx, before)
-		err = errors.Join(err, r.removeChains(ctx, before, &sum))
-	}
-	if err == nil {
-		sum.turns, err = r.removeTurns(ctx, before)
+		err = r.removeRecords(ctx, now.Add(-r.Keep), &sum)
 	}
 	if sum != (removed{}) {
-		r.Logger.Info("removed old records and conversations", "before", before.UTC().Format(time.RFC3339),
+		r.Logger.Info("removed old records and conversations", "keep", r.Keep,
 			"chains", sum.chains, "sessions", sum.Sessions, "events", sum.Events, "incidents", sum.incidents, "memories", sum.memories,
 			"turns", sum.turns)
 	}
+	return err
+}
+
+// removeRecords removes what only the setting Keep removes: all but memories.
+func (r Retention) removeRecords(ctx context.Context, before time.Time, sum *removed) (err error) {
+	sum.incidents, err = r.Records.RemoveIncidents(ctx, before)
+	if err = errors.Join(err, r.removeChains(ctx, before, sum)); err != nil {
+		return err
+	}
+	sum.turns, err = r.removeTurns(ctx, before)
 	return err
 }
 

@@ -106,9 +106,19 @@ func TestRetentionOfMemories(t *testing.T) {
 	require.Equal(t, "It listens on port 2.", left[0].Text)
 }
 
-// TestRetentionOfConversations checks that old turns are removed although their conversation runs.
+// TestRetentionOfConversations checks that old turns are removed although their conversation runs, and that they remain where
+// records are kept for ever.
 func TestRetentionOfConversations(t *testing.T) {
 	t.Parallel()
+	for name, keep := range map[string]time.Duration{"off": 0, "on": 800 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testRetentionOfConversations(t, keep)
+		})
+	}
+}
+
+func testRetentionOfConversations(t *testing.T, keep time.Duration) {
 	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, records.Close()) })
@@ -116,28 +126,43 @@ func TestRetentionOfConversations(t *testing.T) {
 	const conversation = "conversation-ada"
 	now := time.Now()
 	ids := map[int]string{1: uuid.NewString(), 2: uuid.NewString()}
-	for turn, at := range map[int]time.Time{1: now.Add(-1000 * time.Hour), 2: now.Add(-time.Hour)} {
+	for turn, at := range map[int]time.Time{1: now.Add(-1000 * time.Hour), 2: now.Add(-time.Minute)} {
 		session := escalation.Session{
 			ChainID: conversation, SessionID: ids[turn], Tier: escalation.TierObserve, Purpose: escalation.PurposeTalk, StartedAt: at,
 		}
 		_, err := own.OpenSession(t.Context(), session, escalation.AdmissionRequest{}, escalation.Policy{Tiers: make([]escalation.TierPolicy, 1)})
 		require.NoError(t, err)
-		require.NoError(t, own.CloseSession(t.Context(), session.SessionID, escalation.Report{Status: escalation.SessionCompleted}, at))
+		report := escalation.Report{Status: escalation.SessionCompleted, CostUSD: 2}
+		require.NoError(t, own.CloseSession(t.Context(), session.SessionID, report, at))
+		require.NoError(t, own.AppendEvents(t.Context(), []escalation.Event{{Key: ids[turn], ChainID: conversation, Message: "it began", At: at}}))
 		stored, err := own.AddMessage(t.Context(), conversation, escalation.TalkMessage{MessageID: ids[turn], Text: "hello", Actor: "ada"}, 0, at)
 		require.NoError(t, err)
 		require.NoError(t, own.EndTurn(t.Context(), conversation, stored.Turn, escalation.TalkEnd{State: escalation.TalkAnswered, EndedAt: at}))
 	}
 	archive := &fakeArchive{}
 	retention := Retention{
-		Records: own, Talks: own, Archive: archive, NamespaceID: "own", Holder: "a", Keep: 800 * time.Hour, Logger: slog.New(slog.DiscardHandler),
+		Records: own, Talks: own, Archive: archive, NamespaceID: "own", Holder: "a", Keep: keep, Logger: slog.New(slog.DiscardHandler),
 		Temporal: fakeChains{conversation: chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)},
 	}
 	require.NoError(t, retention.remove(t.Context(), now))
-	require.Equal(t, []string{ids[1]}, archive.removed)
+	kept, removed := []string{ids[2]}, []string{ids[1]}
+	if keep == 0 {
+		kept, removed = []string{ids[2], ids[1]}, nil
+	}
+	require.Equal(t, removed, archive.removed)
 	turns, err := own.TalkTurns(t.Context(), conversation, 10)
 	require.NoError(t, err)
-	require.Len(t, turns, 1)
-	require.Equal(t, ids[2], turns[0].MessageID)
-	_, err = own.BySessionID(t.Context(), ids[2])
+	messages := make([]string, 0, len(turns))
+	for _, turn := range turns {
+		messages = append(messages, turn.MessageID)
+		_, err := own.BySessionID(t.Context(), turn.MessageID)
+		require.NoError(t, err)
+	}
+	require.ElementsMatch(t, kept, messages)
+	events, err := own.Events(t.Context(), conversation)
 	require.NoError(t, err)
+	require.Len(t, events, len(kept))
+	spent, err := own.DaySpending(t.Context(), now.Add(-time.Minute))
+	require.NoError(t, err)
+	require.InDelta(t, 2.0, spent.SpentUSD, 1e-9)
 }
