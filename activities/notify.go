@@ -2,7 +2,6 @@ package activities
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -50,49 +49,89 @@ type NotifyInput struct {
 // NotifyActivity is the activity type of Notify.
 const NotifyActivity = "Notify"
 
-// recordPatience is how long a notification waits for the records, which say who has received it. After that time it is sent
-// without them: a notification that arrives twice is better than one that is lost with the database.
+// recordPatience is how long a notification waits for the records, which say who has received it before. After that time it is
+// sent without them: a notification that arrives twice is better than one that is lost with the database.
 const recordPatience = 10 * time.Minute
 
 // Notify sends a notification to every target that has not received it yet. If a target does not accept the
-// notification, Notify returns an error. A retry sends the notification only to the remaining targets. If this worker
-// dies just after a target has accepted the notification, that target receives the notification twice. That can also
-// happen if the records are unavailable for longer than recordPatience.
+// notification, Notify returns an error. A retry sends the notification only to the remaining targets.
+//
+// Two places know who has received it. The heartbeat of the activity reaches its retries although the records are unavailable, and
+// although another target fails for an hour. The records reach other chains with the same notification, and an activity that has
+// begun anew. So a target receives the notification twice only if this worker dies within the seconds before the next heartbeat,
+// while the records are unavailable.
 func (n *Notifications) Notify(ctx context.Context, input NotifyInput) error {
 	info := activity.GetInfo(ctx)
-	return n.notify(ctx, input, info, info.StartedTime.Sub(info.ScheduledTime) >= recordPatience)
+	d := delivery{
+		remember: func(sent []string) { activity.RecordHeartbeat(ctx, sent) },
+		late:     info.StartedTime.Sub(info.ScheduledTime) >= recordPatience,
+	}
+	if activity.HasHeartbeatDetails(ctx) {
+		if err := activity.GetHeartbeatDetails(ctx, &d.sent); err != nil {
+			activity.GetLogger(ctx).Warn("it is not known who was notified by an earlier attempt", "error", err)
+		}
+	}
+	return n.notify(ctx, input, info, d)
 }
 
-// notify sends a notification. If late is true, it does so although the records are unavailable.
-func (n *Notifications) notify(ctx context.Context, input NotifyInput, info activity.Info, late bool) error {
-	delivered, err := n.Deliveries.Delivered(ctx, input.Key)
-	if err != nil && !late {
+// delivery is what an attempt knows of earlier ones.
+type delivery struct {
+	// sent holds the IDs of the targets that have received the notification from this activity. The function remember keeps them
+	// for the next attempt.
+	sent     []string
+	remember func(sent []string)
+	// late reports that the records were unavailable for too long to wait for them.
+	late bool
+}
+
+// notify sends a notification.
+func (n *Notifications) notify(ctx context.Context, input NotifyInput, info activity.Info, d delivery) error {
+	recorded, err := n.Deliveries.Delivered(ctx, input.Key)
+	if err != nil && !d.late {
 		return n.translate(err)
 	}
 	input.Then = strings.Join(slices.DeleteFunc([]string{input.Then, n.page(input.Notification), n.link(info)},
 		func(text string) bool { return text == "" }), "\n")
 	errs := make([]error, len(n.Targets))
 	var sending sync.WaitGroup
+	var remembering sync.Mutex
+	received := slices.Concat(recorded, d.sent)
 	for i, target := range n.Targets {
-		if !slices.Contains(delivered, target.ID()) {
-			sending.Go(func() { errs[i] = n.deliver(ctx, target, input.Notification, late) })
+		if slices.Contains(received, target.ID()) {
+			continue
 		}
+		sending.Go(func() {
+			if errs[i] = target.Send(ctx, input.Notification); errs[i] != nil {
+				return
+			}
+			remembering.Lock()
+			defer remembering.Unlock()
+			d.sent = append(d.sent, target.ID())
+			d.remember(slices.Clone(d.sent))
+		})
 	}
 	sending.Wait()
-	return n.translate(failures(errs))
+	if err := n.record(ctx, input.Key, recorded, d); err != nil && !slices.ContainsFunc(errs, isFailure) {
+		return n.translate(err)
+	}
+	return failures(errs)
 }
 
-// deliver sends the notification to one target and records the delivery.
-func (n *Notifications) deliver(ctx context.Context, target NotifyTarget, notification escalation.Notification, late bool) error {
-	if err := target.Send(ctx, notification); err != nil {
-		return err
+func isFailure(err error) bool { return err != nil }
+
+// record records the deliveries that the records do not have. It does so even if ctx has ended, because other chains must not send
+// the notification again. Late, only a permanent error counts.
+func (n *Notifications) record(ctx context.Context, key string, recorded []string, d delivery) error {
+	for _, id := range d.sent {
+		if slices.Contains(recorded, id) {
+			continue
+		}
+		err := n.Deliveries.RecordDelivery(context.WithoutCancel(ctx), key, id, time.Now())
+		if err != nil && (!d.late || n.IsPermanent != nil && n.IsPermanent(err)) {
+			return err
+		}
 	}
-	// Record the delivery even if ctx has ended, because the notification must not be sent again.
-	err := n.Deliveries.RecordDelivery(context.WithoutCancel(ctx), notification.Key, target.ID(), time.Now())
-	if late && (n.IsPermanent == nil || !n.IsPermanent(err)) {
-		return nil // a retry would only send it again
-	}
-	return err
+	return nil
 }
 
 // failures returns an error that states in one line how many targets failed, and why. If no target failed, failures
@@ -106,17 +145,8 @@ func failures(errs []error) error {
 	for i, err := range failed {
 		texts[i] = err.Error()
 	}
-	return &undelivered{fmt.Sprintf("%d of %d places in CLAUDEOPS_NOTIFY_URLS were not notified: %s", len(failed), len(errs), strings.Join(texts, "; ")), failed}
+	return fmt.Errorf("%d of %d places in CLAUDEOPS_NOTIFY_URLS were not notified: %s", len(failed), len(errs), strings.Join(texts, "; "))
 }
-
-// undelivered is an error that wraps several errors and describes them in one line.
-type undelivered struct {
-	text   string
-	causes []error
-}
-
-func (u *undelivered) Error() string   { return u.text }
-func (u *undelivered) Unwrap() []error { return u.causes }
 
 // page returns a line with the address of the page about a notification; "" if PagesURL is empty. The page needs a login, and
 // opening it changes nothing.
@@ -148,11 +178,7 @@ func (n *Notifications) link(info activity.Info) string {
 // translate makes a permanent error non-retryable. Without translate, Temporal would retry a delivery that can never be
 // recorded.
 func (n *Notifications) translate(err error) error {
-	causes := []error{err}
-	if unsent, ok := errors.AsType[*undelivered](err); ok {
-		causes = unsent.causes
-	}
-	if err != nil && n.IsPermanent != nil && slices.ContainsFunc(causes, n.IsPermanent) {
+	if err != nil && n.IsPermanent != nil && n.IsPermanent(err) {
 		return permanent(ErrorTypeRecords, err)
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -38,6 +39,7 @@ func (f *fakeTarget) Send(_ context.Context, notification escalation.Notificatio
 // fakeDeliveries keeps deliveries in memory.
 type fakeDeliveries struct {
 	mu              sync.Mutex
+	forgets         bool // what fails to be written is not known later
 	delivered       []string
 	failRead, failW error
 }
@@ -53,7 +55,9 @@ func (f *fakeDeliveries) Delivered(context.Context, string) ([]string, error) {
 func (f *fakeDeliveries) RecordDelivery(_ context.Context, _, target string, _ time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.delivered = append(f.delivered, target)
+	if !f.forgets || f.failW == nil {
+		f.delivered = append(f.delivered, target)
+	}
 	return f.failW
 }
 
@@ -103,6 +107,38 @@ func TestNotifyWithoutItsLog(t *testing.T) {
 	var application *temporal.ApplicationError
 	require.ErrorAs(t, err, &application)
 	require.True(t, application.NonRetryable(), "else each attempt would send it again")
+}
+
+// notifyFor runs Notify as workflows do, with retries for an hour.
+func notifyFor(t *testing.T, notifications *activities.Notifications) error {
+	t.Helper()
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.RegisterActivity(notifications)
+	env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+			StartToCloseTimeout: time.Minute, ScheduleToCloseTimeout: time.Hour,
+			RetryPolicy: &temporal.RetryPolicy{InitialInterval: 2 * time.Second, BackoffCoefficient: 2, MaximumInterval: 2 * time.Minute, MaximumAttempts: 50},
+		})
+		return workflow.ExecuteActivity(ctx, notifications.Notify, activities.NotifyInput{Notification: escalation.Notification{
+			Key: "run/1", Kind: escalation.NotifyResolved, Title: "a title", Text: "a text",
+		}}).Get(ctx, nil)
+	})
+	require.True(t, env.IsWorkflowCompleted())
+	return env.GetWorkflowError()
+}
+
+// TestNotifyWhileRecordsCannotBeWritten checks that the attempts of an activity know from its heartbeats who has received the
+// notification, although the records do not keep it.
+func TestNotifyWhileRecordsCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	log := &fakeDeliveries{failW: errors.New("the disk is full"), forgets: true}
+	first, second, dead := &fakeTarget{id: "ntfy-1"}, &fakeTarget{id: "generic-2"}, &fakeTarget{id: "apprise-3", fails: 1000}
+	err := notifyFor(t, &activities.Notifications{Targets: []activities.NotifyTarget{first, dead, second}, Deliveries: log})
+	require.ErrorContains(t, err, "1 of 3 places in CLAUDEOPS_NOTIFY_URLS were not notified: apprise-3")
+	require.Len(t, first.got, 1)
+	require.Len(t, second.got, 1)
+	require.Greater(t, len(dead.got), 20)
 }
 
 func TestOmittedCycles(t *testing.T) {

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -89,7 +90,7 @@ func (r *Records) OpenSession(ctx context.Context, input OpenSessionInput) (esca
 	if opening.Refusal != nil {
 		opening.Incidents = closed.Incidents
 	}
-	return opening, r.appendEvents(ctx, input.Session.ChainID, input.Events)
+	return opening, r.appendEvents(ctx, input.Session.ChainID, input.Session.FirstRunID, input.Events)
 }
 
 // ReviewInput describes a session that waits for admission.
@@ -205,10 +206,14 @@ func (r *Records) RecordEvents(ctx context.Context, input RecordEventsInput) err
 			return r.translate(fmt.Errorf("record what chain %s does about its incidents: %w", input.ChainID, err))
 		}
 	}
-	return r.appendEvents(ctx, input.ChainID, input.Events)
+	return r.appendEvents(ctx, input.ChainID, input.FirstRunID, input.Events)
 }
 
-func (r *Records) appendEvents(ctx context.Context, chainID string, events []escalation.Event) error {
+func (r *Records) appendEvents(ctx context.Context, chainID, firstRunID string, events []escalation.Event) error {
+	events = slices.Clone(events)
+	for i := range events {
+		events[i].FirstRunID = firstRunID
+	}
 	if err := r.Store.AppendEvents(ctx, events); err != nil {
 		return r.translate(fmt.Errorf("record events of chain %s: %w", chainID, err))
 	}
@@ -222,7 +227,9 @@ func (r *Records) WithdrawSession(ctx context.Context, input CloseSessionInput) 
 	if err != nil && (r.IsUnknown == nil || !r.IsUnknown(err)) {
 		return r.translate(fmt.Errorf("withdraw the record of session %s: %w", input.SessionID, err))
 	}
-	return r.RecordEvents(ctx, RecordEventsInput{ChainID: input.ChainID, Events: input.Events, Release: input.Release})
+	return r.RecordEvents(ctx, RecordEventsInput{
+		ChainID: input.ChainID, FirstRunID: input.FirstRunID, Events: input.Events, Release: input.Release,
+	})
 }
 
 // translate makes a permanent error non-retryable. It returns any other error unchanged.

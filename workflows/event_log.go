@@ -117,11 +117,25 @@ func (l *eventLog) store(ctx workflow.Context, summary string, release bool) err
 	return workflow.ExecuteActivity(withRecords(disconnected, summary), records.RecordEvents, l.input(ctx, release)).Get(disconnected, nil)
 }
 
-// storeUnlessCancelled does the same as store without a release. If the workflow is cancelled, it stops waiting for the
-// database, and the record of the end contains what is not stored.
-func (l *eventLog) storeUnlessCancelled(ctx workflow.Context, summary string) error {
+// recordUnlessCancelled does the same as record. If the workflow is or becomes cancelled, it does not wait for an unavailable
+// database: it then tries once more, and the workers' sweep settles what that has not recorded.
+func (l *eventLog) recordUnlessCancelled(ctx workflow.Context, summary string, release bool) error {
+	if ctx.Err() == nil {
+		if err := l.storeUnlessCancelled(ctx, summary, release); err != nil {
+			return err
+		}
+		if len(l.unrecorded) == 0 && l.progress == nil {
+			return l.publish(ctx)
+		}
+	}
+	return l.recordEnd(ctx)
+}
+
+// storeUnlessCancelled does the same as store. If the workflow is cancelled, it stops waiting for the database, and the record
+// of the end contains what is not stored.
+func (l *eventLog) storeUnlessCancelled(ctx workflow.Context, summary string, release bool) error {
 	var records *activities.Records
-	input := l.input(ctx, false)
+	input := l.input(ctx, release)
 	err := workflow.ExecuteActivity(withRecords(ctx, summary), records.RecordEvents, input).Get(ctx, nil)
 	if ctx.Err() == nil {
 		return err

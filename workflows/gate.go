@@ -85,7 +85,7 @@ func (g *gates) open(ctx workflow.Context, request gateRequest) (bool, error) {
 		kind = needsHuman(g.log.chain)
 	}
 	g.people.notify(ctx, kind, request.decision.Reason)
-	return true, g.log.storeUnlessCancelled(ctx, "record "+gate.ID)
+	return true, g.log.storeUnlessCancelled(ctx, "record "+gate.ID, false)
 }
 
 // newGate adds a gate to the visible state. If the workflow is cancelled, it returns nil. An answer counts only if it
@@ -156,7 +156,7 @@ func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 			g.people.settleFailed(ctx) // whoever looks at the gate must see that nobody was told
 		}
 		if len(g.log.unrecorded) > 0 && ctx.Err() == nil && (anew || gate.Answer == nil) {
-			if err := g.log.storeUnlessCancelled(ctx, "record what came to "+gate.ID); err != nil {
+			if err := g.log.storeUnlessCancelled(ctx, "record what came to "+gate.ID, false); err != nil {
 				return false, err
 			}
 			continue // a signal may have arrived meanwhile

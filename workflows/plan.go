@@ -370,5 +370,5 @@ func (p *planRun) end(ctx workflow.Context, decision escalation.Decision) error 
 	if ctx.Err() != nil {
 		return cmp.Or(p.log.recordEnd(ctx), ctx.Err())
 	}
-	return p.log.record(ctx, "record the end", true)
+	return p.log.recordUnlessCancelled(ctx, "record the end", true)
 }

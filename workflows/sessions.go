@@ -244,11 +244,12 @@ func (s *sessions) withdraw(ctx workflow.Context, session escalation.Session) {
 	var records *activities.Records
 	recording := withOneTry(disconnected, "withdraw record: "+summarize(session))
 	err := workflow.ExecuteActivity(recording, records.WithdrawSession, activities.CloseSessionInput{
-		ChainID:   session.ChainID,
-		SessionID: session.SessionID,
-		EndedAt:   workflow.Now(ctx),
-		Report:    escalation.Report{Status: escalation.SessionStopped, Error: cancelledBeforeSession},
-		Release:   true,
+		ChainID:    session.ChainID,
+		FirstRunID: session.FirstRunID,
+		SessionID:  session.SessionID,
+		EndedAt:    workflow.Now(ctx),
+		Report:     escalation.Report{Status: escalation.SessionStopped, Error: cancelledBeforeSession},
+		Release:    true,
 	}).Get(recording, nil)
 	if err != nil {
 		workflow.GetLogger(ctx).Warn("the record could not be withdrawn", "session_id", session.SessionID, "error", err)
@@ -307,7 +308,10 @@ func (s *sessions) sleep(ctx workflow.Context, decision escalation.Decision) err
 	s.log.add(ctx, escalation.Event{
 		Kind: escalation.EventWaitStarted, Severity: decision.Severity(), Message: "waiting: " + decision.Reason,
 	})
-	if err := s.log.record(ctx, "record the wait", false); err != nil {
+	if err := s.log.storeUnlessCancelled(ctx, "record the wait", false); err != nil {
+		return err
+	}
+	if err := s.log.publish(ctx); err != nil {
 		return err
 	}
 	timer := workflow.NewTimerWithOptions(ctx, decision.Until.Sub(workflow.Now(ctx)), workflow.TimerOptions{

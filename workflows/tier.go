@@ -248,10 +248,11 @@ func (c *chainRun) settle(
 	return c.log.publish(ctx)
 }
 
-// record records a decision that does not follow a session, such as the decision on a refused step.
+// record records a decision that does not follow a session, such as the decision on a refused step. A cancelled chain does not wait
+// for the database.
 func (c *chainRun) record(ctx workflow.Context, decision escalation.Decision) error {
 	c.decided(ctx, decision)
-	return c.log.record(ctx, "record the decision", releases(decision))
+	return c.log.recordUnlessCancelled(ctx, "record the decision", releases(decision))
 }
 
 // releases reports whether the chain unlocks its services when it records decision. It does so at a gate and at its
@@ -332,11 +333,7 @@ func (c *chainRun) afterGate(ctx workflow.Context, s step) (step, error) {
 		return c.afterReviewGate(ctx, s, gate)
 	}
 	decision, ends := gate.Ending(*gate.Answer)
-	switch {
-	case ends && gate.Answer.Cancelled: // a cancelled chain does not wait for the database
-		c.decided(ctx, decision)
-		return step{}, c.log.recordEnd(ctx)
-	case ends:
+	if ends {
 		return step{}, c.record(ctx, decision)
 	}
 	return c.stepFrom(s, gate), c.log.publish(ctx)

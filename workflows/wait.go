@@ -71,7 +71,10 @@ func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 		Rule: decision.Rule, Reason: decision.Reason, Since: workflow.Now(ctx), Until: decision.Until, News: c.incidents.receive(ctx),
 	}
 	c.log.progress = c.incidents.progress(ctx, decision)
-	if err := c.log.record(ctx, "record the wait", true); err != nil {
+	if err := c.log.storeUnlessCancelled(ctx, "record the wait", true); err != nil {
+		return err
+	}
+	if err := c.log.publish(ctx); err != nil {
 		return err
 	}
 	sleeping, stop := workflow.WithCancel(ctx)

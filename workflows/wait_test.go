@@ -208,6 +208,31 @@ func TestChainCancelledWhileItWaits(t *testing.T) {
 	require.Equal(t, chain.Events, w.events)
 }
 
+// TestChainCancelledWhileTheDatabaseIsAway cancels chains whose wait, or whose decision on a refused step, is being recorded. They end
+// at once: no session of theirs runs, and the sweep settles what is not recorded.
+func TestChainCancelledWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	for name, maxWait := range map[string]time.Duration{"a wait": 24 * time.Hour, "a decision": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, concludes(escalation.VerdictEscalate, 0.03))
+			w.policy.Cooldowns.MaxWait = escalation.Duration(maxWait)
+			start := w.env.Now()
+			w.facts = coolingUntil(func() time.Time { return start.Add(20 * time.Hour) })
+			w.failRecord = true
+			w.env.RegisterDelayedCallback(w.env.CancelWorkflow, 2*time.Second)
+			_, err := w.run(t, workflows.ChainInput{})
+			if maxWait > 0 {
+				require.True(t, temporal.IsCanceledError(err), "got %v", err)
+			} else {
+				require.NoError(t, err, "the chain had already decided to end")
+			}
+			require.Nil(t, w.query(t).Wait)
+			require.Less(t, w.env.Now().Sub(start), 5*time.Second, "on the environment's clock")
+		})
+	}
+}
+
 // TestChainStartedAtATierWaitsWithoutLookingAgain starts a chain at Tier 2, which must wait. There is no recheck after
 // the wait, because no session ran before it.
 func TestChainStartedAtATierWaitsWithoutLookingAgain(t *testing.T) {

@@ -17,6 +17,9 @@ type Event struct {
 	// Key identifies the event. The records keep one event for each key.
 	Key     string `json:"key"`
 	ChainID string `json:"chain_id"`
+	// FirstRunID is the run ID with which the chain began; empty in the state of a chain. In the records it tells the events of
+	// chains with the same ID apart.
+	FirstRunID string `json:"first_run_id,omitempty"`
 	// SessionID identifies the conversation of the event; empty if the event concerns the whole chain.
 	SessionID string    `json:"session_id,omitempty"`
 	Kind      EventKind `json:"kind"`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Sightings returns the faults that the session has found, each with its incident. The parameter incidents holds open and
@@ -268,6 +269,15 @@ func (s *Session) newsOf(incident *Incident) (KnownIncident, bool) {
 
 // overtaken reports whether another chain, or a person, resolved the incident while the session ran. The sessions of one chain
 // never overlap. After a reset of the chain, a session can have begun, by its record, before a session that has ended.
+//
+// An incident that was resolved long after the session has ended was closed on a host with a wrong clock: the session may as well
+// have seen the fault later.
 func (s *Session) overtaken(incident *Incident) bool {
-	return incident.ResolvedAt.After(s.StartedAt) && (incident.ResolvedBy != s.ChainID || incident.Resolution == IncidentClosed)
+	if !incident.ResolvedAt.After(s.StartedAt) || !s.EndedAt.IsZero() && incident.ResolvedAt.After(s.EndedAt.Add(maxOvertaking)) {
+		return false
+	}
+	return incident.ResolvedBy != s.ChainID || incident.Resolution == IncidentClosed
 }
+
+// maxOvertaking is the longest time between the end of a session and the judgement on its incidents.
+const maxOvertaking = time.Hour

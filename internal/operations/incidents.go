@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -37,6 +39,8 @@ type IncidentFilter struct {
 	Service string
 	// State selects the incidents in one state. The state resolved needs no All.
 	State string
+	// Limit is how many incidents a list has at most; 0 for all.
+	Limit int
 }
 
 // Check returns an error of KindInvalid if no incident can match the filter.
@@ -51,42 +55,120 @@ func (f IncidentFilter) Check() error {
 	return nil
 }
 
-// query returns the store's form of the filter, without the states. The store does not filter by state.
-func (f IncidentFilter) query(catalog *escalation.Catalog) store.IncidentFilter {
-	var query store.IncidentFilter
-	if service := catalog.Canonical(f.Service); service != "" {
-		query.Services = []string{service}
-	}
-	if f.All || f.State == string(escalation.IncidentResolved) {
-		query.Since = time.Unix(0, 0)
-	}
-	return query
+// resolved reports whether the filter selects resolved incidents.
+func (f IncidentFilter) resolved() bool {
+	return f.All || f.State == string(escalation.IncidentResolved)
 }
+
+// open reports whether the filter selects incidents that are not resolved.
+func (f IncidentFilter) open() bool { return f.State != string(escalation.IncidentResolved) }
 
 // List returns the incidents that the filter selects: first the most severe open ones, and of those the one seen last;
 // then the resolved ones, the one resolved last first.
 func (i Incidents) List(ctx context.Context, f IncidentFilter) ([]Incident, error) {
-	if err := f.Check(); err != nil {
-		return nil, err
+	page, err := i.Page(ctx, f, "")
+	return page.Incidents, err
+}
+
+// IncidentPage is a part of a list of incidents, and the key of the next part; empty if this is the last.
+type IncidentPage struct {
+	Incidents []Incident `json:"incidents"`
+	Next      string     `json:"next,omitempty"`
+}
+
+// Page returns the part of a list after the given key, with at most f.Limit incidents. The records read no others, but all open
+// ones. If after is empty, the part is the first.
+func (i Incidents) Page(ctx context.Context, f IncidentFilter, after string) (page IncidentPage, err error) {
+	page.Incidents = []Incident{} // an empty list is [] in JSON
+	from, err := readIncidentKey(after)
+	if err == nil {
+		err = f.Check()
+	}
+	if err != nil {
+		return page, err
 	}
 	records, cfg, err := i.openRecords(ctx)
 	if err != nil {
-		return nil, err
+		return page, err
 	}
-	found, err := records.Incidents(ctx, f.query(cfg.Services.Catalog))
-	if err != nil {
-		return nil, err
+	var services []string
+	if service := cfg.Services.Catalog.Canonical(f.Service); service != "" {
+		services = []string{service}
 	}
-	found = slices.DeleteFunc(found, func(incident escalation.Incident) bool {
-		return f.State != "" && string(incident.State) != f.State
-	})
-	slices.SortStableFunc(found, byUrgency)
-	views := make([]Incident, len(found)) // an empty list is [] in JSON
+	var found []escalation.Incident
+	if f.open() && from.resolved.ID == "" {
+		if found, err = records.Incidents(ctx, store.IncidentFilter{Services: services}); err != nil {
+			return page, err
+		}
+		found = slices.DeleteFunc(found, func(incident escalation.Incident) bool {
+			return f.State != "" && string(incident.State) != f.State
+		})
+		slices.SortStableFunc(found, byUrgency)
+		found = found[from.startIn(found):]
+	}
+	open := len(found)
+	if f.resolved() && (f.Limit == 0 || open <= f.Limit) {
+		query := store.IncidentFilter{Services: services, Since: time.Unix(0, 0), After: from.resolved, OnlyResolved: true}
+		if f.Limit > 0 {
+			query.Limit = f.Limit + 1 - open // one more shows that another page follows
+		}
+		resolved, err := records.Incidents(ctx, query)
+		if err != nil {
+			return page, err
+		}
+		slices.SortStableFunc(resolved, byUrgency)
+		found = append(found, resolved...)
+	}
+	if f.Limit > 0 && len(found) > f.Limit {
+		found = found[:f.Limit]
+		page.Next = nextIncidentKey(found, from.place+len(found))
+	}
 	now := i.Clock()
-	for n, incident := range found {
-		views[n] = i.view(incident, now)
+	for _, incident := range found {
+		page.Incidents = append(page.Incidents, i.view(incident, now))
 	}
-	return views, nil
+	return page, nil
+}
+
+// incidentKey is where a page begins. Among open incidents, it is the place after the last one of the page before, and its ID: if it
+// has gone, the page begins at the place. Among resolved ones, it is that last one.
+type incidentKey struct {
+	place    int
+	id       string
+	resolved store.IncidentPlace
+}
+
+// nextIncidentKey returns the key of the page after found. The argument place counts the incidents up to there.
+func nextIncidentKey(found []escalation.Incident, place int) string {
+	last := found[len(found)-1]
+	if last.ResolvedAt.IsZero() {
+		return fmt.Sprintf("%d-%s", place, last.ID)
+	}
+	return fmt.Sprintf("resolved-%d-%s", last.ResolvedAt.UnixMilli(), last.ID)
+}
+
+func readIncidentKey(after string) (key incidentKey, err error) {
+	if after == "" {
+		return key, nil
+	}
+	rest, resolved := strings.CutPrefix(after, "resolved-")
+	digits, id, found := strings.Cut(rest, "-")
+	number, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || !found || number < 0 || escalation.CheckIncidentID(id) != nil {
+		return key, Invalid(errors.New("after is not a key that a page before has returned"))
+	}
+	if resolved {
+		return incidentKey{resolved: store.IncidentPlace{ResolvedAt: time.UnixMilli(number), ID: id}}, nil
+	}
+	return incidentKey{place: int(min(number, math.MaxInt32)), id: id}, nil
+}
+
+// startIn returns where the page begins in the list of open incidents.
+func (k incidentKey) startIn(open []escalation.Incident) int {
+	if at := slices.IndexFunc(open, func(incident escalation.Incident) bool { return incident.ID == k.id }); at >= 0 {
+		return at + 1
+	}
+	return min(k.place, len(open))
 }
 
 // byUrgency compares two incidents for sorting. Open incidents come before resolved ones. Among the open ones, the more
@@ -99,7 +181,7 @@ func byUrgency(a, b escalation.Incident) int {
 		}
 		return 1
 	case !a.ResolvedAt.IsZero():
-		return b.ResolvedAt.Compare(a.ResolvedAt)
+		return cmp.Or(b.ResolvedAt.Compare(a.ResolvedAt), cmp.Compare(len(b.ID), len(a.ID)), cmp.Compare(b.ID, a.ID)) // the newer one
 	case escalation.MoreSevere(a.Severity, b.Severity):
 		return -1
 	case escalation.MoreSevere(b.Severity, a.Severity):
@@ -166,7 +248,8 @@ type Untold struct {
 type IncidentClosing = store.IncidentClosing
 
 // Close resolves an open incident, named by its ID or its number, and tells the chains at work on it. The time of closing
-// is set by Close. If the incident is resolved already, Close returns it unchanged, with an error of KindConflict.
+// is set by Close, by the clock of the records: this host's may be wrong. If the incident is resolved already, Close returns it
+// unchanged, with an error of KindConflict.
 func (i Incidents) Close(ctx context.Context, given string, closing IncidentClosing) (ClosedIncident, error) {
 	id, err := incidentID(given)
 	if err == nil {
@@ -180,7 +263,10 @@ func (i Incidents) Close(ctx context.Context, given string, closing IncidentClos
 		return ClosedIncident{}, err
 	}
 	closing.Actor, closing.Reason = i.maskInput(closing.Actor), i.maskInput(closing.Reason)
-	closing.At = i.Clock().UTC().Truncate(time.Millisecond)
+	if closing.At, err = records.Now(ctx, i.Clock()); err != nil {
+		return ClosedIncident{}, err
+	}
+	closing.At = closing.At.UTC().Truncate(time.Millisecond)
 	incident, err := records.CloseIncident(ctx, id, closing)
 	closed := ClosedIncident{Incident: i.view(incident, i.Clock())}
 	if errors.Is(err, store.ErrConflict) {

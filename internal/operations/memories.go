@@ -186,7 +186,11 @@ func (m Memories) act(
 	if err != nil {
 		return memory.Memory{}, err
 	}
-	changed, err := change(records, store.MemoryAct{Actor: m.maskInput(actor), At: m.Clock().UTC().Truncate(time.Millisecond)})
+	now, err := records.Now(ctx, m.Clock())
+	if err != nil {
+		return memory.Memory{}, err
+	}
+	changed, err := change(records, store.MemoryAct{Actor: m.maskInput(actor), At: now.UTC().Truncate(time.Millisecond)})
 	changed = m.maskedMemory(changed)
 	if conflict, ok := errors.AsType[*store.MemoryConflictError](err); ok {
 		reason := line(m.mask.Text(conflict.Reason), maxError)

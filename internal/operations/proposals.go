@@ -63,8 +63,12 @@ func (c Conversations) Confirm(ctx context.Context, name string, turn, number in
 	lasting := context.WithoutCancel(ctx)
 	ctx, cancel := context.WithTimeout(lasting, confirmTimeout)
 	defer cancel()
+	now, err := records.Now(ctx, c.Clock())
+	if err != nil {
+		return "", err
+	}
 	confirmation := escalation.Confirmation{
-		Proposal: number, Actor: c.maskInput(actor.Name), At: c.Clock().UTC().Truncate(time.Millisecond),
+		Proposal: number, Actor: c.maskInput(actor.Name), At: now.UTC().Truncate(time.Millisecond),
 	}
 	err = records.ConfirmProposal(ctx, record.ConversationID, turn, confirmation)
 	if errors.Is(err, store.ErrConflict) {

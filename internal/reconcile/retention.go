@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/store"
 )
 
@@ -19,11 +20,16 @@ const retentionInterval = time.Hour
 type OldRecords interface {
 	// ClaimDuty gives a duty to holder until the given time. It returns false if another holder has the duty.
 	ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error)
-	// OldChains returns a page of the chains with only old, unneeded records, sorted by ID. To read the next page,
-	// pass the last ID of this page as the argument after.
-	OldChains(ctx context.Context, before time.Time, after string) ([]store.OldChain, error)
+	// Now returns the database's time. If the database has no clock of its own, it returns the time of this host.
+	Now(ctx context.Context, host time.Time) (time.Time, error)
+	// TrustClock reports whether now can be the time: the clock has not just jumped ahead of the last time of which that was
+	// known. It returns that last time.
+	TrustClock(ctx context.Context, now time.Time) (trusted bool, last time.Time, err error)
+	// OldChains returns a page of the chains with only old, unneeded records, sorted. To read the next page, pass the last
+	// chain of this page as the argument after.
+	OldChains(ctx context.Context, before time.Time, after escalation.ChainRun) ([]store.OldChain, error)
 	// RemoveChain removes the records of a chain. It returns false if the records are needed now.
-	RemoveChain(ctx context.Context, chainID string, before time.Time) (store.Removed, bool, error)
+	RemoveChain(ctx context.Context, chain escalation.ChainRun, before time.Time) (store.Removed, bool, error)
 	// RemoveIncidents removes incidents that were resolved before the given time.
 	RemoveIncidents(ctx context.Context, before time.Time) (int64, error)
 	// RemoveMemories removes the memories that nobody has confirmed, and those that people have deleted, before the given
@@ -42,8 +48,9 @@ var (
 // OldTalks finds and removes the records of old turns of conversations. A conversation has no end, so its turns are removed one
 // by one.
 type OldTalks interface {
-	// OldTalkSessions returns the IDs of sessions of conversations that ended before a time, at most 100.
-	OldTalkSessions(ctx context.Context, before time.Time) ([]string, error)
+	// OldTalkSessions returns a page of the sessions of conversations that ended before a time. To read the next page, pass the
+	// last session of this page as the argument after.
+	OldTalkSessions(ctx context.Context, before time.Time, after store.OldTalkSession) ([]store.OldTalkSession, error)
 	// RemoveTalkSession removes the record of such a session.
 	RemoveTalkSession(ctx context.Context, sessionID string) error
 	// RemoveTurns removes turns that ended before a time, and returns their number.
@@ -57,6 +64,9 @@ type Conversations interface {
 
 // Retention removes the records and the archived conversations of old chains of one namespace. It keeps chains that still run
 // or wait, and chains of unresolved incidents. At any time, only one worker of the namespace removes records.
+//
+// What cannot be removed, such as a conversation under an object lock, stays with its records, and is tried again at the next
+// interval. It stops nothing else.
 type Retention struct {
 	Records  OldRecords
 	Talks    OldTalks
@@ -103,6 +113,9 @@ type removed struct {
 // remove removes old records, unless another worker has this duty now. It logs the number of removed records, even
 // after an error.
 func (r Retention) remove(ctx context.Context, now time.Time) error {
+	if err := r.checkClock(ctx, now); err != nil {
+		return err
+	}
 	claimed, err := r.Records.ClaimDuty(ctx, "retention "+r.NamespaceID, r.Holder, now, now.Add(r.interval()))
 	if err != nil || !claimed {
 		return err
@@ -120,52 +133,82 @@ func (r Retention) remove(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// removeRecords removes what only the setting Keep removes: all but memories.
-func (r Retention) removeRecords(ctx context.Context, before time.Time, sum *removed) (err error) {
-	sum.incidents, err = r.Records.RemoveIncidents(ctx, before)
-	if err = errors.Join(err, r.removeChains(ctx, before, sum)); err != nil {
+// maxClockSkew is the largest accepted difference between the clocks of this host and of the database. Records are kept for weeks, so
+// that a smaller one removes nothing too early.
+const maxClockSkew = 10 * time.Minute
+
+// checkClock returns an error if the clock of this host may be wrong. What is removed because of a wrong clock is lost.
+func (r Retention) checkClock(ctx context.Context, now time.Time) error {
+	theirs, err := r.Records.Now(ctx, now)
+	if err != nil {
 		return err
 	}
-	sum.turns, err = r.removeTurns(ctx, before)
+	if skew := now.Sub(theirs).Abs(); skew > maxClockSkew {
+		return fmt.Errorf("nothing is removed, because it is %s on this host and %s in the database: synchronize both with NTP",
+			now.UTC().Format(time.RFC3339), theirs.UTC().Format(time.RFC3339))
+	}
+	trusted, last, err := r.Records.TrustClock(ctx, now)
+	if err == nil && !trusted {
+		err = fmt.Errorf("nothing is removed, because it is %s on this host, and was %s when a worker last looked: if no worker has "+
+			"run in between, old records are removed a day from now; otherwise set the clock", now.UTC().Format(time.RFC3339),
+			last.UTC().Format(time.RFC3339))
+	}
 	return err
 }
 
-// removeChains removes the old chains that have ended.
-func (r Retention) removeChains(ctx context.Context, before time.Time, sum *removed) error {
-	states := &chainStates{temporal: r.Temporal, namespaceID: r.NamespaceID, endings: map[string]ending{}}
-	for after := ""; ; {
-		old, err := r.Records.OldChains(ctx, before, after)
-		if err != nil || len(old) == 0 {
-			return errors.Join(err, errors.Join(states.problems...))
-		}
-		for _, chain := range old {
-			after = chain.ChainID
-			if states.ending(ctx, r.NamespaceID, chain.ChainID).reason == "" {
-				continue // the chain runs or waits, or its state is unknown
-			}
-			if err := r.removeChain(ctx, chain, before, sum); err != nil {
-				return err
-			}
-		}
+// removeRecords removes what only the setting Keep removes: all but memories.
+func (r Retention) removeRecords(ctx context.Context, before time.Time, sum *removed) (err error) {
+	var left leftovers
+	sum.incidents, err = r.Records.RemoveIncidents(ctx, before)
+	if err == nil {
+		err = r.removeChains(ctx, before, sum, &left)
 	}
+	if err == nil {
+		err = r.removeTalkSessions(ctx, before, &left)
+	}
+	if err == nil {
+		sum.turns, err = r.Talks.RemoveTurns(ctx, before)
+	}
+	return errors.Join(err, left.err())
 }
 
-// removeTurns removes the old turns of conversations, with their sessions and what the archive has of them.
-func (r Retention) removeTurns(ctx context.Context, before time.Time) (int64, error) {
+// leftovers counts what could not be removed, or whose state is unknown, and keeps the first problem.
+type leftovers struct {
+	count int
+	first error
+}
+
+func (l *leftovers) add(err error) {
+	l.count++
+	l.first = cmp.Or(l.first, err)
+}
+
+func (l *leftovers) err() error {
+	if l.count <= 1 {
+		return l.first
+	}
+	return fmt.Errorf("%w (and %d more like this)", l.first, l.count-1)
+}
+
+// removeChains removes the old chains that have ended.
+func (r Retention) removeChains(ctx context.Context, before time.Time, sum *removed, left *leftovers) error {
+	states := &chainStates{temporal: r.Temporal, namespaceID: r.NamespaceID, endings: map[escalation.ChainRun]ending{}}
+	var after escalation.ChainRun
 	for {
-		sessions, err := r.Talks.OldTalkSessions(ctx, before)
-		if err != nil {
-			return 0, err
-		}
-		if len(sessions) == 0 {
-			return r.Talks.RemoveTurns(ctx, before)
-		}
-		for _, id := range sessions {
-			if err := r.Archive.Remove(ctx, id); err != nil {
-				return 0, fmt.Errorf("remove an old turn of a conversation: %w", err)
+		old, err := r.Records.OldChains(ctx, before, after)
+		if err != nil || len(old) == 0 {
+			for _, problem := range states.problems {
+				left.add(problem)
 			}
-			if err := r.Talks.RemoveTalkSession(ctx, id); err != nil {
-				return 0, err
+			return err
+		}
+		for _, chain := range old {
+			after = chain.ChainRun
+			if states.ending(ctx, r.NamespaceID, chain.ChainRun).reason == "" {
+				continue // the chain runs or waits, or its state is unknown
+			}
+			if err := r.removeChain(ctx, chain, before, sum, left); err != nil {
+				return err
 			}
 		}
 	}
@@ -173,17 +216,41 @@ func (r Retention) removeTurns(ctx context.Context, before time.Time) (int64, er
 
 // removeChain removes the conversations of a chain, and then the chain's records. If removing a conversation fails, the
 // records remain, so that the next call finds the chain again.
-func (r Retention) removeChain(ctx context.Context, chain store.OldChain, before time.Time, sum *removed) error {
+func (r Retention) removeChain(ctx context.Context, chain store.OldChain, before time.Time, sum *removed, left *leftovers) error {
 	for _, id := range chain.SessionIDs {
 		if err := r.Archive.Remove(ctx, id); err != nil {
-			return fmt.Errorf("remove the conversations of chain %q: %w", chain.ChainID, err)
+			left.add(fmt.Errorf("remove the conversations of chain %q: %w", chain.ChainID, err))
+			return ctx.Err()
 		}
 	}
-	rows, did, err := r.Records.RemoveChain(ctx, chain.ChainID, before)
+	rows, did, err := r.Records.RemoveChain(ctx, chain.ChainRun, before)
 	if did {
 		sum.chains++
 		sum.Sessions += rows.Sessions
 		sum.Events += rows.Events
 	}
 	return err
+}
+
+// removeTalkSessions removes the sessions of old turns, with what the archive has of them.
+func (r Retention) removeTalkSessions(ctx context.Context, before time.Time, left *leftovers) error {
+	for after := (store.OldTalkSession{}); ; {
+		sessions, err := r.Talks.OldTalkSessions(ctx, before, after)
+		if err != nil || len(sessions) == 0 {
+			return err
+		}
+		for _, session := range sessions {
+			after = session
+			if err := r.Archive.Remove(ctx, session.SessionID); err != nil {
+				left.add(fmt.Errorf("remove session %s of a conversation: %w", session.SessionID, err))
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				continue
+			}
+			if err := r.Talks.RemoveTalkSession(ctx, session.SessionID); err != nil {
+				return err
+			}
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 
 	"github.com/claudeops/claudeops/activities"
@@ -65,7 +66,7 @@ type Locks interface {
 
 // Incidents reads and ends the work of chains on incidents.
 type Incidents interface {
-	// ChainsAtWork returns the chains of all namespaces that take care of incidents.
+	// ChainsAtWork returns the chains of all namespaces that have not ended their work on incidents.
 	ChainsAtWork(ctx context.Context) ([]store.ChainAtWork, error)
 	// AbandonIncidents records that a chain no longer takes care of any incident. If the chain has recorded progress
 	// after ChainsAtWork read its row, AbandonIncidents changes nothing and returns false.
@@ -161,7 +162,7 @@ func (s Sweeper) sweep(ctx context.Context) error {
 		return err
 	}
 	chains := &chainStates{
-		temporal: s.Temporal, converter: s.Converter, namespaceID: s.NamespaceID, lost: lost, endings: map[string]ending{},
+		temporal: s.Temporal, converter: s.Converter, namespaceID: s.NamespaceID, lost: lost, endings: map[escalation.ChainRun]ending{},
 	}
 	for i := range sessions {
 		if err := s.settleSession(ctx, chains, sessions[i]); err != nil {
@@ -203,7 +204,7 @@ func (s Sweeper) lostNamespaces(ctx context.Context) (map[string]time.Duration, 
 
 // settleSession closes the session if its chain has ended.
 func (s Sweeper) settleSession(ctx context.Context, chains *chainStates, session escalation.Session) error {
-	end := chains.ending(ctx, session.NamespaceID, session.ChainID)
+	end := chains.ending(ctx, session.NamespaceID, escalation.ChainRun{ChainID: session.ChainID, FirstRunID: session.FirstRunID})
 	if end.reason == "" {
 		return nil
 	}
@@ -223,7 +224,7 @@ func (s Sweeper) settleSession(ctx context.Context, chains *chainStates, session
 
 // releaseLock releases a lock if its chain has ended. The lock is on one service or on all services.
 func (s Sweeper) releaseLock(ctx context.Context, chains *chainStates, lock store.ServiceLock) error {
-	end := chains.ending(ctx, lock.NamespaceID, lock.ChainID)
+	end := chains.ending(ctx, lock.NamespaceID, escalation.ChainRun{ChainID: lock.ChainID})
 	if end.reason == "" {
 		return nil
 	}
@@ -237,7 +238,7 @@ func (s Sweeper) releaseLock(ctx context.Context, chains *chainStates, lock stor
 // abandonIncidents records that an ended chain no longer takes care of any incident. If the chain has not ended,
 // abandonIncidents does nothing.
 func (s Sweeper) abandonIncidents(ctx context.Context, chains *chainStates, chain store.ChainAtWork) error {
-	end := chains.ending(ctx, chain.NamespaceID, chain.ChainID)
+	end := chains.ending(ctx, chain.NamespaceID, chain.ChainRun)
 	if end.reason == "" {
 		return nil
 	}
@@ -263,44 +264,62 @@ type chainStates struct {
 	namespaceID string
 	// lost holds the lost namespaces by their IDs, with the time of their absence. Their chains count as ended.
 	lost map[string]time.Duration
-	// endings holds the results of earlier lookups, by chain ID.
-	endings  map[string]ending
+	// endings holds the results of earlier lookups.
+	endings  map[escalation.ChainRun]ending
 	problems []error
 }
 
 // ending returns how a chain ended. It returns zero if the chain still runs, if its state is unknown, or if the chain
 // belongs to another namespace that is not lost.
-func (s *chainStates) ending(ctx context.Context, namespaceID, chainID string) ending {
+func (s *chainStates) ending(ctx context.Context, namespaceID string, chain escalation.ChainRun) ending {
 	if absent, lost := s.lost[namespaceID]; lost {
 		return ending{reason: "no worker of its Temporal namespace has run for " + escalation.ShortDuration(absent)}
 	}
 	if namespaceID != s.namespaceID {
 		return ending{}
 	}
-	end, known := s.endings[chainID]
+	end, known := s.endings[chain]
 	if known {
 		return end
 	}
-	end, err := s.endingOf(ctx, chainID)
+	end, err := s.endingOf(ctx, chain)
 	if err != nil {
-		s.problems = append(s.problems, err)
+		s.problems = append(s.problems, fmt.Errorf("look at chain %s: %w", chain.ChainID, err))
 	}
-	s.endings[chainID] = end
+	s.endings[chain] = end
 	return end
 }
 
-// endingOf looks up how a chain ended. For a running chain it returns zero.
-func (s *chainStates) endingOf(ctx context.Context, chainID string) (ending, error) {
-	described, err := s.temporal.DescribeWorkflowExecution(ctx, chainID, "")
+// endingOf looks up how a chain ended. For a running chain it returns zero. While a later chain with the same workflow ID runs,
+// the chain has ended, because Temporal runs only one of them at a time.
+func (s *chainStates) endingOf(ctx context.Context, chain escalation.ChainRun) (ending, error) {
+	described, err := s.temporal.DescribeWorkflowExecution(ctx, chain.ChainID, "")
+	end, err := s.endingIn(described, err)
+	if err != nil || end.reason != "" || chain.FirstRunID == "" {
+		return end, err
+	}
+	info := described.GetWorkflowExecutionInfo()
+	if chain.FirstRunID == info.GetFirstRunId() || chain.FirstRunID == info.GetExecution().GetRunId() {
+		return ending{}, nil
+	}
+	// The runs of a cron schedule share their first run. So only the chain's own first run shows whether it is another chain. If
+	// that one has been continued as new, the running one may be its continuation.
+	described, err = s.temporal.DescribeWorkflowExecution(ctx, chain.ChainID, chain.FirstRunID)
+	return s.endingIn(described, err)
+}
+
+// endingIn returns how the described run ended; zero if it runs or was continued as new.
+func (s *chainStates) endingIn(described *workflowservice.DescribeWorkflowExecutionResponse, err error) (ending, error) {
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
 		return ending{reason: "its chain is unknown to Temporal"}, nil
 	}
 	if err != nil {
-		return ending{}, fmt.Errorf("look at chain %s: %w", chainID, err)
+		return ending{}, err
 	}
 	status := described.GetWorkflowExecutionInfo().GetStatus()
 	switch status {
-	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED:
+	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED,
+		enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
 		return ending{}, nil
 	default:
 		return ending{

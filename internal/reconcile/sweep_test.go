@@ -82,6 +82,56 @@ func (c fakeChains) DescribeWorkflowExecution(
 	return nil, serviceerror.NewNotFound("unknown")
 }
 
+// working returns a chain that has not ended its work on an incident.
+func working(chainID string) store.ChainAtWork {
+	return store.ChainAtWork{ChainRun: escalation.ChainRun{ChainID: chainID}}
+}
+
+// fakeRuns describes the runs of one workflow ID; the current run is "".
+type fakeRuns map[string]*workflowservice.DescribeWorkflowExecutionResponse
+
+func (r fakeRuns) DescribeWorkflowExecution(
+	_ context.Context, _, runID string,
+) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	if described, known := r[runID]; known {
+		return described, nil
+	}
+	return nil, serviceerror.NewNotFound("unknown")
+}
+
+// TestEndingOfARun checks that a chain has ended although a later one with the same ID runs, and that a chain runs whose first run
+// was reset or continued as new.
+func TestEndingOfARun(t *testing.T) {
+	t.Parallel()
+	in := func(status enumspb.WorkflowExecutionStatus, first string) *workflowservice.DescribeWorkflowExecutionResponse {
+		described := chainIn(t, status)
+		described.GetWorkflowExecutionInfo().FirstRunId = first
+		described.GetWorkflowExecutionInfo().Execution = &commonpb.WorkflowExecution{RunId: "current"}
+		return described
+	}
+	const running, terminated = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED
+	const continued = enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
+	for name, c := range map[string]struct {
+		runs  fakeRuns
+		ended bool
+	}{
+		"it runs":                      {fakeRuns{"": in(running, "first")}, false},
+		"it ended":                     {fakeRuns{"": in(terminated, "first")}, true},
+		"it was reset":                 {fakeRuns{"": in(running, "first"), "first": in(terminated, "first")}, false},
+		"a later one runs":             {fakeRuns{"": in(running, "later"), "first": in(terminated, "first")}, true},
+		"a later one runs, it is gone": {fakeRuns{"": in(running, "later")}, true},
+		"a run of a cron schedule":     {fakeRuns{"": in(running, "cron"), "first": in(running, "cron")}, false},
+		"a run of a cron, continued":   {fakeRuns{"": in(running, "cron"), "first": in(continued, "cron")}, false},
+		"an earlier run of a cron":     {fakeRuns{"": in(running, "cron"), "first": in(terminated, "cron")}, true},
+		"nothing is known of this ID":  {fakeRuns{}, true},
+	} {
+		states := &chainStates{temporal: c.runs, namespaceID: "own", endings: map[escalation.ChainRun]ending{}}
+		end := states.ending(t.Context(), "own", escalation.ChainRun{ChainID: "nightly", FirstRunID: "first"})
+		require.Equal(t, c.ended, end.reason != "", name)
+		require.Empty(t, states.problems, name)
+	}
+}
+
 // chainIn returns a chain with this status. Its pending activities have the heartbeats of agents.
 func chainIn(
 	t *testing.T, status enumspb.WorkflowExecutionStatus, agents ...activities.TierProgress,
@@ -255,7 +305,7 @@ func TestSweepWhileAHostSleeps(t *testing.T) {
 // incidents.
 func TestSweepEndsTheWorkOnIncidents(t *testing.T) {
 	t.Parallel()
-	records := &openRecords{working: []store.ChainAtWork{{ChainID: "runs"}, {ChainID: "terminated"}, {ChainID: "unknown"}, {ChainID: "away"}}}
+	records := &openRecords{working: []store.ChainAtWork{working("runs"), working("terminated"), working("unknown"), working("away")}}
 	Sweeper{Records: records, Converter: converter.GetDefaultDataConverter(), Logger: slog.New(slog.DiscardHandler), Temporal: fakeChains{
 		"runs":       chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING),
 		"terminated": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED),

@@ -239,11 +239,19 @@ func spent(ctx context.Context, q querier, query string, args ...any) (closed, r
 	return closed, reserved, err
 }
 
+const removedSpentQuery = "SELECT COALESCE(SUM(usd + unknown_usd), 0)" + removedSpending
+
 // daySpent returns two sums over the sessions that started on one day (UTC): the cost of closed sessions, and the
-// reservations of open sessions. The argument at is any time of that day.
+// reservations of open sessions. The argument at is any time of that day. Sessions whose records were removed count, too.
 func daySpent(ctx context.Context, q querier, at time.Time) (closed, reserved float64, err error) {
 	day := calendar.Of(at.UTC())
-	return spent(ctx, q, daySpentQuery, day.Begin(time.UTC).UnixMilli(), day.End(time.UTC).UnixMilli())
+	begin, end := day.Begin(time.UTC), day.End(time.UTC)
+	var removed float64
+	if err = q.QueryRowContext(ctx, removedSpentQuery, quarterOf(begin), quarterOf(end)).Scan(&removed); err != nil {
+		return 0, 0, err
+	}
+	closed, reserved, err = spent(ctx, q, daySpentQuery, begin.UnixMilli(), end.UnixMilli())
+	return closed + removed, reserved, err
 }
 
 const (

@@ -84,6 +84,7 @@ func eventFields(e *escalation.Event) []field {
 	return []field{
 		{"event_key", &e.Key},
 		{"chain_id", &e.ChainID},
+		{"first_run_id", &e.FirstRunID},
 		{"session_id", &e.SessionID},
 		{"kind", &e.Kind},
 		{"severity", &e.Severity},

@@ -15,7 +15,7 @@ import (
 
 // tables lists all tables with records. If rows of one table refer to rows of another table, the other table comes first.
 var tables = []string{
-	"sessions", "replaced_reports", "events", "ledger", "service_locks", "namespaces", "absences", "incidents",
+	"sessions", "replaced_reports", "removed_costs", "events", "ledger", "service_locks", "namespaces", "absences", "clocks", "incidents",
 	"incident_chains", "notifications", "calls", "duties", "memories", "memory_sources", "memory_uses",
 	"talk_turns", "talk_confirmations",
 }
@@ -29,7 +29,7 @@ type TableRows struct {
 // CopyResult describes what Copy has copied.
 type CopyResult struct {
 	Tables []TableRows `json:"tables"`
-	// CostUSD is the cost of all sessions, in US dollars.
+	// CostUSD is the cost of all recorded sessions, in US dollars.
 	CostUSD float64 `json:"cost_usd"`
 }
 

@@ -53,6 +53,11 @@ func fillTables(t *testing.T, readers *store.Store) {
 	claimed, err := s.ClaimDuty(bounded(t), "cleaning", "host", noon, noon.Add(time.Hour))
 	require.NoError(t, err)
 	require.True(t, claimed)
+	_, _, err = s.TrustClock(bounded(t), noon)
+	require.NoError(t, err)
+	mustOpen(t, s, opening("conversation-ada", "old", 0))
+	mustClose(t, s, "old", completed(0.1), noon)
+	require.NoError(t, s.RemoveTalkSession(bounded(t), "old"))
 }
 
 // records returns the Store's records of the chain of fillTables.

@@ -23,7 +23,7 @@ type Spending struct {
 }
 
 // Costs adds up the costs of the sessions of some time, grouped in two ways. The sums of both are equal. A key can occur
-// several times: for each day (UTC), and for the reports that were replaced.
+// several times: for each day (UTC), for the reports that were replaced, and for the sessions whose records were removed.
 type Costs struct {
 	// Quarters groups the sessions by the quarter of an hour in which they started. Days begin at a quarter of an hour in every
 	// time zone.
@@ -60,6 +60,10 @@ FROM sessions WHERE started_at >= $1 AND started_at < $2 AND ended_at IS NOT NUL
 FROM replaced_reports AS r JOIN sessions ON sessions.session_id = r.session_id
 WHERE r.started_at >= $1 AND r.started_at < $2 AND sessions.ended_at IS NOT NULL ORDER BY r.id`
 
+	// removedSpending is what sessions have cost whose records were removed. They are counted by the quarter of an hour.
+	removedSpending = " FROM removed_costs WHERE quarter >= $1 AND quarter < $2"
+	removedSums     = ", CAST(SUM(sessions) AS BIGINT), SUM(usd), SUM(estimated_usd), SUM(unknown_usd)" + removedSpending
+
 	kindColumns = "tier, model, trigger, conclusion, services"
 )
 
@@ -68,30 +72,31 @@ WHERE r.started_at >= $1 AND r.started_at < $2 AND sessions.ended_at IS NOT NULL
 // the index.
 var (
 	quarterColumn  = fmt.Sprintf("started_at / %d", quarter.Milliseconds())
-	quarterQueries = [2]string{
+	quarterQueries = [3]string{
 		"SELECT " + quarterColumn + ", " + spending + " AND " + quarterColumn + " >= $3 AND " + quarterColumn + " <= $4" +
 			" GROUP BY 1 ORDER BY 1",
 		"SELECT r." + quarterColumn + ", " + replacedSpending,
+		"SELECT quarter" + removedSums + " GROUP BY quarter ORDER BY quarter",
 	}
-	kindQueries = [2]string{
+	kindQueries = [3]string{
 		"SELECT " + kindColumns + ", CAST(SUM(sessions) AS BIGINT), SUM(usd), SUM(estimated), SUM(unknown)" +
 			" FROM (SELECT " + kindColumns + ", " + spending +
 			" AND started_day >= $3 AND started_day <= $4 GROUP BY started_day, " + kindColumns + ") AS of_days" +
 			" GROUP BY " + kindColumns + " ORDER BY " + kindColumns,
 		"SELECT " + kindColumns + ", " + replacedSpending,
+		"SELECT " + kindColumns + removedSums + " GROUP BY " + kindColumns + " ORDER BY " + kindColumns,
 	}
 )
 
 // Costs returns what the sessions of all namespaces have cost that started from the time from until before the time to, and
 // have ended.
 func (s *Store) Costs(ctx context.Context, from, to time.Time) (costs Costs, err error) {
-	first, last := from.UnixMilli(), to.UnixMilli()
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		costs.Quarters, err = collectBoth(ctx, tx, quarterFields, quarterQueries, first, last, quarterOf(from), quarterOf(to))
+		costs.Quarters, err = collectAll(ctx, tx, quarterFields, quarterQueries, from, to, quarterOf(from), quarterOf(to))
 		if err != nil {
 			return err
 		}
-		costs.Kinds, err = collectBoth(ctx, tx, kindFields, kindQueries, first, last, dayOf(from), dayOf(to))
+		costs.Kinds, err = collectAll(ctx, tx, kindFields, kindQueries, from, to, dayOf(from), dayOf(to))
 		return err
 	})
 	if err != nil {
@@ -100,15 +105,23 @@ func (s *Store) Costs(ctx context.Context, from, to time.Time) (costs Costs, err
 	return costs, nil
 }
 
-// collectBoth returns the rows of the query about sessions, and those of the one about replaced reports. The arguments are the
-// times, and limits of the first query's index.
-func collectBoth[T any](ctx context.Context, q querier, fields func(*T) []field, queries [2]string, args ...any) ([]T, error) {
-	rows, err := collect(ctx, q, fields, queries[0], args...)
+// collectAll returns the rows of the queries about sessions, about replaced reports, and about removed sessions. The limits are
+// those of the first query's index.
+func collectAll[T any](
+	ctx context.Context, q querier, fields func(*T) []field, queries [3]string, from, to time.Time, limits ...any,
+) ([]T, error) {
+	times := []any{from.UnixMilli(), to.UnixMilli()}
+	rows, err := collect(ctx, q, fields, queries[0], append(times, limits...)...)
 	if err != nil {
 		return nil, err
 	}
-	more, err := collect(ctx, q, fields, queries[1], args[:2]...)
-	return append(rows, more...), err
+	replaced, err := collect(ctx, q, fields, queries[1], times...)
+	if err != nil {
+		return nil, err
+	}
+	// Both times are at a quarter, or the last one is now, when nothing is old.
+	removed, err := collect(ctx, q, fields, queries[2], quarterOf(from), quarterOf(to.Add(quarter-time.Millisecond)))
+	return append(append(rows, replaced...), removed...), err
 }
 
 func quarterFields(c *QuarterCost) []field {

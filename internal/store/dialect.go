@@ -30,6 +30,8 @@ type dialect struct {
 	continueNumbers []string
 	// server is a query for the version of the database. size is a query for the size of the database in bytes.
 	server, size string
+	// now is a query for the database's time in milliseconds since 1970; empty if the database uses the clock of this host.
+	now string
 	// searchMemories is a query for the numbers and ranks of the memories that match $1. A rank is negative, and the lowest is
 	// the best. anyWord and allWords write words as such a search. A word consists of letters and digits.
 	searchMemories    string
@@ -83,6 +85,7 @@ WHERE s.schemaname = current_schema() AND s.sequencename = '%s_id_seq'`,
 	continueNumbers: []string{"SELECT setval(pg_get_serial_sequence('%[1]s', 'id'), %[2]d)"},
 	server:          "SELECT 'PostgreSQL ' || current_setting('server_version')",
 	size:            "SELECT pg_database_size(current_database())",
+	now:             "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
 
 	searchMemories: `
 SELECT id, -ts_rank(to_tsvector('simple'::regconfig, words), to_tsquery('simple'::regconfig, $1)) AS rank FROM memories

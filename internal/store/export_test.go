@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 )
@@ -20,4 +23,16 @@ func (s *Store) ReplacedReports(ctx context.Context, sessionID string) ([]escala
 		reports = append(reports, r.report)
 	}
 	return reports, err
+}
+
+// CountRows counts the rows of tables.
+func CountRows(t testing.TB, s *Store, tables ...string) map[string]int64 {
+	t.Helper()
+	counts := map[string]int64{}
+	for _, table := range tables {
+		rows, err := countRows(t.Context(), s.db, table)
+		require.NoError(t, err)
+		counts[table] = rows
+	}
+	return counts
 }

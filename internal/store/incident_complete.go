@@ -31,10 +31,9 @@ SELECT keys.chain_id, keys.namespace_id, keys.first_run_id, `
 }
 
 // chainCostsQuery returns a query for the cost of the chains of that many incidents, and replacedCostsQuery one for the cost
-// in their replaced reports. Both count as spentQuery does.
+// in their replaced reports. What is only reserved for a session of unknown cost is no cost: only budgets count it.
 func chainCostsQuery(count int) string {
-	return keysOf(count) + `SUM(CASE WHEN ended_at IS NULL THEN 0
-    WHEN cost_estimated AND attempts = 0 AND budget_usd > cost_usd THEN budget_usd ELSE cost_usd END)
+	return keysOf(count) + `SUM(CASE WHEN ended_at IS NULL THEN 0 ELSE cost_usd END)
 FROM keys CROSS JOIN sessions AS s` + ofKeys + byKey
 }
 

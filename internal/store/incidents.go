@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,14 +68,14 @@ var (
 	selectIncidents = "SELECT " + columns(incidentFields(new(incidentRow))) + " FROM incidents"
 	incidentQuery   = selectIncidents + " WHERE id = $1"
 	openQuery       = selectIncidents + " WHERE resolved_at IS NULL ORDER BY id"
-	resolvedQuery   = "SELECT " + columns(identityFields(new(incidentRow))) +
-		" FROM incidents WHERE resolved_at > $1 ORDER BY resolved_at, id"
+	resolvedQuery   = "SELECT " + columns(resolvedFields(new(incidentRow))) + " FROM incidents" +
+		" WHERE resolved_at > $1 AND resolved_at <= $2 AND (resolved_at < $2 OR id < $3) ORDER BY resolved_at DESC, id DESC"
 	healedQuery = selectIncidents + " WHERE resolved_session = $1 ORDER BY id"
 
 	selectIncidentChains = "SELECT " + columns(incidentChainFields(new(incidentChainRow))) + " FROM incident_chains"
 	incidentsOfQuery     = "SELECT incident_id FROM incident_chains WHERE " + ofChainRun + " ORDER BY incident_id"
 	workingQuery         = "SELECT incident_id FROM incident_chains WHERE " + ofChainRun + " AND " + working + " ORDER BY incident_id"
-	handlersQuery        = selectIncidentChains + " WHERE status IN ($1, $2) ORDER BY chain_id"
+	atWorkQuery          = selectIncidentChains + " WHERE status IN ($1, $2, $3) ORDER BY chain_id, first_run_id"
 )
 
 // IncidentFilter selects incidents.
@@ -93,6 +94,25 @@ type IncidentFilter struct {
 	// Limit is how many resolved incidents are selected at most: those that were resolved last; 0 for all. Each incident of a
 	// list takes several queries.
 	Limit int
+	// OnlyResolved selects no open incident.
+	OnlyResolved bool
+	// After is the last resolved incident of the page before: of the resolved ones, only those that were resolved earlier are
+	// selected. If it is empty, the list begins with the one that was resolved last.
+	After IncidentPlace
+}
+
+// IncidentPlace is the place of a resolved incident in a list, the one resolved last first.
+type IncidentPlace struct {
+	ResolvedAt time.Time
+	ID         string
+}
+
+// args returns the latest time and the row number at which a list continues.
+func (p IncidentPlace) args() (before, row int64) {
+	if p.ID == "" {
+		return math.MaxInt64, math.MaxInt64
+	}
+	return p.ResolvedAt.UnixMilli(), incidentRowOf(p.ID)
 }
 
 // Incidents returns the incidents that filter selects, in the order in which they were opened.
@@ -181,21 +201,24 @@ func (s *Store) RecordProgress(ctx context.Context, chain escalation.ChainRun, p
 
 // ChainAtWork is a chain that takes care of incidents.
 type ChainAtWork struct {
-	ChainID     string
+	escalation.ChainRun
+
 	NamespaceID string
 	// At is the time of the chain's latest recorded progress.
 	At time.Time
 }
 
-// ChainsAtWork returns the chains that repair incidents, or that wait before they repair incidents.
+// ChainsAtWork returns the chains that have not ended their work on incidents: they look, repair or wait.
 func (s *Store) ChainsAtWork(ctx context.Context) ([]ChainAtWork, error) {
-	rows, err := collect(ctx, s.db, incidentChainFields, handlersQuery, string(escalation.ChainRepairing), string(escalation.ChainWaiting))
+	rows, err := collect(ctx, s.db, incidentChainFields, atWorkQuery,
+		string(escalation.ChainLooking), string(escalation.ChainRepairing), string(escalation.ChainWaiting))
 	if err != nil {
 		return nil, fmt.Errorf("read which chains work on incidents: %w", err)
 	}
 	var chains []ChainAtWork
 	for i := range rows {
-		if one := (ChainAtWork{rows[i].ChainID, rows[i].NamespaceID, rows[i].At}); !slices.Contains(chains, one) {
+		run := escalation.ChainRun{ChainID: rows[i].ChainID, FirstRunID: rows[i].FirstRunID}
+		if one := (ChainAtWork{run, rows[i].NamespaceID, rows[i].At}); !slices.Contains(chains, one) {
 			chains = append(chains, one)
 		}
 	}
@@ -204,7 +227,7 @@ func (s *Store) ChainsAtWork(ctx context.Context) ([]ChainAtWork, error) {
 
 const abandonQuery = `
 UPDATE incident_chains SET status = $1, outcome = $2, rule = '', reason = $3
-WHERE chain_id = $4 AND namespace_id = $5 AND at = $6 AND status <> $1`
+WHERE chain_id = $4 AND namespace_id = $5 AND first_run_id = $6 AND at = $7 AND status <> $1`
 
 // AbandonIncidents records the end of a chain that could not record its end. If the chain has recorded progress after
 // the caller read its row, AbandonIncidents changes nothing and returns false.
@@ -212,7 +235,7 @@ func (s *Store) AbandonIncidents(ctx context.Context, chain ChainAtWork, reason 
 	var rows int64
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, abandonQuery, string(escalation.ChainEnded), string(escalation.OutcomeFailed), storable(reason),
-			chain.ChainID, chain.NamespaceID, chain.At.UnixMilli())
+			chain.ChainID, chain.NamespaceID, chain.FirstRunID, chain.At.UnixMilli())
 		if err == nil {
 			rows, err = result.RowsAffected()
 		}
@@ -251,11 +274,15 @@ func (f IncidentFilter) selects(incident incidentRow) bool {
 
 // selectedIncidents returns the incidents that filter selects, by number, without their chains and costs.
 func selectedIncidents(ctx context.Context, q querier, filter IncidentFilter) ([]incidentRow, error) {
-	rows, err := plainIncidents(ctx, q, openQuery)
-	rows = slices.DeleteFunc(rows, func(row incidentRow) bool { return !filter.selects(row) })
+	var rows []incidentRow
+	var err error
+	if !filter.OnlyResolved {
+		rows, err = plainIncidents(ctx, q, openQuery)
+		rows = slices.DeleteFunc(rows, func(row incidentRow) bool { return !filter.selects(row) })
+	}
 	if err == nil && !filter.Since.IsZero() {
 		var resolved []incidentRow
-		resolved, err = latestResolved(ctx, q, filter.Since, filter.Limit, filter.selects)
+		resolved, err = latestResolved(ctx, q, filter, filter.selects)
 		rows = append(rows, resolved...)
 	}
 	slices.SortFunc(rows, func(a, b incidentRow) int { return cmp.Compare(a.row, b.row) })
@@ -266,22 +293,32 @@ func selectedIncidents(ctx context.Context, q querier, filter IncidentFilter) ([
 // costs. The function selects may use the ID, the services and the kind of an incident. Most callers select few of many, so
 // resolvedIncidents first reads only these.
 func resolvedIncidents(ctx context.Context, q querier, since time.Time, selects func(row incidentRow) bool) ([]incidentRow, error) {
-	return latestResolved(ctx, q, since, 0, selects)
+	return latestResolved(ctx, q, IncidentFilter{Since: since}, selects)
 }
 
-// latestResolved returns those of resolvedIncidents that were resolved last, at most limit; all of them if limit is 0.
+// latestResolved returns those of resolvedIncidents that were resolved last, after the place of the filter and at most as many as its
+// limit, in the order in which they were resolved.
 func latestResolved(
-	ctx context.Context, q querier, since time.Time, limit int, selects func(row incidentRow) bool,
-) ([]incidentRow, error) {
-	all, err := plainRows(ctx, q, identityFields, resolvedQuery, since.UnixMilli())
+	ctx context.Context, q querier, filter IncidentFilter, selects func(row incidentRow) bool,
+) (found []incidentRow, err error) {
+	before, last := filter.After.args()
+	err = each(ctx, q, func(rows *sql.Rows) (bool, error) {
+		row, err := scan(rows, resolvedFields)
+		if row.ID = incidentPrefix + strconv.FormatInt(row.row, 10); err == nil && selects(row) {
+			found = append(found, row)
+		}
+		return filter.Limit == 0 || len(found) < filter.Limit, err
+	}, resolvedQuery, filter.Since.UnixMilli(), before, last)
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(row incidentRow) bool { return !selects(row) })
-	if limit > 0 {
-		all = all[max(0, len(all)-limit):]
-	}
-	return incidentsNumbered(ctx, q, all)
+	slices.Reverse(found)
+	return incidentsNumbered(ctx, q, found)
+}
+
+// resolvedFields lists the columns by which resolved incidents are selected and sorted.
+func resolvedFields(i *incidentRow) []field {
+	return append(identityFields(i), field{"resolved_at", millis{&i.ResolvedAt}})
 }
 
 // identityFields lists the columns of the table incidents with the ID, the services and the kind.

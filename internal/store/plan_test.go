@@ -56,7 +56,7 @@ var plannedQueries = map[string]string{
 	"chains of incidents":      chainsOfQuery(2),
 	"several incidents":        numberedQuery(2),
 	"incidents of a chain":     incidentsOfQuery,
-	"chains at work":           handlersQuery,
+	"chains at work":           atWorkQuery,
 	"what chains' work cost":   chainCostsQuery(2),
 	"what was replaced of it":  replacedCostsQuery(2),
 	"a chain that has gone":    abandonQuery,

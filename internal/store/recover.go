@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -57,7 +58,13 @@ func (r *recovery) record(ctx context.Context) error {
 			return fmt.Errorf("session %q: %w", r.chain.Sessions[i].SessionID, err)
 		}
 	}
-	if err := appendEvents(ctx, r.tx, r.namespace.ID, r.chain.Events); err != nil {
+	events := slices.Clone(r.chain.Events)
+	for i := range events {
+		if len(r.chain.Sessions) > 0 {
+			events[i].FirstRunID = r.chain.Sessions[0].FirstRunID
+		}
+	}
+	if err := appendEvents(ctx, r.tx, r.namespace.ID, events); err != nil {
 		return err
 	}
 	return r.progress(ctx)

@@ -50,51 +50,55 @@ func (s *Store) claimDuty(ctx context.Context, name, holder string, now, until t
 }
 
 // oldQuery selects chains of the namespace $1 whose records may be removed. All sessions of such a chain are closed, and all
-// its sessions and events are older than $2. The chain has no incident and no lock, and no session of another chain continues
-// a session of this chain.
+// its sessions and events are older than $2. The chain has no incident, and no session of another chain continues a session of
+// this chain. Chains with the same workflow ID are told apart by the run ID with which they began, except by locks.
 const oldQuery = `
-SELECT old.chain_id FROM (
-    SELECT chain_id FROM sessions WHERE namespace_id = $1 AND started_at < $2
-    UNION SELECT chain_id FROM events WHERE namespace_id = $1 AND occurred_at < $2
+SELECT old.chain_id, old.first_run_id FROM (
+    SELECT chain_id, first_run_id FROM sessions WHERE namespace_id = $1 AND started_at < $2
+    UNION SELECT chain_id, first_run_id FROM events WHERE namespace_id = $1 AND occurred_at < $2
 ) AS old
 WHERE NOT EXISTS (
-    SELECT 1 FROM sessions WHERE sessions.chain_id = old.chain_id AND sessions.namespace_id = $1
-        AND (sessions.ended_at IS NULL OR sessions.ended_at >= $2 OR sessions.started_at >= $2)
+    SELECT 1 FROM sessions AS s WHERE s.chain_id = old.chain_id AND s.namespace_id = $1 AND s.first_run_id = old.first_run_id
+        AND (s.ended_at IS NULL OR s.ended_at >= $2 OR s.started_at >= $2)
 ) AND NOT EXISTS (
-    SELECT 1 FROM events WHERE events.chain_id = old.chain_id AND events.namespace_id = $1 AND events.occurred_at >= $2
+    SELECT 1 FROM events AS e WHERE e.chain_id = old.chain_id AND e.namespace_id = $1 AND e.first_run_id = old.first_run_id
+        AND e.occurred_at >= $2
 ) AND NOT EXISTS (
-    SELECT 1 FROM incident_chains WHERE incident_chains.chain_id = old.chain_id AND incident_chains.namespace_id = $1
+    SELECT 1 FROM incident_chains AS i
+    WHERE i.chain_id = old.chain_id AND i.namespace_id = $1 AND i.first_run_id = old.first_run_id
 ) AND NOT EXISTS (
     SELECT 1 FROM service_locks WHERE service_locks.chain_id = old.chain_id AND service_locks.namespace_id = $1
 ) AND NOT EXISTS (
     SELECT 1 FROM sessions AS own JOIN sessions AS child ON child.parent_session_id = own.id
-    WHERE own.chain_id = old.chain_id AND own.namespace_id = $1
-        AND (child.chain_id <> own.chain_id OR child.namespace_id <> own.namespace_id)
+    WHERE own.chain_id = old.chain_id AND own.namespace_id = $1 AND own.first_run_id = old.first_run_id
+        AND (child.chain_id <> own.chain_id OR child.namespace_id <> own.namespace_id OR child.first_run_id <> own.first_run_id)
 )`
 
 const (
-	oldChainsQuery = oldQuery + " AND old.chain_id > $3 ORDER BY old.chain_id LIMIT 100"
-	isOldQuery     = oldQuery + " AND old.chain_id = $3"
+	oldChainsQuery = oldQuery + " AND (old.chain_id > $3 OR old.chain_id = $3 AND old.first_run_id > $4)" +
+		" ORDER BY old.chain_id, old.first_run_id LIMIT 100"
+	isOldQuery = oldQuery + " AND old.chain_id = $3 AND old.first_run_id = $4"
 )
 
 // OldChain is a chain whose records can be removed, unless the chain still runs.
 type OldChain struct {
-	ChainID string
+	escalation.ChainRun
+
 	// SessionIDs holds the IDs of the chain's conversations.
 	SessionIDs []string
 }
 
 // OldChains returns chains of the Store's namespace whose latest record is older than before. It returns at most 100
-// chains, sorted by ID. To read the next 100 chains, pass the last ID of the previous result as the argument after.
+// chains, sorted by ID and run. To read the next 100 chains, pass the last chain of the previous result as the argument after.
 //
 // OldChains omits four kinds of chains whose records are still needed: chains with an open session, chains that
 // belong to an incident, chains that lock a service, and chains with a session that another chain continues.
-func (s *Store) OldChains(ctx context.Context, before time.Time, after string) (chains []OldChain, err error) {
+func (s *Store) OldChains(ctx context.Context, before time.Time, after escalation.ChainRun) (chains []OldChain, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		chains, err = collect(ctx, tx, oldChainFields, oldChainsQuery, s.namespace.ID, before.UnixMilli(), after)
+		chains, err = collect(ctx, tx, oldChainFields, oldChainsQuery, s.namespace.ID, before.UnixMilli(), after.ChainID, after.FirstRunID)
 		for i := range chains {
 			if err == nil {
-				chains[i].SessionIDs, err = s.sessionIDs(ctx, tx, chains[i].ChainID)
+				chains[i].SessionIDs, err = s.sessionIDs(ctx, tx, chains[i].ChainRun)
 			}
 		}
 		return err
@@ -105,60 +109,86 @@ func (s *Store) OldChains(ctx context.Context, before time.Time, after string) (
 	return chains, nil
 }
 
-func oldChainFields(c *OldChain) []field { return []field{{"chain_id", &c.ChainID}} }
-
-const sessionIDsQuery = "SELECT session_id FROM sessions WHERE chain_id = $1 AND namespace_id = $2 ORDER BY id"
-
-func (s *Store) sessionIDs(ctx context.Context, q querier, chainID string) ([]string, error) {
-	return collect(ctx, q, func(id *string) []field { return []field{{"session_id", id}} }, sessionIDsQuery, chainID, s.namespace.ID)
+func oldChainFields(c *OldChain) []field {
+	return []field{{"chain_id", &c.ChainID}, {"first_run_id", &c.FirstRunID}}
 }
 
-// removals lists the statements that remove all records of a chain. The sessions come last, because other records refer to
-// sessions.
-var removals = []struct {
-	query string
-	// counts returns the field of Removed that counts the rows; nil if Removed does not count them.
-	counts func(*Removed) *int64
-}{
-	{"DELETE FROM ledger WHERE session_id IN (" + sessionIDsOf + ")", nil},
-	{"DELETE FROM replaced_reports WHERE session_id IN (" + sessionIDsOf + ")", nil},
-	{"DELETE FROM calls WHERE session_id IN (" + sessionIDsOf + ")", nil},
-	{"DELETE FROM memory_uses WHERE session_id IN (" + sessionIDsOf + ")", nil},
-	{"DELETE FROM events WHERE chain_id = $1 AND namespace_id = $2", func(r *Removed) *int64 { return &r.Events }},
-	{"DELETE FROM sessions WHERE chain_id = $1 AND namespace_id = $2", func(r *Removed) *int64 { return &r.Sessions }},
-}
+// Within a chain, a session comes after its parent. To be removed, it must come before it.
+const sessionIDsQuery = "SELECT session_id FROM sessions WHERE " + ofChainRun + " ORDER BY id DESC"
 
-const sessionIDsOf = "SELECT session_id FROM sessions WHERE chain_id = $1 AND namespace_id = $2"
+func (s *Store) sessionIDs(ctx context.Context, q querier, chain escalation.ChainRun) ([]string, error) {
+	return collect(ctx, q, func(id *string) []field { return []field{{"session_id", id}} }, sessionIDsQuery, s.keyOf(chain).args()...)
+}
 
 // Removed counts removed records.
 type Removed struct{ Sessions, Events int64 }
 
 // RemoveChain removes the records of a chain of the Store's namespace, and returns true. If OldChains would not return the
-// chain now, RemoveChain changes nothing and returns false.
-func (s *Store) RemoveChain(ctx context.Context, chainID string, before time.Time) (removed Removed, did bool, err error) {
+// chain now, RemoveChain changes nothing and returns false. What the chain has cost stays in the sums of all sessions.
+func (s *Store) RemoveChain(ctx context.Context, chain escalation.ChainRun, before time.Time) (removed Removed, did bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
-		old, err := collect(ctx, tx, oldChainFields, isOldQuery, s.namespace.ID, before.UnixMilli(), chainID)
+		old, err := collect(ctx, tx, oldChainFields, isOldQuery, s.namespace.ID, before.UnixMilli(), chain.ChainID, chain.FirstRunID)
 		if err != nil || len(old) == 0 {
 			return err
 		}
 		did = true
-		for _, removal := range removals {
-			result, err := tx.ExecContext(ctx, removal.query, chainID, s.namespace.ID)
-			if err != nil {
+		sessions, err := s.sessionIDs(ctx, tx, chain)
+		if err != nil {
+			return err
+		}
+		for _, id := range sessions {
+			if err := removeSession(ctx, tx, id); err != nil {
 				return err
 			}
-			if removal.counts != nil {
-				if *removal.counts(&removed), err = result.RowsAffected(); err != nil {
-					return err
-				}
-			}
 		}
-		return nil
+		removed.Sessions = int64(len(sessions))
+		result, err := tx.ExecContext(ctx, "DELETE FROM events WHERE "+ofChainRun, s.keyOf(chain).args()...)
+		if err == nil {
+			removed.Events, err = result.RowsAffected()
+		}
+		return err
 	})
 	if err != nil {
-		return Removed{}, false, fmt.Errorf("remove the records of chain %q: %w", chainID, err)
+		return Removed{}, false, fmt.Errorf("remove the records of chain %q: %w", chain.ChainID, err)
 	}
 	return removed, did, nil
+}
+
+// sessionRemovals lists the statements that remove everything that belongs to the session $1, and nothing else. The first two
+// keep what it has cost, because budgets and reports count money and not records. The session comes last, because other records
+// refer to it. Its events and its turn are removed with its chain, or by their age.
+var sessionRemovals = []string{
+	keepCost("started_at", "COUNT(*), SUM(cost_usd), SUM(CASE WHEN cost_estimated THEN cost_usd ELSE 0 END),"+
+		" SUM(CASE WHEN cost_estimated AND attempts = 0 AND budget_usd > cost_usd THEN budget_usd - cost_usd ELSE 0 END)",
+		"sessions AS s WHERE s.session_id = $1"),
+	keepCost("r.started_at", "0, SUM(r.cost_usd), SUM(CASE WHEN r.cost_estimated THEN r.cost_usd ELSE 0 END), 0.0",
+		"replaced_reports AS r JOIN sessions AS s ON s.session_id = r.session_id WHERE r.session_id = $1"),
+	"DELETE FROM ledger WHERE session_id = $1",
+	"DELETE FROM replaced_reports WHERE session_id = $1",
+	"DELETE FROM calls WHERE session_id = $1",
+	"DELETE FROM memory_uses WHERE session_id = $1",
+	"DELETE FROM sessions WHERE session_id = $1",
+}
+
+// keepCost returns a statement that adds sums to the removed costs.
+func keepCost(startedAt, sums, from string) string {
+	const kind = "s.tier, s.model, s.trigger, s.conclusion, s.services"
+	return fmt.Sprintf(`
+INSERT INTO removed_costs (quarter, tier, model, trigger, conclusion, services, sessions, usd, estimated_usd, unknown_usd)
+SELECT %s / %d, %s, %s FROM %s GROUP BY 1, %s
+ON CONFLICT (quarter, tier, model, trigger, conclusion, services) DO UPDATE SET
+    sessions = removed_costs.sessions + excluded.sessions, usd = removed_costs.usd + excluded.usd,
+    estimated_usd = removed_costs.estimated_usd + excluded.estimated_usd,
+    unknown_usd = removed_costs.unknown_usd + excluded.unknown_usd`, startedAt, quarter.Milliseconds(), kind, sums, from, kind)
+}
+
+func removeSession(ctx context.Context, tx *sql.Tx, sessionID string) error {
+	for _, query := range sessionRemovals {
+		if _, err := tx.ExecContext(ctx, query, sessionID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // settledQuery selects incidents that were resolved before $1. It omits incidents on which a chain still works.

@@ -9,38 +9,46 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// OldTalkSessions returns the IDs of the sessions of conversations that ended before a time, at most 100. Sessions that ended
-// without a turn are included.
-func (s *Store) OldTalkSessions(ctx context.Context, before time.Time) ([]string, error) {
-	ids, err := collect(ctx, s.db, func(id *string) []field { return []field{{"session_id", id}} }, oldTalkSessionsQuery,
-		s.namespace.ID, before.UnixMilli(), string(escalation.PurposeTalk))
+// OldTalkSession is an old session of a conversation. The first two fields are its place in a list.
+type OldTalkSession struct {
+	StartedAt time.Time
+	ID        int64
+	SessionID string
+}
+
+// OldTalkSessions returns the sessions of conversations that ended before a time, by their start, at most 100. To read the next 100
+// sessions, pass the last one of the previous result as the argument after. Sessions that ended without a turn are included.
+func (s *Store) OldTalkSessions(ctx context.Context, before time.Time, after OldTalkSession) ([]OldTalkSession, error) {
+	fields := func(o *OldTalkSession) []field {
+		return []field{{"started_at", millis{&o.StartedAt}}, {"id", &o.ID}, {"session_id", &o.SessionID}}
+	}
+	from := int64(0)
+	if !after.StartedAt.IsZero() {
+		from = after.StartedAt.UnixMilli()
+	}
+	old, err := collect(ctx, s.db, fields, oldTalkSessionsQuery,
+		s.namespace.ID, before.UnixMilli(), string(escalation.PurposeTalk), from, after.ID)
 	if err != nil {
 		return nil, fmt.Errorf("find old sessions of conversations: %w", err)
 	}
-	return ids, nil
+	return old, nil
 }
 
 const oldTalkSessionsQuery = `
-SELECT session_id FROM sessions
-WHERE namespace_id = $1 AND started_at < $2 AND ended_at < $2 AND purpose = $3 ORDER BY started_at LIMIT 100`
+SELECT started_at, id, session_id FROM sessions
+WHERE namespace_id = $1 AND started_at >= $4 AND started_at < $2 AND ended_at < $2 AND purpose = $3
+    AND (started_at > $4 OR id > $5) ORDER BY started_at, id LIMIT 100`
 
-// talkRemovals lists the statements that remove one session of a conversation, $1. Its events and its turn are removed by time.
-var talkRemovals = []string{
-	"UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id IN (SELECT id FROM sessions WHERE session_id = $1)",
-	"DELETE FROM replaced_reports WHERE session_id = $1",
-	"DELETE FROM calls WHERE session_id = $1",
-	"DELETE FROM sessions WHERE session_id = $1",
-}
+const orphanQuery = `
+UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id IN (SELECT id FROM sessions WHERE session_id = $1)`
 
-// RemoveTalkSession removes the record of an ended session of a conversation.
+// RemoveTalkSession removes the record of an ended session of a conversation. What it has cost stays in the sums of all sessions.
 func (s *Store) RemoveTalkSession(ctx context.Context, sessionID string) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
-		for _, query := range talkRemovals {
-			if _, err := tx.ExecContext(ctx, query, sessionID); err != nil {
-				return err
-			}
+		if _, err := tx.ExecContext(ctx, orphanQuery, sessionID); err != nil {
+			return err
 		}
-		return nil
+		return removeSession(ctx, tx, sessionID)
 	})
 	if err != nil {
 		return fmt.Errorf("remove session %q of a conversation: %w", sessionID, err)

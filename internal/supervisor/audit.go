@@ -134,7 +134,8 @@ func (w *auditedWorkflow) ValidateUpdate(ctx workflow.Context, in *interceptor.U
 	digest := sha256.Sum256([]byte(workflow.GetCurrentUpdateInfo(ctx).ID + "\x00" + message))
 	w.audit.add(escalation.Event{
 		Key: fmt.Sprintf("%s/refused/%s", chain.RunID, hex.EncodeToString(digest[:12])), ChainID: chain.ID,
-		Kind: escalation.EventGateRefused, Severity: escalation.SeverityWarning, Message: message, At: workflow.Now(ctx),
+		FirstRunID: workflow.GetInfo(ctx).OriginalRunID,
+		Kind:       escalation.EventGateRefused, Severity: escalation.SeverityWarning, Message: message, At: workflow.Now(ctx),
 	})
 	return refusal
 }

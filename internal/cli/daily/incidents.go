@@ -2,6 +2,7 @@ package daily
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -54,11 +55,16 @@ func (a *app) listIncidents(ctx context.Context, f operations.IncidentFilter, li
 	if err := console.CheckLimit(limit, "incident"); err != nil {
 		return err
 	}
+	f.Limit = limit + 1 // one more shows that there are more
 	found, err := a.Operations.Incidents.List(ctx, f)
 	if err != nil {
 		return err
 	}
-	return console.PrintFirst(a.Console, found, limit, func(w io.Writer, shown []operations.Incident) {
+	shown := found[:min(limit, len(found))]
+	return a.Print(shown, func(w io.Writer) {
 		writeIncidents(w, a.Clock, a.Width(), shown, f)
+		if len(found) > len(shown) {
+			_, _ = fmt.Fprintln(w, "There are more; see them with --limit")
+		}
 	})
 }

@@ -149,7 +149,7 @@ func (s *site) requireRead(t *testing.T, id string) {
 		slices.Sort(ids)
 		return slices.Equal(ids, []string{id, "second"})
 	}, testTimeout, testLook, "the pages do not list both chains once")
-	var incidents incidentList
+	var incidents operations.IncidentPage
 	s.ask(t, http.MethodGet, "/api/v1/incidents?all=true", nil).into(t, &incidents)
 	require.NotNil(t, incidents.Incidents)
 }

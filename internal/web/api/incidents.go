@@ -40,19 +40,9 @@ type incidentQuery struct {
 	State   string `query:"state" doc:"Only incidents in this state: open, repairing, waiting or resolved."`
 }
 
-// incidentList is a page of incidents.
-type incidentList struct {
-	Incidents []operations.Incident `json:"incidents"`
-	Next      string                `json:"next,omitempty"`
-}
-
-func (a *API) listIncidents(ctx context.Context, in *incidentQuery) (*result[incidentList], error) {
-	found, err := a.operations.Incidents.List(ctx, operations.IncidentFilter{All: in.All, Service: string(in.Service), State: in.State})
-	if err != nil {
-		return nil, err
-	}
-	shown, next, err := cut(found, in.Page, func(incident operations.Incident) string { return incident.ID })
-	return resultOf(incidentList{shown, next}, err)
+func (a *API) listIncidents(ctx context.Context, in *incidentQuery) (*result[operations.IncidentPage], error) {
+	filter := operations.IncidentFilter{All: in.All, Service: string(in.Service), State: in.State, Limit: in.Limit}
+	return resultOf(a.operations.Incidents.Page(ctx, filter, in.After))
 }
 
 // closeRequest closes an incident. The person is the one who has logged in.

@@ -3,6 +3,7 @@ package apiclient
 import (
 	"context"
 	"net/url"
+	"strconv"
 
 	"github.com/claudeops/claudeops/internal/operations"
 )
@@ -26,12 +27,15 @@ func (i Incidents) List(ctx context.Context, f operations.IncidentFilter) ([]ope
 	}
 	all := []operations.Incident{}
 	err := readPages(query, func(query url.Values) (string, error) {
-		var page struct {
-			Incidents []operations.Incident `json:"incidents"`
-			Next      string                `json:"next"`
+		if f.Limit > 0 {
+			query.Set("limit", strconv.Itoa(min(f.Limit-len(all), maxList)))
 		}
+		var page operations.IncidentPage
 		err := i.client.get(ctx, place{[]string{"incidents"}, query}, &page)
 		all = append(all, page.Incidents...)
+		if f.Limit > 0 && len(all) >= f.Limit {
+			page.Next = ""
+		}
 		return page.Next, err
 	})
 	return all, err

@@ -73,7 +73,7 @@ type gates interface {
 }
 
 type incidents interface {
-	List(ctx context.Context, f operations.IncidentFilter) ([]operations.Incident, error)
+	Page(ctx context.Context, f operations.IncidentFilter, after string) (operations.IncidentPage, error)
 	Get(ctx context.Context, id string) (operations.Incident, error)
 	Close(ctx context.Context, id string, closing operations.IncidentClosing) (operations.ClosedIncident, error)
 }

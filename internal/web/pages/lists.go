@@ -18,8 +18,13 @@ type incidentList struct {
 	All            bool
 	States         []escalation.IncidentState
 	Incidents      []operations.Incident
-	Problem        string
+	// Next is the address of the next page; empty if this is the last.
+	Next    string
+	Problem string
 }
+
+// maxIncidents limits the incidents on a page.
+const maxIncidents = 200
 
 // showIncidents lists incidents. The URL holds the filter.
 func (p *Pages) showIncidents(w http.ResponseWriter, r *http.Request) error {
@@ -28,13 +33,17 @@ func (p *Pages) showIncidents(w http.ResponseWriter, r *http.Request) error {
 		Service: strings.TrimSpace(form.Get("service")), State: form.Get("state"), All: form.Get("state") == "all",
 		States: escalation.IncidentStates(),
 	}
-	filter := operations.IncidentFilter{Service: list.Service, All: list.All}
+	filter := operations.IncidentFilter{Service: list.Service, All: list.All, Limit: maxIncidents}
 	if !list.All {
 		filter.State = list.State
 	}
 	v := view{template: "incidents", title: "Incidents", section: "/incidents", parts: []string{"list"}}
-	var err error
-	if list.Incidents, err = p.incidents.List(r.Context(), filter); err != nil {
+	found, err := p.incidents.Page(r.Context(), filter, form.Get("after"))
+	if list.Incidents = found.Incidents; found.Next != "" {
+		form.Set("after", found.Next)
+		list.Next = "/incidents?" + form.Encode()
+	}
+	if err != nil {
 		if operations.KindOf(err) != operations.KindInvalid {
 			return err
 		}

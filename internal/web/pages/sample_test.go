@@ -144,8 +144,12 @@ func (s sampleGates) Answer(_ context.Context, id string, answer escalation.Gate
 	return escalation.GateResolution{GateID: answer.GateID, Action: answer.Action, Next: "Tier 2 runs again in a new session"}, nil
 }
 
-func (s sampleIncidents) List(_ context.Context, f operations.IncidentFilter) ([]operations.Incident, error) {
-	return s.incidents, errors.Join(f.Check(), s.err)
+func (s sampleIncidents) Page(_ context.Context, f operations.IncidentFilter, after string) (operations.IncidentPage, error) {
+	page := operations.IncidentPage{Incidents: s.incidents}
+	if after == "" && f.All {
+		page.Next = "7-incident-7"
+	}
+	return page, errors.Join(f.Check(), s.err)
 }
 
 func (s sampleIncidents) Get(_ context.Context, id string) (operations.Incident, error) {

@@ -81,10 +81,27 @@ CREATE TABLE replaced_reports (
 CREATE INDEX replaced_reports_session_id ON replaced_reports (session_id);
 CREATE INDEX replaced_reports_started_at ON replaced_reports (started_at);
 
+-- What the sessions have cost whose records were removed as old. Reports and budgets count it.
+CREATE TABLE removed_costs (
+    id            INTEGER PRIMARY KEY AUTOINCREMENT,
+    quarter       INTEGER NOT NULL,                     -- quarters of an hour since 1970, UTC, in which the sessions started
+    tier          INTEGER NOT NULL,
+    model         TEXT    NOT NULL,
+    trigger       TEXT    NOT NULL,
+    conclusion    TEXT    NOT NULL,
+    services      TEXT    NOT NULL,                     -- a JSON list
+    sessions      INTEGER NOT NULL,
+    usd           REAL    NOT NULL,                     -- with the replaced reports
+    estimated_usd REAL    NOT NULL,                     -- the part of usd in reports that have an estimated cost
+    unknown_usd   REAL    NOT NULL,                     -- what counts against budgets in addition
+    UNIQUE (quarter, tier, model, trigger, conclusion, services)
+) STRICT;
+
 CREATE TABLE events (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     event_key    TEXT    NOT NULL UNIQUE,
     chain_id     TEXT    NOT NULL,
+    first_run_id TEXT    NOT NULL,                      -- tells chains with the same workflow ID apart; empty: not known
     namespace_id TEXT    NOT NULL,
     session_id   TEXT    NOT NULL,                      -- empty: about the chain itself
     kind         TEXT    NOT NULL,
@@ -132,6 +149,13 @@ CREATE TABLE namespaces (
     name    TEXT    NOT NULL,
     host    TEXT    NOT NULL,                           -- of the worker that reported last
     seen_at INTEGER NOT NULL                            -- milliseconds since 1970, UTC, by the worker's clock
+) STRICT;
+
+-- What a worker of each Temporal namespace took for the time when it last looked for old records.
+CREATE TABLE clocks (
+    namespace_id TEXT    PRIMARY KEY NOT NULL,
+    trusted_at   INTEGER NOT NULL,                      -- milliseconds since 1970, UTC
+    jumped_at    INTEGER                                -- of a clock that is far ahead of trusted_at, when it was first seen; NULL: of none
 ) STRICT;
 
 -- How often a namespace has swept since another one last reported.
