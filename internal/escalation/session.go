@@ -120,7 +120,8 @@ func (s *Session) SetReport(report Report) {
 // hold. The session was allowed to repair. Its model has answered, or it is unknown whether the model has. The session
 // left no verdict, or a failed verdict without actions.
 func (s *Session) MayHaveActed() bool {
-	answered := s.Turns > 0 || s.ContextTokens > 0 || s.Tokens != (TokenUsage{}) || s.CostUSD > 0
+	// The CLI counts a call that the API has refused as a turn.
+	answered := s.Turns > 1 || s.ContextTokens > 0 || s.Tokens != (TokenUsage{}) || s.CostUSD > 0
 	silent := s.Verdict == nil || s.Verdict.Status == VerdictFailed && len(s.Verdict.Actions) == 0
 	return s.Repairs() && silent && (answered || s.CostUnknown())
 }

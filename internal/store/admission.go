@@ -202,7 +202,7 @@ func readFacts(
 // person had that one started, and the account has another limit since.
 const limitQuery = `
 SELECT limited_until FROM sessions WHERE limited_until > $1 AND NOT EXISTS (
-    SELECT 1 FROM sessions AS later WHERE later.started_at > sessions.ended_at AND later.turns > 0 AND later.limited_until IS NULL)
+    SELECT 1 FROM sessions AS later WHERE later.started_at > sessions.ended_at AND later.output_tokens > 0 AND later.limited_until IS NULL)
 ORDER BY ended_at DESC LIMIT 1`
 
 // limitedUntil returns the end of the account's limit; zero if no session has met one that still holds.

@@ -267,6 +267,10 @@ func testPresumedActions(t *testing.T, database backend) {
 	require.Zero(t, used(noon.Add(2*time.Minute)))
 	run("no answer", noon.Add(5*time.Minute), escalation.Report{Status: escalation.SessionFailed, Attempts: 10})
 	require.Zero(t, used(noon.Add(7*time.Minute)))
+	run("refused", noon.Add(8*time.Minute), escalation.Report{ // the CLI counts a refused call as a turn
+		Status: escalation.SessionResumeFailed, Ending: escalation.EndingUnusable, Attempts: 1, Turns: 1, ContextWindow: 200_000,
+	})
+	require.Zero(t, used(noon.Add(9*time.Minute+30*time.Second)))
 	run("timed out", noon.Add(10*time.Minute), timedOut)
 	require.Equal(t, 1, used(noon.Add(12*time.Minute)))
 	run("terminated", noon.Add(15*time.Minute), escalation.Report{
@@ -401,4 +405,43 @@ func grab(ctx context.Context, s *store.Store, writer int, policy escalation.Pol
 		}
 	}
 	return granted, nil
+}
+
+// testAccountLimit covers a limit of the account that one session meets: no session starts before its end, whose ever, unless a person
+// forces one and the model answers it.
+func testAccountLimit(t *testing.T, database backend) {
+	open := database(t)
+	s, policy := open(), strict()
+	policy.DayBudgetUSD, policy.EscalationLimit, policy.Cooldowns.MaxWait = 0, escalation.Limit{}, escalation.Duration(6*time.Hour)
+	until := noon.Add(3 * time.Hour)
+	limited := escalation.Report{Status: escalation.SessionFailed, Ending: escalation.EndingLimited, LimitedUntil: until, Turns: 1, Attempts: 1}
+	admit(t, s, opening("first", "first", 0), about(), policy)
+	mustClose(t, s, "first", limited, noon.Add(time.Minute))
+	recorded, err := s.BySessionID(bounded(t), "first")
+	require.NoError(t, err)
+	require.Equal(t, []any{escalation.EndingLimited, until}, []any{recorded.Ending, recorded.LimitedUntil})
+
+	at := noon.Add(10 * time.Minute)
+	look := func(id string, at time.Time, request escalation.AdmissionRequest) *escalation.Admission {
+		session := opening(id, id, 0)
+		session.StartedAt = at
+		return admit(t, open(), session, request, policy).Refusal
+	}
+	refusal := look("look", at, about())
+	require.Equal(t, escalation.RuleAccountLimit, refusal.Rule)
+	require.Equal(t, until, refusal.WaitUntil)
+	policy.Cooldowns.MaxWait = escalation.Duration(time.Hour)
+	require.Zero(t, look("look", at, about()).WaitUntil, "a chain waits no longer than for a cooldown")
+	require.Nil(t, look("later", until, about()))
+
+	forced := about()
+	forced.Force = true
+	require.Nil(t, look("forced in vain", at, forced))
+	mustClose(t, s, "forced in vain", limited, at.Add(time.Minute))
+	require.NotNil(t, look("look", at.Add(2*time.Minute), about()))
+	require.Nil(t, look("forced", at.Add(3*time.Minute), forced))
+	answered := completed(0.1)
+	answered.Tokens.Output = 10
+	mustClose(t, s, "forced", answered, at.Add(4*time.Minute))
+	require.Nil(t, look("look", at.Add(5*time.Minute), about()), "the account has another limit")
 }

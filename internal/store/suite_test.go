@@ -55,6 +55,7 @@ func testBackend(t *testing.T, database backend) {
 		"chains that repair within a window":        testEscalationsPerWindow,
 		"force passes a cooldown":                   testForced,
 		"presumed actions":                          testPresumedActions,
+		"the limit of the account":                  testAccountLimit,
 		"spending of a reset chain":                 testSpendingOfAResetChain,
 		"a review decides as an opening":            testReview,
 		"many chains, one budget":                   testConcurrentAdmission,
