@@ -34,9 +34,10 @@ func TestSoakWorkerKilled(t *testing.T) {
 	t.Logf("soak: worker killed: kills=%d %s took=%s seed=%d", kills, figures, time.Since(began).Round(time.Second), seed)
 }
 
-// longLifeEvery gives every 20th worker a long life. A long repair can then finish before its attempts are used up,
-// even on a slow machine.
-const longLifeEvery = 20
+// longLifeEvery gives every tenth worker a long life: it lives until as many sessions have ended as run at once. So long repairs
+// finish before their attempts are used up, however slow the machine is. Kills alone would starve them: a repair that takes
+// longer than the worker lives begins its work again each time.
+const longLifeEvery = 10
 
 // killWorkersUntil runs one worker after another and kills each at a random moment, sometimes while it starts. When
 // over is closed, it drains the last worker. It returns the number of kills.
@@ -49,15 +50,50 @@ func (f *watchedSite) killWorkersUntil(t *testing.T, over <-chan struct{}, dice 
 			pause = moment(dice, 5*time.Second)
 			worker.awaitReady(t)
 		}
+		life := time.After(pause)
 		if kills%longLifeEvery == longLifeEvery-1 {
-			pause = 10 * time.Second
+			life = f.afterEnds(t, agentsAtOnce, over)
 		}
 		select {
-		case <-time.After(pause):
+		case <-life:
 			worker.kill(t)
 		case <-over:
 			worker.drain(t)
 			return kills
 		}
 	}
+}
+
+// afterEnds returns a channel that receives when more sessions have ended, or when over is closed.
+func (f *watchedSite) afterEnds(t *testing.T, more int, over <-chan struct{}) <-chan time.Time {
+	t.Helper()
+	before, reached := f.endedSessions(t), make(chan time.Time, 1)
+	go func() {
+		for {
+			select {
+			case <-over:
+				return
+			case now := <-time.After(100 * time.Millisecond):
+				if f.endedSessions(t) >= before+more {
+					reached <- now
+					return
+				}
+			}
+		}
+	}()
+	return reached
+}
+
+// endedSessions counts the sessions that have ended. While the records are busy, it returns 0.
+func (f *watchedSite) endedSessions(t *testing.T) (count int) {
+	t.Helper()
+	costs, err := f.records().Costs(t.Context(), time.Unix(0, 0), time.Now().Add(24*time.Hour))
+	if err != nil {
+		t.Logf("the ended sessions cannot be counted now: %v", err)
+		return 0
+	}
+	for _, of := range costs.Quarters {
+		count += of.Sessions
+	}
+	return count
 }
