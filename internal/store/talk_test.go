@@ -214,7 +214,6 @@ func testTalksOfPerson(t *testing.T, database backend) {
 	require.Nil(t, open("conversation-ada", "ada", "s-1").Refusal)
 	refused := open("conversation-chat-1", "ada", "s-2").Refusal
 	require.Equal(t, escalation.RuleTalksOfPerson, refused.Rule)
-	require.False(t, refused.WaitUntil.IsZero())
 	require.Nil(t, open("conversation-bob", "bob", "s-3").Refusal, "another person is answered")
 	require.Nil(t, open("conversation-ada", "ada", "s-4").Refusal, "a conversation has one session at a time itself")
 	for _, id := range []string{"s-1", "s-4"} {

@@ -49,8 +49,7 @@ type site struct {
 	begin func()
 	// stop drains the worker and returns the error of its Run.
 	stop func() error
-	// kept is what reader returns.
-	keep sync.Once
+	// kept is what reader has returned. The mutex keeping guards it.
 	kept *store.Store
 }
 
@@ -284,10 +283,16 @@ func (s *site) records() *store.Store {
 	return records
 }
 
+var keeping sync.Mutex
+
 // reader returns the site's records of all namespaces, which stay open.
 func (s *site) reader() *store.Store {
 	s.t.Helper()
-	s.keep.Do(func() { s.kept = s.records() })
+	keeping.Lock()
+	defer keeping.Unlock()
+	if s.kept == nil {
+		s.kept = s.records()
+	}
 	return s.kept
 }
 
