@@ -174,6 +174,7 @@ race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector; those
 	$(GO) -C tools test ./...
 	$(GO) test $(CLOUDS) -run '^TestClouds' ./internal/transcripts
 	$(GO) test -run "$$(sh tools/tests.sh skipUnderRace workflows)" ./workflows
+	$(GO) test -run "$$(sh tools/tests.sh skipUnderRace internal/year)" ./internal/year
 	unserved=$$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED) $(WAITING))" | tr '\n' ' ') && \
 	$(GOTESTSUM) $(RERUN) --hide-summary skipped --jsonfile $(REPORT)/race.json --packages "$(WAITING) $$unserved" -- \
 		-race -short -p 2 -parallel 8 -timeout $(TEST_TIMEOUT)

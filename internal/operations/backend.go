@@ -34,6 +34,8 @@ type Options struct {
 	Patience time.Duration
 	// Masked is called when a caller's own input contained a secret, which was masked before it was sent.
 	Masked func()
+	// Dial connects to Temporal; nil means supervisor.Connect.
+	Dial func(context.Context, client.Options) (client.Client, error)
 	// Telemetry returns what traces the calls to Temporal; nil traces nothing.
 	Telemetry func(context.Context) (*telemetry.Telemetry, error)
 }
@@ -182,7 +184,11 @@ func (b *backend) dial(ctx context.Context, cfg config.Config) (*Connection, err
 	}
 	decoding := supervisor.Decoding{Data: options.DataConverter, Failure: options.FailureConverter}
 	options = supervisor.WithConverters(options, b.mask, cfg.Encryption.Keys, &masking{b.mask, b.Masked})
-	connected, err := supervisor.Connect(ctx, options)
+	dial := b.Dial
+	if dial == nil {
+		dial = supervisor.Connect
+	}
+	connected, err := dial(ctx, options)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,241 @@
+package year
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+)
+
+func agentActivities() []string { return activities.AgentActivities() }
+
+func errorsAs[T error](err error) (T, bool) { return errors.AsType[T](err) }
+
+// refusal is a way in which the provider says no. It gets the report of a session that has cost nothing yet.
+type refusal struct {
+	name string
+	// end ends the session: it changes the report, or returns the error of an attempt that may be repeated.
+	end func(report *activities.AgentReport) error
+}
+
+// refusals returns the ways that the product tells apart today.
+func refusals() []refusal {
+	return []refusal{
+		{"no answer", func(*activities.AgentReport) error {
+			return fmt.Errorf("%w: the connection is refused", activities.ErrProvider)
+		}},
+		{"too slow", func(report *activities.AgentReport) error {
+			report.Status, report.Error = escalation.SessionTimedOut, "it ran for more than its time"
+			report.CostUSD = 0.01
+			return nil
+		}},
+		{"login", func(report *activities.AgentReport) error {
+			report.Status, report.Error = escalation.SessionFailed, "the API call failed: authentication_error"
+			return nil
+		}},
+		{"no verdict", func(report *activities.AgentReport) error {
+			report.CostUSD = 0.01
+			return nil
+		}},
+	}
+}
+
+// agents plays the agents of all hosts.
+type agents struct {
+	world *world
+	mu    sync.Mutex
+	// inputs holds what the sessions were told, by session.
+	inputs map[string]activities.RunTierInput
+	// conversations holds the sessions that have a conversation, and the number of the host that has it.
+	conversations map[string]int
+	host          int
+	stopping      chan struct{} // is closed when the worker stops
+	// paid is what the provider has billed, by the day on which the session began, and by session.
+	paidDays     map[string]float64
+	paidSessions map[string]float64
+	ran          map[string]int // sessions, by tier or purpose
+	refused      map[string]int // sessions, by the way of the refusal
+	answers      func(run activities.AgentRun, prompt string) escalation.TalkReply
+}
+
+func newAgents(w *world) *agents {
+	return &agents{
+		world: w, inputs: map[string]activities.RunTierInput{}, conversations: map[string]int{}, stopping: make(chan struct{}),
+		paidDays: map[string]float64{}, paidSessions: map[string]float64{}, ran: map[string]int{}, refused: map[string]int{},
+	}
+}
+
+// restart stops all agents. With a lost host, its conversations are gone.
+func (a *agents) restart(lost bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	close(a.stopping)
+	a.stopping = make(chan struct{})
+	if lost {
+		a.host++
+	}
+}
+
+// HasConversation implements activities.Agent.
+func (a *agents) HasConversation(_ context.Context, _, sessionID string) (bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	host, found := a.conversations[sessionID]
+	return found && host == a.host, nil
+}
+
+// Concluded implements activities.Agent.
+func (a *agents) Concluded(context.Context, string, string) (*activities.AgentReport, error) {
+	return nil, nil
+}
+
+// Run implements activities.Agent.
+func (a *agents) Run(
+	ctx context.Context, run activities.AgentRun, observe func(activities.AgentProgress),
+) (activities.AgentReport, error) {
+	report := activities.AgentReport{Report: escalation.Report{Status: escalation.SessionCompleted, Attempts: 1}}
+	prompt := run.Prompt
+	if run.LatePrompt != nil {
+		late, err := run.LatePrompt()
+		if err != nil {
+			return report, err
+		}
+		prompt = late
+	}
+	if run.Resume != "" && run.Resume != run.SessionID {
+		if known, _ := a.HasConversation(ctx, "", run.Resume); !known {
+			report.Status, report.Error = escalation.SessionTranscriptLost, "the transcript is gone"
+			return report, nil
+		}
+	}
+	began := time.Now()
+	cost, takes, kind := a.plan(run)
+	a.begin(run, kind)
+	report.ReportedSessionID, report.ContextTokens, report.ContextWindow, report.Turns = run.SessionID, 10_000, 200_000, 3
+	report.Tokens = escalation.TokenUsage{Input: 10_000, Output: 500}
+	defer func() {
+		if *verbose {
+			fmt.Println("RAN", began.UTC().Format(time.DateTime), time.Since(began), run.SessionID, kind, report.Status, report.CostUSD, report.Error)
+		}
+		report.DurationMS = time.Since(began).Milliseconds()
+		a.pay(run.SessionID, report.CostUSD, began)
+	}()
+	if refused := a.refusal(began); refused != nil {
+		time.Sleep(min(20*time.Second, takes))
+		a.count(a.refused, refused.name)
+		return report, refused.end(&report)
+	}
+	observe(activities.AgentProgress{Turns: 1, CostUSD: cost / 2})
+	if err := a.work(ctx, run, takes, &report, cost); err != nil || report.Status != escalation.SessionCompleted {
+		return report, err
+	}
+	report.CostUSD = cost
+	if limit := run.Policy.BudgetUSD; limit > 0 && cost > limit {
+		report.CostUSD, report.Status, report.Error = limit, escalation.SessionBudgetExhausted, "its budget is spent"
+		return report, nil
+	}
+	if limit := run.Policy.MaxTurns; limit > 0 && limit < report.Turns {
+		report.Turns, report.Status, report.Error = limit, escalation.SessionBudgetExhausted, "its turns are used up"
+		return report, nil
+	}
+	if run.LeavesHandoff {
+		return report, nil // the agent forgets to write it
+	}
+	var err error
+	report.Output, err = json.Marshal(a.conclude(run, prompt, time.Now()))
+	return report, err
+}
+
+// plan draws what a session costs and how long it takes.
+func (a *agents) plan(run activities.AgentRun) (cost float64, takes time.Duration, kind string) {
+	w := a.world
+	kind, cost, takes = "look", 0.01, w.between(30*time.Second, 3*time.Minute, run.SessionID, "takes")
+	switch {
+	case run.TextField != "":
+		kind, cost, takes = "talk", 0.04, w.between(3*time.Second, 80*time.Second, run.SessionID, "takes")
+	case run.Tier == escalation.TierSafeRepair:
+		kind, cost, takes = "tier 2", 0.20, w.between(3*time.Minute, 14*time.Minute, run.SessionID, "takes")
+	case run.Tier == escalation.TierFullRepair:
+		kind, cost, takes = "tier 3", 1.00, w.between(5*time.Minute, 25*time.Minute, run.SessionID, "takes")
+	}
+	return cost * (1 + float64(w.draw(300, run.SessionID, "cost"))/100), takes, kind
+}
+
+func (a *agents) begin(run activities.AgentRun, kind string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.conversations[run.SessionID] = a.host
+	a.ran[kind]++
+}
+
+func (a *agents) count(counts map[string]int, what string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	counts[what]++
+}
+
+// pay adds to the provider's bill.
+func (a *agents) pay(sessionID string, usd float64, at time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.paidDays[at.UTC().Format(time.DateOnly)] += usd
+	a.paidSessions[sessionID] += usd
+}
+
+// refusal returns how the provider refuses calls now; nil if it does not.
+func (a *agents) refusal(at time.Time) *refusal {
+	for i := range a.world.refusals {
+		if one := &a.world.refusals[i]; !at.Before(one.from) && at.Before(one.to) {
+			return &one.way
+		}
+	}
+	return nil
+}
+
+// work waits until the work is done, or until something stops it.
+func (a *agents) work(
+	ctx context.Context, run activities.AgentRun, takes time.Duration, report *activities.AgentReport, cost float64,
+) error {
+	a.mu.Lock()
+	stopping := a.stopping
+	a.mu.Unlock()
+	limit := time.Duration(run.Policy.Timeout)
+	if limit <= 0 {
+		limit = takes
+	}
+	select {
+	case <-time.After(min(takes, limit)):
+		if takes > limit {
+			report.CostUSD, report.Status = cost/2, escalation.SessionTimedOut
+			report.Error = fmt.Sprintf("it ran for more than %s", limit)
+		}
+	case <-ctx.Done():
+		report.CostUSD, report.Status, report.Error = cost/2, escalation.SessionStopped, "it was stopped"
+	case <-stopping:
+		report.CostUSD, report.Status, report.Error = cost/2, escalation.SessionStopped, "its worker stopped"
+		return activities.ErrDraining
+	}
+	return nil
+}
+
+// conclude returns the structured output of a session.
+func (a *agents) conclude(run activities.AgentRun, prompt string, now time.Time) any {
+	if run.TextField != "" {
+		return a.answers(run, prompt)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	input, found := a.inputs[run.SessionID]
+	if !found {
+		panic("nobody has told the session what to do: " + run.SessionID)
+	}
+	if run.Tier == escalation.TierObserve {
+		return a.world.look(input, now)
+	}
+	return a.world.repair(input, now)
+}

@@ -1,0 +1,393 @@
+package year
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"runtime"
+	"strings"
+	"time"
+
+	_ "modernc.org/sqlite" // reads the records beside the store
+
+	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/store"
+)
+
+const (
+	// cent is what two sums of the same amounts may differ by, in US dollars.
+	cent = 0.000_1
+	// maxList is the largest number of entries of a list, and maxAnswer the largest answer, in bytes.
+	maxList, maxAnswer = 1_000, 2 << 20
+	// maxOperation is the time that an operation may take, of the processors.
+	maxOperation = time.Second
+)
+
+// seen is what the watcher has seen before.
+type seen struct {
+	turns map[string]int // the latest turn of each person
+	// ended holds the ends of the sessions that the records had, by session, and of the turns, by conversation and turn.
+	ended map[string]time.Time
+	// early and late are the numbers of goroutines on the third day and on the last one.
+	early, late int
+}
+
+func (s *seen) begin() { s.turns, s.ended = map[string]int{}, map[string]time.Time{} }
+
+// figures are those of a life.
+type figures struct {
+	seed                           uint64
+	days, sessions, turns          int
+	usd                            float64
+	rows, bytes                    int64
+	told, goroutines, longestList  int
+	longestHistory, hours, gates   int
+	ran, refused                   map[string]int
+	slowest                        time.Duration
+	slowestName, longestListName   string
+	incidents, memories, tookHours int
+}
+
+// String returns the figures in one line.
+func (f figures) String() string {
+	return fmt.Sprintf("seed=%d days=%d sessions=%d turns=%d usd=%.2f rows=%d bytes=%d incidents=%d memories=%d told=%d goroutines=%d history=%d "+
+		"longest_list=%d (%s) slowest=%s (%s) ran=%v refused=%v", f.seed, f.days, f.sessions, f.turns, f.usd, f.rows, f.bytes, f.incidents, f.memories,
+		f.told, f.goroutines, f.longestHistory, f.longestList, f.longestListName, f.slowest.Round(time.Millisecond), f.slowestName, f.ran, f.refused)
+}
+
+// watch looks at the installation each hour until a time.
+func (i *installation) watch(ctx context.Context, until time.Time) {
+	for hour, at := 0, i.life.begin.Add(37*time.Minute); at.Before(until); hour, at = hour+1, at.Add(time.Hour) {
+		time.Sleep(time.Until(at))
+		i.checkHour(ctx)
+		if hour%24 == 12 {
+			i.checkDay(ctx)
+		}
+		if *verbose {
+			i.temporal.mu.Lock()
+			fmt.Println(time.Now().UTC().Format(time.DateTime), realTime().Round(time.Millisecond), runtime.NumGoroutine(), i.temporal.calls)
+			i.temporal.mu.Unlock()
+		}
+	}
+	time.Sleep(time.Until(until))
+}
+
+// checkHour checks what must hold in each hour: what waits has a reason, and the day's budget knows all that was paid.
+func (i *installation) checkHour(ctx context.Context) {
+	now := time.Now()
+	shown := i.does.Overview.Now(ctx)
+	for _, part := range []operations.Part{shown.Gates.Part, shown.Work.Part, shown.Waits.Part, shown.Incidents.Part, shown.Day.Part} {
+		if part.Problem != "" {
+			i.problem("the overview has a problem: %s", part.Problem)
+		}
+	}
+	for _, wait := range shown.Waits.Chains {
+		if strings.TrimSpace(wait.Reason) == "" {
+			i.problem("chain %s waits (%s) without a reason", wait.ChainID, wait.Kind)
+		}
+	}
+	for _, incident := range shown.Incidents.Incidents {
+		for _, chain := range incident.Chains {
+			if chain.Status == "waiting" && chain.Reason == "" {
+				i.problem("chain %s waits with %s without a reason", chain.ChainID, incident.ID)
+			}
+		}
+	}
+	i.agents.mu.Lock()
+	paid := i.agents.paidDays[now.UTC().Format(time.DateOnly)]
+	i.agents.mu.Unlock()
+	if total := shown.Day.SpentUSD + shown.Day.ReservedUSD; total < paid-cent {
+		i.problem("the provider has billed $%.4f today, and the day's budget knows of $%.4f", paid, total)
+		i.checkBill(ctx, now.UTC().Truncate(24*time.Hour), true)
+	}
+	if budget := i.cfg.Limits.DayBudgetUSD; budget > 0 && paid > budget+cent {
+		i.problem("the provider has billed $%.4f today, of a day's budget of $%.2f", paid, budget)
+	}
+	if now.Hour()%6 == 0 {
+		i.checkNowAgain(ctx, shown)
+	}
+	i.figures.goroutines = max(i.figures.goroutines, runtime.NumGoroutine())
+}
+
+// checkNowAgain checks that the API and the page show the money of the overview.
+func (i *installation) checkNowAgain(ctx context.Context, shown operations.Now) {
+	var again operations.Now
+	i.get(ctx, "/api/v1/now", &again)
+	if math.Abs(again.Day.SpentUSD-shown.Day.SpentUSD) > cent || len(again.Waits.Chains) != len(shown.Waits.Chains) {
+		i.problem("the API says that $%.4f are spent and %d chains wait, the overview $%.4f and %d",
+			again.Day.SpentUSD, len(again.Waits.Chains), shown.Day.SpentUSD, len(shown.Waits.Chains))
+	}
+	i.page(ctx, "/", dollars(shown.Day.SpentUSD))
+}
+
+// dollars writes an amount as the pages do.
+func dollars(usd float64) string { return fmt.Sprintf("$%.2f", usd) }
+
+// get asks the API, and decodes the answer. It notes how long lists are.
+func (i *installation) get(ctx context.Context, path string, into any) {
+	status, body := i.ask(ctx, "ada", http.MethodGet, path, nil)
+	if status != http.StatusOK {
+		i.problem("GET %s: %d %s", path, status, body)
+		return
+	}
+	i.checkSize(path, body)
+	if err := json.Unmarshal(body, into); err != nil {
+		i.problem("GET %s: %v", path, err)
+	}
+}
+
+// page reads a page, which must have a text.
+func (i *installation) page(ctx context.Context, path, text string) {
+	status, body := i.ask(ctx, "ada", http.MethodGet, path, nil)
+	if status != http.StatusOK || !strings.Contains(string(body), text) {
+		i.problem("page %s: %d, without %s", path, status, text)
+	}
+	i.checkSize(path, body)
+}
+
+// checkSize checks that an answer and its lists are bounded.
+func (i *installation) checkSize(path string, body []byte) {
+	if len(body) > maxAnswer {
+		i.problem("GET %s: %d bytes", path, len(body))
+	}
+	var document any
+	if json.Unmarshal(body, &document) != nil {
+		return
+	}
+	if longest := longestList(document); longest > i.figures.longestList {
+		i.figures.longestList, i.figures.longestListName = longest, path
+		if longest > maxList {
+			i.problem("GET %s: a list of %d entries", path, longest)
+		}
+	}
+}
+
+func longestList(value any) (longest int) {
+	switch value := value.(type) {
+	case []any:
+		longest = len(value)
+		for _, one := range value {
+			longest = max(longest, longestList(one))
+		}
+	case map[string]any:
+		for _, one := range value {
+			longest = max(longest, longestList(one))
+		}
+	}
+	return longest
+}
+
+// checkDay checks once a day what takes longer: sums over all sessions, what must still be there, and all lists.
+func (i *installation) checkDay(ctx context.Context) {
+	i.checkCosts(ctx)
+	i.checkBill(ctx, time.Now().Add(-50*time.Hour), false)
+	i.checkKept(ctx)
+	i.checkChains(ctx)
+	for _, path := range []string{
+		"/api/v1/incidents", "/api/v1/incidents?all=true", "/api/v1/memories", "/api/v1/conversations", "/api/v1/gates", "/api/v1/schedules",
+		"/api/v1/services", "/api/v1/chains?limit=100", "/api/v1/conversations/@me/turns",
+	} {
+		var any any
+		i.get(ctx, path, &any)
+	}
+	for _, path := range []string{"/incidents", "/chains", "/services", "/memories", "/schedules", "/talk", "/services/db"} {
+		i.page(ctx, path, "</html>")
+	}
+	if day := int(time.Since(i.life.begin) / (24 * time.Hour)); day == 2 {
+		i.seen.early = runtime.NumGoroutine()
+	}
+	i.seen.late = runtime.NumGoroutine()
+}
+
+// checkCosts compares the report of costs, of operations, the API and the page, with the sum over the sessions.
+func (i *installation) checkCosts(ctx context.Context) {
+	begin := realTime()
+	report, err := i.does.Costs.Report(ctx, operations.CostFilter{})
+	i.took("costs", realTime()-begin)
+	if err != nil {
+		i.problem("the report of costs: %v", err)
+		return
+	}
+	days := 0.0
+	for _, day := range report.Days {
+		days += day.USD
+	}
+	var usd float64
+	var sessions int
+	row := i.database.QueryRowContext(ctx,
+		"SELECT COUNT(*), COALESCE(SUM(cost_usd), 0) FROM sessions WHERE started_at >= $1 AND started_at < $2 AND ended_at IS NOT NULL",
+		report.From.UnixMilli(), report.To.UnixMilli())
+	if err := row.Scan(&sessions, &usd); err != nil {
+		i.problem("the sum over sessions: %v", err)
+	}
+	var again operations.CostReport
+	i.get(ctx, "/api/v1/costs", &again)
+	for name, total := range map[string]float64{"the days": days, "the sessions": usd, "the API": again.Total.USD} {
+		if math.Abs(total-report.Total.USD) > cent {
+			i.problem("%s add up to $%.4f, and the report to $%.4f", name, total, report.Total.USD)
+		}
+	}
+	if sessions != report.Total.Sessions {
+		i.problem("there are %d sessions, and the report has %d", sessions, report.Total.Sessions)
+	}
+	i.page(ctx, "/cost", dollars(report.Total.USD))
+}
+
+// checkKept checks that no session and no turn disappears that retention does not remove.
+func (i *installation) checkKept(ctx context.Context) {
+	found := map[string]time.Time{}
+	for _, query := range []string{
+		"SELECT session_id, ended_at FROM sessions WHERE ended_at IS NOT NULL",
+		"SELECT conversation_id || ' ' || turn, ended_at FROM talk_turns WHERE ended_at IS NOT NULL",
+		"SELECT 'incident ' || id, COALESCE(resolved_at, 9999999999999) FROM incidents", // an open one may have been resolved before
+	} {
+		rows, err := i.database.QueryContext(ctx, query)
+		if err != nil {
+			i.problem("%s: %v", query, err)
+			return
+		}
+		for rows.Next() {
+			var name string
+			var at int64
+			if err := rows.Scan(&name, &at); err != nil {
+				i.problem("%s: %v", query, err)
+			}
+			found[name] = time.UnixMilli(at)
+		}
+		_ = rows.Close()
+	}
+	keep := i.cfg.State.Retention
+	for name, ended := range i.seen.ended {
+		_, still := found[name]
+		if old := keep > 0 && time.Since(ended) > keep; !still && !old {
+			i.problem("%s, which ended at %s, has disappeared; retention is %s", name, ended.UTC().Format(time.RFC3339), keep)
+		}
+		if !still {
+			delete(i.seen.ended, name)
+		}
+	}
+	for name, ended := range found {
+		i.seen.ended[name] = ended
+	}
+}
+
+// checkChains compares each chain of the last page with its sessions, its row and its incident.
+func (i *installation) checkChains(ctx context.Context) {
+	var page operations.ChainPage
+	i.get(ctx, "/api/v1/chains?limit=40", &page)
+	for _, row := range page.Chains {
+		chain, err := i.does.Chains.Get(ctx, row.ID)
+		if err != nil {
+			i.problem("chain %s: %v", row.ID, err)
+			continue
+		}
+		var usd float64
+		err = i.database.QueryRowContext(ctx, "SELECT COALESCE(SUM(cost_usd), 0) FROM sessions WHERE chain_id = $1 AND ended_at IS NOT NULL", row.ID).Scan(&usd)
+		if err != nil {
+			i.problem("the sum of chain %s: %v", row.ID, err)
+		}
+		whole := chain.Chain.CostWithIssuesUSD()
+		if shown := chain.Chain.CostUSD; math.Abs(shown-usd) > cent || row.Status != "running" && math.Abs(row.CostUSD-whole) > cent {
+			i.problem("chain %s costs $%.4f as a workflow, with issues $%.4f, in the list $%.4f, and its sessions $%.4f", row.ID, shown, whole, row.CostUSD, usd)
+		}
+	}
+}
+
+// conclude checks what must hold at the end, and takes the figures.
+func (i *installation) conclude(ctx context.Context) {
+	i.checkDay(ctx)
+	i.checkBill(ctx, i.life.begin, false)
+	i.checkWorld(ctx)
+	if i.seen.late > i.seen.early+60 {
+		i.problem("there are %d goroutines; on the third day there were %d", i.seen.late, i.seen.early)
+	}
+	if slowest := i.figures.slowest; slowest > maxOperation {
+		i.problem("%s took %s of the processors", i.figures.slowestName, slowest)
+	}
+	i.agents.mu.Lock()
+	defer i.agents.mu.Unlock()
+	f := &i.figures
+	for _, usd := range i.agents.paidDays {
+		f.usd += usd
+	}
+	f.seed, f.days, f.told, f.ran, f.refused, f.longestHistory = i.seed, i.days, len(i.told), i.agents.ran, i.agents.refused, i.temporal.longest
+	status, err := store.Inspect(ctx, i.cfg.State.DatabaseFile())
+	if err != nil {
+		i.problem("the status of the database: %v", err)
+	}
+	f.bytes = status.SizeBytes
+	for _, table := range status.Tables {
+		f.rows += table.Rows
+		for name, count := range map[string]*int{"sessions": &f.sessions, "talk_turns": &f.turns, "incidents": &f.incidents, "memories": &f.memories} {
+			if table.Table == name {
+				*count = int(table.Rows)
+			}
+		}
+	}
+}
+
+// checkBill compares the provider's bill with the records, for each ended session since a time. Estimates may differ, unless exact is set.
+func (i *installation) checkBill(ctx context.Context, since time.Time, exact bool) {
+	rows, err := i.database.QueryContext(ctx, "SELECT session_id, chain_id, status, cost_usd, cost_estimated, ended_at IS NULL FROM sessions WHERE started_at >= $1",
+		since.UnixMilli())
+	if err != nil {
+		i.problem("the sessions: %v", err)
+		return
+	}
+	defer rows.Close() //nolint:errcheck // they were read
+	i.agents.mu.Lock()
+	defer i.agents.mu.Unlock()
+	known := map[string]bool{}
+	for rows.Next() {
+		var id, chain, status string
+		var usd float64
+		var estimated, open bool
+		if err := rows.Scan(&id, &chain, &status, &usd, &estimated, &open); err != nil {
+			i.problem("the sessions: %v", err)
+			return
+		}
+		known[id] = true
+		if paid := i.agents.paidSessions[id]; !open && math.Abs(paid-usd) > cent && (exact || !estimated) {
+			i.problem("session %s of %s (%s) has cost $%.4f, and the records have $%.4f", id, chain, status, paid, usd)
+		}
+	}
+	for id, usd := range i.agents.paidSessions {
+		if !known[id] && usd > 0 && i.cfg.State.Retention == 0 && since.Equal(i.life.begin) {
+			i.problem("session %s has cost $%.4f, and the records do not know it", id, usd)
+		}
+	}
+}
+
+// checkWorld checks that what is broken for long is known, and that what is open is broken.
+func (i *installation) checkWorld(ctx context.Context) {
+	now := time.Now()
+	incidents, err := i.records.Incidents(ctx, store.IncidentFilter{})
+	if err != nil {
+		i.problem("the incidents: %v", err)
+		return
+	}
+	affected := map[string]bool{}
+	for _, incident := range incidents {
+		broken := incident.IsFailedLook()
+		for _, service := range firstNames(incident.Services) {
+			affected[service] = true
+			for ago := time.Duration(0); ago <= 3*time.Hour; ago += 5 * time.Minute {
+				broken = broken || i.broken(service, now.Add(-ago)) != nil
+			}
+		}
+		if !broken {
+			i.problem("%s is open, and all its services are healthy", incident.Describe())
+		}
+	}
+	for _, service := range services() {
+		if one := i.broken(service, now); one != nil && now.Sub(one.begins) > 5*time.Hour && !affected[service] {
+			i.problem("%s is broken since %s, and no incident says so", service, one.begins)
+		}
+	}
+}
+
+// openDatabase opens the records beside the store, to read them.
+func openDatabase(file string) (*sql.DB, error) { return sql.Open("sqlite", "file:"+file+"?mode=ro") }

@@ -1,0 +1,5 @@
+//go:build race
+
+package year
+
+const raceDetector = true

@@ -1,0 +1,521 @@
+package year
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/interceptor"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// remembered is the time for which the simulated Temporal knows a closed workflow.
+const remembered = 72 * time.Hour
+
+// simulatedTemporal is a Temporal server and its worker. The workflows run in the SDK's test environment, as children of one root
+// workflow. The environment's clock follows that of the bubble: an activity runs from the first moment to the last, so the
+// environment never skips time by itself, and everything that enters the environment sets its clock first.
+type simulatedTemporal struct {
+	t    testing.TB
+	env  *testsuite.TestWorkflowEnvironment
+	done chan struct{} // ends the root workflow
+
+	mu         sync.Mutex
+	executions map[string]*execution
+	began      int // workflows, to number their runs
+	requests   []*startRequest
+	// before is called before each activity, with its arguments. If it returns an error, the activity fails with it.
+	before func(ctx context.Context, args []any) error
+	// longest is the greatest number of activities, timers and messages of one workflow, which stand for its history.
+	longest int
+	turns   *turns
+	// calls counts the activities by their names.
+	calls map[string]int
+}
+
+// execution is a workflow as visibility shows it.
+type execution struct {
+	id, runID, kind string
+	started, closed time.Time
+	status          enumspb.WorkflowExecutionStatus
+	byClient        bool
+	attributes      map[string]*commonpb.Payload
+	memo            map[string]any
+	err             error
+	steps           int
+	pending         map[string]*pendingActivity
+}
+
+// pendingActivity is an activity that has not ended.
+type pendingActivity struct {
+	kind      string
+	scheduled time.Time
+	attempt   int
+	heartbeat *commonpb.Payloads
+	cancelled bool
+}
+
+func newTemporal(t testing.TB, turns *turns) *simulatedTemporal {
+	suite := new(testsuite.WorkflowTestSuite)
+	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	s := &simulatedTemporal{
+		t: t, env: suite.NewTestWorkflowEnvironment(), done: make(chan struct{}), executions: map[string]*execution{},
+		before: func(context.Context, []any) error { return nil }, turns: turns, calls: map[string]int{},
+	}
+	s.env.SetTestTimeout(10 * 365 * 24 * time.Hour)
+	s.env.SetDetachedChildWait(false)
+	s.env.SetActivityTimeoutGracePeriod(365 * 24 * time.Hour) // it counts all attempts together
+	s.env.SetWorkerOptions(worker.Options{
+		DeadlockDetectionTimeout: time.Hour, Interceptors: []interceptor.WorkerInterceptor{&watching{s: s}},
+	})
+	s.env.RegisterActivity(s.Live)
+	return s
+}
+
+// Live is the activity that lets the environment wait for the bubble's clock.
+func (s *simulatedTemporal) Live(context.Context) error {
+	<-s.done
+	return nil
+}
+
+// run runs the workflows until end is called.
+func (s *simulatedTemporal) run() {
+	s.env.SetStartTime(time.Now())
+	s.env.ExecuteWorkflow(s.root)
+}
+
+func (s *simulatedTemporal) end() { close(s.done) }
+
+// root starts the workflows that clients ask for.
+func (s *simulatedTemporal) root(ctx workflow.Context) error {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 9 * 365 * 24 * time.Hour})
+	over := workflow.ExecuteActivity(ctx, s.Live)
+	for running := true; running; {
+		workflow.NewSelector(ctx).
+			AddFuture(over, func(workflow.Future) { running = false }).
+			AddReceive(workflow.GetSignalChannel(ctx, "start"), func(asked workflow.ReceiveChannel, _ bool) {
+				asked.Receive(ctx, nil)
+				s.startAll(ctx)
+			}).Select(ctx)
+	}
+	return nil
+}
+
+// startRequest asks for a workflow.
+type startRequest struct {
+	id, kind   string
+	args       []any
+	memo       map[string]any
+	attributes temporal.SearchAttributes
+	started    chan struct{}
+}
+
+func (s *simulatedTemporal) startAll(ctx workflow.Context) {
+	s.mu.Lock()
+	requests := s.requests
+	s.requests = nil
+	s.mu.Unlock()
+	for _, request := range requests {
+		child := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+			WorkflowID: request.id, WaitForCancellation: true, ParentClosePolicy: enumspb.PARENT_CLOSE_POLICY_ABANDON,
+			TypedSearchAttributes: request.attributes, WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		}), request.kind, request.args...)
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			_ = child.GetChildWorkflowExecution().Get(ctx, nil)
+			close(request.started)
+		})
+	}
+}
+
+// sync sets the clock of the environment. It must run in the environment's loop.
+func (s *simulatedTemporal) sync() {
+	if ahead := time.Now().Sub(s.env.Now()); ahead > 0 { //nolint:gocritic // both clocks are read
+		s.env.SetStartTime(s.env.Now().Add(ahead))
+	}
+}
+
+// inLoop runs a function in the environment's loop, with a right clock, and waits for it.
+func (s *simulatedTemporal) inLoop(ctx context.Context, do func()) error {
+	did := make(chan struct{})
+	s.env.RegisterDelayedCallback(func() {
+		s.sync()
+		do()
+		close(did)
+	}, 0)
+	select {
+	case <-did:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// start starts a workflow, and waits until it has begun.
+func (s *simulatedTemporal) start(ctx context.Context, request startRequest) (runID string, err error) {
+	request.started = make(chan struct{})
+	s.mu.Lock()
+	s.requests = append(s.requests, &request)
+	s.mu.Unlock()
+	if err := s.inLoop(ctx, func() { s.env.SignalWorkflow("start", nil) }); err != nil {
+		return "", err
+	}
+	select {
+	case <-request.started:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.executions[request.id]
+	if found == nil {
+		return "", nil
+	}
+	found.memo = request.memo
+	return found.runID, nil
+}
+
+// running returns a workflow that runs; nil if there is none.
+func (s *simulatedTemporal) running(id string) *execution {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if found := s.executions[id]; found != nil && found.status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
+		return found
+	}
+	return nil
+}
+
+// known returns the workflows that Temporal still knows: those that run, the latest first, then those that have ended.
+func (s *simulatedTemporal) known() []execution {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var known []execution
+	for _, one := range s.executions {
+		if s.forgotten(one) {
+			delete(s.executions, one.id)
+			continue
+		}
+		copied := *one
+		copied.attributes = maps.Clone(one.attributes)
+		known = append(known, copied)
+	}
+	slices.SortFunc(known, func(a, b execution) int {
+		if order := compareRunning(a, b); order != 0 {
+			return order
+		}
+		if a.closed.IsZero() {
+			return b.started.Compare(a.started)
+		}
+		return b.closed.Compare(a.closed)
+	})
+	return known
+}
+
+func compareRunning(a, b execution) int {
+	switch {
+	case a.closed.IsZero() == b.closed.IsZero():
+		return 0
+	case a.closed.IsZero():
+		return -1
+	}
+	return 1
+}
+
+func (s *simulatedTemporal) forgotten(one *execution) bool {
+	return !one.closed.IsZero() && time.Since(one.closed) > remembered
+}
+
+// describe returns a workflow as clients see it; nil if Temporal does not know it.
+func (s *simulatedTemporal) describe(id string) (*workflowpb.WorkflowExecutionInfo, []*workflowpb.PendingActivityInfo) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.executions[id]
+	if one == nil || s.forgotten(one) {
+		return nil, nil
+	}
+	var pending []*workflowpb.PendingActivityInfo
+	for _, name := range slices.Sorted(maps.Keys(one.pending)) {
+		at := one.pending[name]
+		pending = append(pending, &workflowpb.PendingActivityInfo{
+			ActivityId: name, ActivityType: &commonpb.ActivityType{Name: at.kind}, State: enumspb.PENDING_ACTIVITY_STATE_STARTED,
+			Attempt: int32(at.attempt), HeartbeatDetails: at.heartbeat, //nolint:gosec // a few
+			ScheduledTime: timestamppb.New(at.scheduled), LastStartedTime: timestamppb.New(at.scheduled),
+		})
+	}
+	return one.info(), pending
+}
+
+func (e *execution) info() *workflowpb.WorkflowExecutionInfo {
+	info := &workflowpb.WorkflowExecutionInfo{
+		Execution: &commonpb.WorkflowExecution{WorkflowId: e.id, RunId: e.runID}, Type: &commonpb.WorkflowType{Name: e.kind},
+		FirstRunId: e.runID, StartTime: timestamppb.New(e.started), Status: e.status, TaskQueue: "claudeops",
+		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: e.attributes},
+		Memo:             &commonpb.Memo{Fields: map[string]*commonpb.Payload{}},
+	}
+	if !e.closed.IsZero() {
+		info.CloseTime = timestamppb.New(e.closed)
+	}
+	for name, value := range e.memo {
+		info.Memo.Fields[name], _ = converter.GetDefaultDataConverter().ToPayload(value)
+	}
+	return info
+}
+
+// RecordActivityHeartbeat implements activities.Heartbeats.
+func (s *simulatedTemporal) RecordActivityHeartbeat(ctx context.Context, _ []byte, details ...any) error {
+	info := activity.GetInfo(ctx)
+	s.mu.Lock()
+	one := s.executions[info.WorkflowExecution.ID]
+	var at *pendingActivity
+	if one != nil {
+		at = one.pending[info.ActivityID]
+	}
+	if at == nil || at.cancelled {
+		s.mu.Unlock()
+		return temporal.NewCanceledError()
+	}
+	at.heartbeat, _ = converter.GetDefaultDataConverter().ToPayloads(details...)
+	s.mu.Unlock()
+	activity.RecordHeartbeat(ctx, details...)
+	return nil
+}
+
+// watching sees what workflows and activities do.
+type watching struct {
+	interceptor.WorkerInterceptorBase
+
+	s *simulatedTemporal
+}
+
+// InterceptActivity implements interceptor.WorkerInterceptor.
+func (w *watching) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &watchedActivity{interceptor.ActivityInboundInterceptorBase{Next: next}, w.s}
+}
+
+type watchedActivity struct {
+	interceptor.ActivityInboundInterceptorBase
+
+	s *simulatedTemporal
+}
+
+// Init implements interceptor.ActivityInboundInterceptor.
+func (w *watchedActivity) Init(next interceptor.ActivityOutboundInterceptor) error {
+	return w.Next.Init(&heartbeats{interceptor.ActivityOutboundInterceptorBase{Next: next}, w.s})
+}
+
+// heartbeats gives an attempt the last heartbeat of the attempt before. The environment would give it an older one, because the SDK sends
+// few of those that are close together.
+type heartbeats struct {
+	interceptor.ActivityOutboundInterceptorBase
+
+	s *simulatedTemporal
+}
+
+// HasHeartbeatDetails implements interceptor.ActivityOutboundInterceptor.
+func (h *heartbeats) HasHeartbeatDetails(ctx context.Context) bool {
+	return h.s.lastHeartbeat(ctx) != nil
+}
+
+// GetHeartbeatDetails implements interceptor.ActivityOutboundInterceptor.
+func (h *heartbeats) GetHeartbeatDetails(ctx context.Context, details ...any) error {
+	return converter.GetDefaultDataConverter().FromPayloads(h.s.lastHeartbeat(ctx), details...)
+}
+
+func (s *simulatedTemporal) lastHeartbeat(ctx context.Context) *commonpb.Payloads {
+	info := activity.GetInfo(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.executions[info.WorkflowExecution.ID]; one != nil && one.pending[info.ActivityID] != nil {
+		return one.pending[info.ActivityID].heartbeat
+	}
+	return nil
+}
+
+// ExecuteActivity implements interceptor.ActivityInboundInterceptor.
+func (w *watchedActivity) ExecuteActivity(ctx context.Context, input *interceptor.ExecuteActivityInput) (any, error) {
+	info := activity.GetInfo(ctx)
+	if info.ActivityType.Name == "Live" {
+		return w.Next.ExecuteActivity(ctx, input)
+	}
+	w.s.turns.take(ctx)
+	w.s.begun(info)
+	err := w.s.before(ctx, input.Args)
+	var result any
+	if err == nil {
+		result, err = w.Next.ExecuteActivity(ctx, input)
+	}
+	if away, is := errorsAs[*temporal.ApplicationError](err); is {
+		err = away // what says when the database is back, without what wraps it
+	}
+	if err == nil {
+		w.s.ended(info)
+	}
+	w.s.env.RegisterDelayedCallback(w.s.sync, 0) // before the result arrives
+	return result, err
+}
+
+func (s *simulatedTemporal) begun(info activity.Info) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[info.ActivityType.Name]++
+	if one := s.executions[info.WorkflowExecution.ID]; one != nil && !info.IsLocalActivity {
+		if one.pending[info.ActivityID] == nil {
+			one.pending[info.ActivityID] = &pendingActivity{kind: info.ActivityType.Name, scheduled: info.ScheduledTime}
+			one.steps++
+		}
+		one.pending[info.ActivityID].attempt = int(info.Attempt)
+	}
+}
+
+func (s *simulatedTemporal) ended(info activity.Info) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.executions[info.WorkflowExecution.ID]; one != nil {
+		delete(one.pending, info.ActivityID)
+	}
+}
+
+// InterceptWorkflow implements interceptor.WorkerInterceptor.
+func (w *watching) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	return &watchedWorkflow{interceptor.WorkflowInboundInterceptorBase{Next: next}, w.s}
+}
+
+type watchedWorkflow struct {
+	interceptor.WorkflowInboundInterceptorBase
+
+	s *simulatedTemporal
+}
+
+// Init implements interceptor.WorkflowInboundInterceptor.
+func (w *watchedWorkflow) Init(next interceptor.WorkflowOutboundInterceptor) error {
+	return w.Next.Init(&watchedSteps{interceptor.WorkflowOutboundInterceptorBase{Next: next}, w.s})
+}
+
+// ExecuteWorkflow implements interceptor.WorkflowInboundInterceptor.
+func (w *watchedWorkflow) ExecuteWorkflow(ctx workflow.Context, input *interceptor.ExecuteWorkflowInput) (any, error) {
+	info := workflow.GetInfo(ctx)
+	if info.ParentWorkflowExecution == nil && info.WorkflowType.Name == "root" {
+		return w.Next.ExecuteWorkflow(ctx, input)
+	}
+	w.s.mu.Lock()
+	w.s.began++
+	one := &execution{
+		id: info.WorkflowExecution.ID, runID: info.WorkflowExecution.RunID, kind: info.WorkflowType.Name, started: time.Now(),
+		status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, attributes: map[string]*commonpb.Payload{}, pending: map[string]*pendingActivity{},
+	}
+	w.s.executions[one.id] = one
+	w.s.mu.Unlock()
+	result, err := w.Next.ExecuteWorkflow(ctx, input)
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	if info.WorkflowExecution.RunID == one.runID {
+		one.closed, one.err, one.status = time.Now(), err, statusOf(err)
+		w.s.longest = max(w.s.longest, one.steps)
+		clear(one.pending)
+	}
+	return result, err
+}
+
+func statusOf(err error) enumspb.WorkflowExecutionStatus {
+	switch {
+	case err == nil:
+		return enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED
+	case temporal.IsCanceledError(err):
+		return enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED
+	case workflow.IsContinueAsNewError(err):
+		return enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
+	}
+	return enumspb.WORKFLOW_EXECUTION_STATUS_FAILED
+}
+
+// watchedSteps sees the steps of a workflow.
+type watchedSteps struct {
+	interceptor.WorkflowOutboundInterceptorBase
+
+	s *simulatedTemporal
+}
+
+// GetInfo implements interceptor.WorkflowOutboundInterceptor. A workflow that a client has started has no parent.
+func (w *watchedSteps) GetInfo(ctx workflow.Context) *workflow.Info {
+	info := w.Next.GetInfo(ctx)
+	if parent := info.ParentWorkflowExecution; parent != nil && info.RootWorkflowExecution != nil && parent.ID == info.RootWorkflowExecution.ID {
+		copied := *info
+		copied.ParentWorkflowExecution, copied.RootWorkflowExecution = nil, nil
+		return &copied
+	}
+	return info
+}
+
+// ExecuteActivity implements interceptor.WorkflowOutboundInterceptor. The environment tells a workflow at once that its activity was
+// cancelled, and the activity never. So the activity of an agent is cancelled here: its next heartbeat tells it, and the workflow waits
+// for its result, as it does with Temporal.
+func (w *watchedSteps) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
+	if !slices.Contains(agentActivities(), name) || ctx.Err() != nil {
+		return w.Next.ExecuteActivity(ctx, name, args...)
+	}
+	apart, _ := workflow.NewDisconnectedContext(ctx)
+	apart = workflow.WithHeartbeatTimeout(apart, 0) // the environment would also count the pauses between attempts
+	future := w.Next.ExecuteActivity(apart, name, args...)
+	id := workflow.GetInfo(ctx).WorkflowExecution.ID
+	workflow.Go(apart, func(apart workflow.Context) {
+		stopped := false
+		workflow.NewSelector(apart).AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) { stopped = true }).
+			AddFuture(future, func(workflow.Future) {}).Select(apart)
+		if stopped && !future.IsReady() {
+			w.s.cancelPending(id, name)
+		}
+	})
+	return future
+}
+
+func (s *simulatedTemporal) cancelPending(id, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.executions[id]; one != nil {
+		for _, at := range one.pending {
+			at.cancelled = at.cancelled || at.kind == name
+		}
+	}
+}
+
+// NewTimer implements interceptor.WorkflowOutboundInterceptor.
+func (w *watchedSteps) NewTimerWithOptions(ctx workflow.Context, d time.Duration, options workflow.TimerOptions) workflow.Future {
+	w.s.mu.Lock()
+	if one := w.s.executions[workflow.GetInfo(ctx).WorkflowExecution.ID]; one != nil {
+		one.steps++
+	}
+	w.s.mu.Unlock()
+	return w.Next.NewTimerWithOptions(ctx, d, options)
+}
+
+// UpsertTypedSearchAttributes implements interceptor.WorkflowOutboundInterceptor.
+func (w *watchedSteps) UpsertTypedSearchAttributes(ctx workflow.Context, updates ...temporal.SearchAttributeUpdate) error {
+	err := w.Next.UpsertTypedSearchAttributes(ctx, updates...)
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	if one := w.s.executions[workflow.GetInfo(ctx).WorkflowExecution.ID]; one != nil {
+		attributes := temporal.NewSearchAttributes(updates...)
+		for key, value := range attributes.GetUntypedValues() {
+			if value == nil {
+				delete(one.attributes, key.GetName())
+				continue
+			}
+			one.attributes[key.GetName()], _ = converter.GetDefaultDataConverter().ToPayload(value)
+		}
+	}
+	return err
+}

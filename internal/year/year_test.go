@@ -1,0 +1,425 @@
+package year
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/internal/reconcile"
+	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/prompts"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// yearSeed runs one seed, which a failed test has printed.
+var yearSeed = flag.Uint64("year", 0, "live with the installation of this seed only")
+
+// yearDays shortens a life.
+var yearDays = flag.Int("days", 0, "live for so many days only")
+
+// verbose prints what an installation does each hour.
+var verbose = flag.Bool("hours", false, "print what the installation does each hour")
+
+const (
+	// quiet is the time at the end in which nothing new happens.
+	quiet = 6 * time.Hour
+	// sweeps is the time between two sweeps.
+	sweeps = 20 * time.Minute
+)
+
+// life is what a test chooses of an installation's life.
+type life struct {
+	seed     uint64
+	days     int
+	begin    time.Time
+	zone     *time.Location
+	settings []string // "NAME=value", without the prefix
+}
+
+// installation is an installation that is lived in.
+type installation struct {
+	life
+	*world
+
+	t        *testing.T
+	home     string
+	cfg      config.Config
+	records  *store.Store
+	database *sql.DB // the same records
+	does     *operations.Operations
+	temporal *simulatedTemporal
+	client   temporalClient
+	agents   *agents
+	settings activities.Settings
+	tiers    activities.Tiers
+	chains   activities.Records
+	renamed  string // the service that has its new name
+	server   http.Handler
+	tokens   map[string]string
+
+	ctx        context.Context //nolint:containedctx // it ends with the life
+	background sync.WaitGroup
+
+	mu       sync.Mutex
+	told     []escalation.Notification
+	seen     seen
+	figures  figures
+	problems []string
+}
+
+// storeRecords adapts the store to the interfaces of activities. Like a worker, it records the sessions of a chain again that the records
+// lack.
+type storeRecords struct {
+	*store.Store
+
+	client temporalClient
+}
+
+// OpenSession implements activities.Admissions.
+func (r storeRecords) OpenSession(
+	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
+) (escalation.AdmissionResult, error) {
+	result, err := r.Store.OpenSession(ctx, session, request, policy)
+	if !isUnknown(err) {
+		return result, err
+	}
+	for _, id := range []string{session.ChainID, request.ParentChain} {
+		var chain escalation.Chain
+		answer, err := r.client.QueryWorkflow(ctx, id, "", workflows.ChainQuery)
+		if err == nil && answer.Get(&chain) == nil {
+			if _, err = r.Recover(ctx, chain); err != nil {
+				return result, err
+			}
+		}
+	}
+	if result, err = r.Store.OpenSession(ctx, session, request, policy); isUnknown(err) {
+		session.ParentID, request.Previous, request.Parent = 0, "", ""
+		return r.Store.OpenSession(ctx, session, request, policy)
+	}
+	return result, err
+}
+
+// FindSession implements activities.Recorder.
+func (r storeRecords) FindSession(ctx context.Context, sessionID string) (escalation.Session, bool, error) {
+	session, err := r.BySessionID(ctx, sessionID)
+	if isUnknown(err) {
+		return session, false, nil
+	}
+	return session, err == nil, err
+}
+
+// KnownIncidents implements activities.Recorder.
+func (r storeRecords) KnownIncidents(ctx context.Context, input activities.KnownIncidentsInput) ([]escalation.Incident, error) {
+	return r.Incidents(ctx, store.IncidentFilter{
+		Since: input.At.Add(-escalation.IncidentMemory), Services: input.Services, Kind: input.Kind, IDs: input.IDs,
+	})
+}
+
+func isPermanent(err error) bool { return !store.IsTransient(err) }
+
+func isUnknown(err error) bool {
+	return errors.Is(err, store.ErrNotFound)
+}
+
+// problem notes that something does not hold. Only the first ones are of interest.
+func (i *installation) problem(format string, args ...any) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	text := time.Now().UTC().Format("2006-01-02 15:04:05 ") + fmt.Sprintf(format, args...)
+	if *verbose {
+		fmt.Println("PROBLEM", text)
+	}
+	if len(i.problems) < 30 {
+		i.problems = append(i.problems, text)
+	}
+}
+
+// environ returns the environment of the installation's programs.
+func (i *installation) environ() []string {
+	environ := []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + i.home, "CLAUDEOPS_STATE_DIR=" + filepath.Join(i.home, "state"),
+		"CLAUDEOPS_SERVICES_FILE=" + filepath.Join(i.home, "services.yaml"), "CLAUDEOPS_NOTIFY_URLS=ntfy://127.0.0.1/people",
+		"CLAUDEOPS_AGENT_USER=none", "CLAUDEOPS_SANDBOX=off",
+	}
+	for _, setting := range i.life.settings {
+		environ = append(environ, "CLAUDEOPS_"+setting)
+	}
+	return environ
+}
+
+// writeServices writes the services file. One service may have another name.
+func (i *installation) writeServices() {
+	text := strings.Builder{}
+	text.WriteString("version: 1\nservices:\n")
+	for _, name := range services() {
+		if name == i.renamed {
+			fmt.Fprintf(&text, "  - name: %s\n    aliases: [%s]\n", name+newName, name)
+		} else {
+			fmt.Fprintf(&text, "  - name: %s\n    aliases: [%s]\n", name, name+newName)
+		}
+	}
+	require.NoError(i.t, os.WriteFile(filepath.Join(i.home, "services.yaml"), []byte(text.String()), 0o600))
+}
+
+// newInstallation sets up an installation. It must be called in a bubble.
+func newInstallation(t *testing.T, of life) *installation {
+	t.Helper()
+	time.Sleep(time.Until(of.begin))
+	i := &installation{life: of, t: t, home: t.TempDir(), world: newWorld(of.seed, of.begin, of.days, refusals())}
+	i.seen.begin()
+	i.agents = newAgents(i.world)
+	i.temporal = newTemporal(t, newTurns())
+	i.temporal.before = i.beforeActivity
+	i.client = temporalClient{s: i.temporal, schedules: &schedules{}}
+	i.client.schedules.client = i.client
+	i.client.schedules.list = []*schedule{
+		{id: "hourly", every: time.Hour},
+		{id: "nightly", at: 2*time.Hour + 30*time.Minute, zone: of.zone, input: workflows.ChainInput{Services: []string{"db"}}},
+		{id: "dry", every: 11 * time.Hour, phase: 50 * time.Minute, input: workflows.ChainInput{DryRun: true}},
+	}
+	i.writeServices()
+	i.start()
+	return i
+}
+
+// start reads the settings, opens the records and makes the activities, as a worker does at its start.
+func (i *installation) start() {
+	var err error
+	i.cfg, err = config.Load(i.environ())
+	require.NoError(i.t, err)
+	require.NoError(i.t, i.cfg.MakeDirs())
+	opened, err := supervisor.OpenStore(i.t.Context(), i.cfg)
+	require.NoError(i.t, err)
+	i.records = opened.In(here)
+	i.database, err = openDatabase(i.cfg.State.DatabaseFile())
+	require.NoError(i.t, err)
+	texts, err := prompts.Load(i.cfg.Prompts.Overrides())
+	require.NoError(i.t, err)
+	kept := storeRecords{i.records, i.client}
+	i.chains = activities.Records{Store: kept, IsPermanent: isPermanent, IsUnknown: isUnknown}
+	i.tiers = activities.Tiers{
+		Agent: i.agents, Prompts: texts, Memories: kept, Heartbeats: i.temporal, ReadFile: config.ReadInstructions, Host: "host-1", Version: "test",
+		Talk: activities.Talker{
+			Store: kept, Proposals: kept, AllowedCalls: i.records.AllowedCalls, Persona: i.cfg.Talk.Persona, IsUnknown: isUnknown, Zone: i.zone,
+		},
+	}
+	i.settings = activities.Settings{Windows: kept}
+	i.configure()
+	env := i.temporal.env
+	env.RegisterWorkflowWithOptions(i.temporal.root, workflow.RegisterOptions{Name: "root"})
+	env.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
+	env.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
+	env.RegisterWorkflowWithOptions(workflows.Conversation, workflow.RegisterOptions{Name: workflows.ConversationWorkflow})
+	for _, one := range []any{
+		&i.settings, &i.chains, &i.tiers, &activities.Talks{Store: kept, IsPermanent: isPermanent, IsUnknown: isUnknown},
+		&activities.Notifications{Targets: []activities.NotifyTarget{people{i}}, Deliveries: i.records, IsPermanent: isPermanent},
+		&activities.Schedules{},
+		&activities.Attempts{Reader: reconcile.PendingReader{Temporal: i.client, Converter: converter.GetDefaultDataConverter()}},
+	} {
+		env.RegisterActivity(one)
+	}
+	i.agents.answers = i.reply
+	i.does = operations.New(operations.Options{
+		Environ: i.environ(), Logger: slog.New(slog.DiscardHandler), Clock: func() time.Time { return time.Now().In(i.zone) },
+		Patience: operations.Patience, Masked: func() {},
+		Dial: func(context.Context, client.Options) (client.Client, error) { return i.client, nil },
+	})
+}
+
+// configure gives the activities what they have of the settings.
+func (i *installation) configure() {
+	catalog := i.cfg.Services.Catalog
+	i.settings.Policy, i.settings.TalkPolicy, i.settings.Catalog = i.cfg.Policy(), i.cfg.TalkPolicy(), catalog
+	i.chains.Catalog, i.tiers.Catalog = catalog, catalog
+}
+
+// restart stops the agents, and reads the settings again. Then services have their new names in the records, if the database is there.
+func (i *installation) restart(ctx context.Context, lost bool) {
+	i.agents.restart(lost)
+	if until, away := during(i.outages, time.Now()); away {
+		time.Sleep(time.Until(until))
+	}
+	var err error
+	i.cfg, err = config.Load(i.environ())
+	require.NoError(i.t, err)
+	i.configure()
+	_, err = i.records.Rename(ctx, i.cfg.Services.Catalog.Canonical)
+	require.NoError(i.t, err)
+}
+
+// beforeActivity is called before each activity. During an outage of the database, activities fail until it is over.
+func (i *installation) beforeActivity(_ context.Context, args []any) error {
+	for _, one := range args {
+		if input, ok := one.(activities.RunTierInput); ok {
+			i.agents.mu.Lock()
+			i.agents.inputs[input.SessionID] = input
+			i.agents.mu.Unlock()
+		}
+	}
+	now := time.Now()
+	if until, away := during(i.outages, now); away {
+		return temporal.NewApplicationErrorWithOptions("the database is away", "Away",
+			temporal.ApplicationErrorOptions{NextRetryDelay: until.Sub(now) + i.between(time.Second, 5*time.Minute, "back", now)})
+	}
+	return nil
+}
+
+// live lives with the installation, and ends it.
+func (i *installation) live() {
+	ctx, stop := context.WithCancel(i.t.Context())
+	i.ctx = ctx
+	background := &i.background
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		i.temporal.run()
+	}()
+	stopTurns := i.temporal.turns.give(i.draw)
+	logger := slog.New(problemLog{i})
+	sweeper := reconcile.Sweeper{
+		Holder: "worker", Host: "host-1", Records: i.records, Temporal: i.client, NamespaceID: here.ID,
+		Converter: converter.GetDefaultDataConverter(), Interval: sweeps, Logger: logger,
+	}
+	retention := reconcile.Retention{
+		Records: i.records, Talks: i.records, Archive: archive{i}, Temporal: i.client, NamespaceID: here.ID, Holder: "worker",
+		Keep: i.cfg.State.Retention, Logger: logger,
+	}
+	background.Go(func() { sweeper.Run(ctx) })
+	background.Go(func() { retention.Run(ctx) })
+	for _, one := range i.client.schedules.list {
+		background.Go(func() { i.client.schedules.run(ctx, one, "") })
+	}
+	at := func(times []time.Time, do func(n int)) {
+		background.Go(func() {
+			for n, next := range times {
+				select {
+				case <-time.After(time.Until(next)):
+					do(n)
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	at(i.restarts, func(int) { i.restart(ctx, false) })
+	at(i.losses, func(int) { i.restart(ctx, true) })
+	var renames []time.Time
+	for _, one := range i.renames {
+		renames = append(renames, one.at)
+	}
+	at(renames, func(n int) {
+		if service := i.renames[n].service; i.renamed == service {
+			i.renamed = ""
+		} else {
+			i.renamed = service
+		}
+		i.writeServices()
+		i.restart(ctx, false)
+	})
+	i.serve()
+	i.talk()
+	i.watch(ctx, i.begin.Add(time.Duration(i.days)*24*time.Hour))
+	i.conclude(ctx)
+	stop()
+	background.Wait()
+	i.endWorkflows()
+	i.temporal.end()
+	<-ended
+	stopTurns()
+	time.Sleep(time.Hour) // until the last timers have ended
+	require.NoError(i.t, i.does.Close())
+	require.NoError(i.t, i.database.Close())
+	require.NoError(i.t, i.records.Close())
+}
+
+// endWorkflows cancels all workflows, and waits for their ends.
+func (i *installation) endWorkflows() {
+	ctx := context.WithoutCancel(i.t.Context())
+	for range 1000 {
+		left := 0
+		for _, one := range i.temporal.known() {
+			if one.closed.IsZero() {
+				left++
+				_ = i.client.CancelWorkflow(ctx, one.id, "") // it may have ended
+			}
+		}
+		if left == 0 {
+			return
+		}
+		time.Sleep(time.Minute)
+	}
+	i.problem("workflows that were cancelled do not end")
+}
+
+// problemLog notes warnings of the sweep and of the retention, outside of outages.
+type problemLog struct{ i *installation }
+
+// Enabled implements slog.Handler.
+func (problemLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+// Handle implements slog.Handler.
+func (l problemLog) Handle(_ context.Context, record slog.Record) error {
+	text := record.Message
+	record.Attrs(func(one slog.Attr) bool { text += " " + one.String(); return true })
+	l.i.problem("a worker warns: %s", text)
+	return nil
+}
+
+// WithAttrs implements slog.Handler.
+func (l problemLog) WithAttrs([]slog.Attr) slog.Handler { return l }
+
+// WithGroup implements slog.Handler.
+func (l problemLog) WithGroup(string) slog.Handler { return l }
+
+// runLife lives with an installation, and reports what did not hold.
+func runLife(t *testing.T, of life) {
+	t.Helper()
+	if *yearSeed != 0 {
+		of.seed = *yearSeed
+	}
+	if *yearDays != 0 {
+		of.days = *yearDays
+	}
+	synctest.Test(t, func(t *testing.T) {
+		i := newInstallation(t, of)
+		i.live()
+		t.Log("soak: year: " + i.figures.String())
+		require.Empty(t, i.problems, "run it again with: go test ./internal/year -run %s -year %d", t.Name(), of.seed)
+	})
+}
+
+// skipUnderRace skips a test that simulates days, because the race detector slows it down tenfold. The make target race runs it without.
+func skipUnderRace(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("a long simulation: not under the race detector")
+	}
+}
+
+// TestMonth lives with an installation for a month.
+func TestMonth(t *testing.T) {
+	skipUnderRace(t)
+	runLife(t, life{seed: 1, days: 30, begin: time.Date(2026, 3, 10, 0, 0, 0, 0, time.UTC), zone: time.UTC})
+}
