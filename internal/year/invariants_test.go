@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"math"
 	"net/http"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -33,22 +35,25 @@ type seen struct {
 	ended map[string]time.Time
 	// early and late are the numbers of goroutines on the third day and on the last one.
 	early, late int
+	// rows and files are how much there was at half time.
+	rows  int64
+	files int
 }
 
 func (s *seen) begin() { s.turns, s.ended = map[string]int{}, map[string]time.Time{} }
 
 // figures are those of a life.
 type figures struct {
-	seed                           uint64
-	days, sessions, turns          int
-	usd                            float64
-	rows, bytes                    int64
-	told, goroutines, longestList  int
-	longestHistory, hours, gates   int
-	ran, refused                   map[string]int
-	slowest                        time.Duration
-	slowestName, longestListName   string
-	incidents, memories, tookHours int
+	seed                          uint64
+	days, sessions, turns         int
+	usd                           float64
+	rows, bytes                   int64
+	told, goroutines, longestList int
+	longestHistory                int
+	ran, refused                  map[string]int
+	slowest                       time.Duration
+	slowestName, longestListName  string
+	incidents, memories           int
 }
 
 // String returns the figures in one line.
@@ -200,6 +205,52 @@ func (i *installation) checkDay(ctx context.Context) {
 		i.seen.early = runtime.NumGoroutine()
 	}
 	i.seen.late = runtime.NumGoroutine()
+	if age := time.Since(i.life.begin); i.seen.rows == 0 && age > time.Duration(i.days)*12*time.Hour {
+		i.seen.rows, i.seen.files = i.count(ctx, nil), i.files()
+	}
+}
+
+// count returns the number of rows in the records. It also puts the rows of some tables into the counts.
+func (i *installation) count(ctx context.Context, counts map[string]*int) (rows int64) {
+	status, err := store.Inspect(ctx, i.cfg.State.DatabaseFile())
+	if err != nil {
+		i.problem("the status of the database: %v", err)
+	}
+	i.figures.bytes = status.SizeBytes
+	for _, table := range status.Tables {
+		rows += table.Rows
+		if count := counts[table.Table]; count != nil {
+			*count = int(table.Rows)
+		}
+	}
+	return rows
+}
+
+// files returns the number of files of the installation.
+func (i *installation) files() (count int) {
+	err := filepath.WalkDir(i.home, func(_ string, _ fs.DirEntry, err error) error {
+		count++
+		return err
+	})
+	if err != nil {
+		i.problem("the files: %v", err)
+	}
+	return count
+}
+
+// checkGrowth checks that nothing grows faster than what is kept. With a retention that is short beside the life, the records of the end
+// are about as many as those of half time.
+func (i *installation) checkGrowth() {
+	if i.seen.late > i.seen.early+60 {
+		i.problem("there are %d goroutines; on the third day there were %d", i.seen.late, i.seen.early)
+	}
+	short := i.cfg.State.Retention > 0 && i.cfg.State.Retention < time.Duration(i.days)*6*time.Hour
+	if short && i.figures.rows > 2*i.seen.rows+300 {
+		i.problem("there are %d rows; at half time there were %d, and retention is %s", i.figures.rows, i.seen.rows, i.cfg.State.Retention)
+	}
+	if files := i.files(); files > i.seen.files+10 {
+		i.problem("there are %d files; at half time there were %d", files, i.seen.files)
+	}
 }
 
 // checkCosts compares the report of costs, of operations, the API and the page, with the sum over the sessions.
@@ -301,9 +352,6 @@ func (i *installation) conclude(ctx context.Context) {
 	i.checkDay(ctx)
 	i.checkBill(ctx, i.life.begin, false)
 	i.checkWorld(ctx)
-	if i.seen.late > i.seen.early+60 {
-		i.problem("there are %d goroutines; on the third day there were %d", i.seen.late, i.seen.early)
-	}
 	if slowest := i.figures.slowest; slowest > maxOperation {
 		i.problem("%s took %s of the processors", i.figures.slowestName, slowest)
 	}
@@ -314,19 +362,8 @@ func (i *installation) conclude(ctx context.Context) {
 		f.usd += usd
 	}
 	f.seed, f.days, f.told, f.ran, f.refused, f.longestHistory = i.seed, i.days, len(i.told), i.agents.ran, i.agents.refused, i.temporal.longest
-	status, err := store.Inspect(ctx, i.cfg.State.DatabaseFile())
-	if err != nil {
-		i.problem("the status of the database: %v", err)
-	}
-	f.bytes = status.SizeBytes
-	for _, table := range status.Tables {
-		f.rows += table.Rows
-		for name, count := range map[string]*int{"sessions": &f.sessions, "talk_turns": &f.turns, "incidents": &f.incidents, "memories": &f.memories} {
-			if table.Table == name {
-				*count = int(table.Rows)
-			}
-		}
-	}
+	f.rows = i.count(ctx, map[string]*int{"sessions": &f.sessions, "talk_turns": &f.turns, "incidents": &f.incidents, "memories": &f.memories})
+	i.checkGrowth()
 }
 
 // checkBill compares the provider's bill with the records, for each ended session since a time. Estimates may differ, unless exact is set.
