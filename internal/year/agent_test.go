@@ -16,33 +16,33 @@ func agentActivities() []string { return activities.AgentActivities() }
 
 func errorsAs[T error](err error) (T, bool) { return errors.AsType[T](err) }
 
-// refusal is a way in which the provider says no. It gets the report of a session that has cost nothing yet.
+// refusal is a way in which the provider says no. Its function ends the session, whose report has no cost yet: it changes the report, or
+// returns the error of an attempt that may be repeated.
 type refusal struct {
 	name string
-	// end ends the session: it changes the report, or returns the error of an attempt that may be repeated.
-	end func(report *activities.AgentReport) error
+	end  func(report *activities.AgentReport) error
 }
 
-// refusals returns the ways that the product tells apart today.
+// refusals returns every way in which a session ends without its result because of the model, its provider or its account, and no result.
 func refusals() []refusal {
-	return []refusal{
-		{"no answer", func(*activities.AgentReport) error {
-			return fmt.Errorf("%w: the connection is refused", activities.ErrProvider)
-		}},
-		{"too slow", func(report *activities.AgentReport) error {
-			report.Status, report.Error = escalation.SessionTimedOut, "it ran for more than its time"
-			report.CostUSD = 0.01
+	ways := []refusal{{"no verdict", func(report *activities.AgentReport) error {
+		report.CostUSD = 0.01
+		return nil
+	}}}
+	for _, ending := range escalation.Endings() {
+		switch ending { //nolint:exhaustive // the others are of the provider
+		case escalation.EndingNone, escalation.EndingUnusable, escalation.EndingOurLimit, escalation.EndingGuard, escalation.EndingNoResult:
+			continue
+		}
+		ways = append(ways, refusal{string(ending), func(report *activities.AgentReport) error {
+			report.Status, report.Ending, report.Error, report.CostUSD = escalation.SessionFailed, ending, "the provider says: "+string(ending), 0.01
+			if ending == escalation.EndingLimited {
+				report.LimitedUntil = time.Now().Add(time.Hour).Truncate(time.Second)
+			}
 			return nil
-		}},
-		{"login", func(report *activities.AgentReport) error {
-			report.Status, report.Error = escalation.SessionFailed, "the API call failed: authentication_error"
-			return nil
-		}},
-		{"no verdict", func(report *activities.AgentReport) error {
-			report.CostUSD = 0.01
-			return nil
-		}},
+		}})
 	}
+	return ways
 }
 
 // agents plays the agents of all hosts.
@@ -137,10 +137,12 @@ func (a *agents) Run(
 	report.CostUSD = cost
 	if limit := run.Policy.BudgetUSD; limit > 0 && cost > limit {
 		report.CostUSD, report.Status, report.Error = limit, escalation.SessionBudgetExhausted, "its budget is spent"
+		report.Ending = escalation.EndingOurLimit
 		return report, nil
 	}
 	if limit := run.Policy.MaxTurns; limit > 0 && limit < report.Turns {
 		report.Turns, report.Status, report.Error = limit, escalation.SessionBudgetExhausted, "its turns are used up"
+		report.Ending = escalation.EndingOurLimit
 		return report, nil
 	}
 	if run.LeavesHandoff {
@@ -211,7 +213,7 @@ func (a *agents) work(
 	select {
 	case <-time.After(min(takes, limit)):
 		if takes > limit {
-			report.CostUSD, report.Status = cost/2, escalation.SessionTimedOut
+			report.CostUSD, report.Status, report.Ending = cost/2, escalation.SessionTimedOut, escalation.EndingOurLimit
 			report.Error = fmt.Sprintf("it ran for more than %s", limit)
 		}
 	case <-ctx.Done():

@@ -134,7 +134,9 @@ func newWorld(seed uint64, begin time.Time, days int, ways []refusal) *world {
 		way := ways[w.draw(len(ways), "way", n)]
 		w.refusals = append(w.refusals, refusalSpan{span{at, at.Add(w.between(10*time.Minute, 6*time.Hour, "refuses for", n))}, way})
 	})
-	times("restart", 4*24*time.Hour, func(_ int, at time.Time) { w.restarts = append(w.restarts, at) })
+	times("restart", 3*24*time.Hour, func(n int, at time.Time) { // while a scheduled look runs
+		w.restarts = append(w.restarts, at.Truncate(time.Hour).Add(w.between(15*time.Second, 45*time.Second, "restart in", n)))
+	})
 	times("loss", 25*24*time.Hour, func(_ int, at time.Time) { w.losses = append(w.losses, at) })
 	times("rename", 20*24*time.Hour, func(n int, at time.Time) {
 		w.renames = append(w.renames, rename{at, services()[w.draw(len(services()), "rename what", n)]})
