@@ -15,7 +15,7 @@ func TestSoakYears(t *testing.T) {
 	for n := range 12 {
 		var settings []string
 		if n%2 == 1 {
-			settings = append(settings, fmt.Sprintf("RETENTION=%dh", 24*[]int{1, 30, 90}[n/2%3]))
+			settings = append(settings, fmt.Sprintf("RETENTION=%dh", 24*[]int{31, 45, 90}[n/2%3]))
 		}
 		t.Run(fmt.Sprint("seed ", 100+n), func(t *testing.T) {
 			runLife(t, life{

@@ -423,11 +423,3 @@ func TestMonth(t *testing.T) {
 	skipUnderRace(t)
 	runLife(t, life{seed: 1, days: 30, begin: time.Date(2026, 3, 10, 0, 0, 0, 0, time.UTC), zone: time.UTC})
 }
-
-// TestRetention lives with an installation that keeps its records for a day. Nothing younger disappears, and nothing older stays for long.
-func TestRetention(t *testing.T) {
-	skipUnderRace(t)
-	runLife(t, life{
-		seed: 2, days: 8, begin: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), zone: time.UTC, settings: []string{"RETENTION=24h"},
-	})
-}
