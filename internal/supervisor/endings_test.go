@@ -1,6 +1,7 @@
 package supervisor_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,9 @@ type endingCase struct {
 	env      []string
 	check    func(t *testing.T, s *site, asked func() []claudesim.Request)
 }
+
+// patient keeps a busy machine from repeating a session whose heartbeats are late.
+const patient = "CLAUDEOPS_HEARTBEAT_INTERVAL=10s"
 
 // poison is what a provider says of a conversation that it will never accept.
 const poison = "messages.1.content.0: Invalid `signature` in `thinking` block"
@@ -136,14 +140,14 @@ func endingCases() map[string]endingCase {
 		"a conversation that the provider refuses": {
 			scenario: claudesim.Play(
 				claudesim.On(claudesim.Match{Prompt: "what do you see?"}, claudesim.Conclude(escalation.TalkReply{Reply: "all is well"})),
-				claudesim.On(claudesim.Match{Prompt: "and now?"}, claudesim.Fail(400, "messages.3: image exceeds 2000 pixels")),
+				claudesim.On(claudesim.Match{Prompt: "and now?"}, claudesim.Fail(400, "messages.3: it is poisoned")),
 				claudesim.Always(claudesim.Conclude(escalation.TalkReply{Reply: "all is well"}))),
 			check: func(t *testing.T, s *site, _ func() []claudesim.Request) {
 				c := s.talk()
 				require.Equal(t, "all is well", c.say("m-1", "what do you see?").Reply)
 				second := c.say("m-2", "and now?")
 				require.Equal(t, "all is well", second.Reply, second.Failure)
-				require.Contains(t, second.Note, "could not be continued (the API call failed: API Error: 400 messages.3: image exceeds 2000 pixels)")
+				require.Contains(t, second.Note, "could not be continued (the API call failed: API Error: 400 messages.3: it is poisoned)")
 				require.Contains(t, second.Note, "the last turn in short")
 				third := c.say("m-3", "thanks")
 				require.Empty(t, third.Note+third.Failure, "it goes on")
@@ -177,14 +181,14 @@ func TestEndings(t *testing.T) {
 			t.Run("stand-in", func(t *testing.T) {
 				t.Parallel()
 				path := simtest.Install(t, tt.scenario)
-				s := startSite(t, startTemporal(t), environment(t, path, tt.env...))
+				s := startSite(t, startTemporal(t), environment(t, path, append(slices.Clip(tt.env), patient)...))
 				tt.check(t, s, func() []claudesim.Request { return simtest.Requests(t, path) })
 			})
 			t.Run("real", func(t *testing.T) {
 				forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
 					api := simtest.StartAPI(t, tt.scenario)
 					env := append([]string{"ANTHROPIC_BASE_URL=" + api.URL(), "ANTHROPIC_API_KEY=not-a-key"}, tt.env...)
-					s := startSite(t, startTemporal(t), environment(t, cli, env...))
+					s := startSite(t, startTemporal(t), environment(t, cli, append(env, patient)...))
 					tt.check(t, s, api.Requests)
 				})
 			})
