@@ -138,3 +138,25 @@ func Zone(t time.Time) string {
 	}
 	return "UTC" + t.Format("-07:00")
 }
+
+// Skip is a change of the clocks that leaves out a time.
+type Skip struct {
+	// At is the first instant after the change, in the zone. From is the time of day that clocks showed next without the change: its
+	// date and time are those left out first, and its zone is UTC.
+	At, From time.Time
+	// By is the length of the time that is left out.
+	By time.Duration
+}
+
+// Skips returns the changes between two instants, in the zone of from.
+func Skips(from, to time.Time) (skips []Skip) {
+	zone := from.Location()
+	for at := from; at.Before(to); at = at.Add(stride) {
+		before, after := offset(at.Add(-1), zone), offset(at.Add(stride-1), zone)
+		if after > before {
+			change := lastChange(at, at.Add(stride), zone).In(zone)
+			skips = append(skips, Skip{At: change, From: change.UTC().Add(before), By: after - before})
+		}
+	}
+	return skips
+}

@@ -227,6 +227,9 @@ func actorOf(input json.RawMessage) string {
 	return said.Actor
 }
 
+// OnceSkipped is the comment of calendars that make up for times that the clocks skip.
+const OnceSkipped = "once, when the clocks skip a time"
+
 // whenOf describes when a schedule starts cycles.
 func whenOf(spec *client.ScheduleSpec) string {
 	if spec == nil {
@@ -241,6 +244,9 @@ func whenOf(spec *client.ScheduleSpec) string {
 		parts = append(parts, part)
 	}
 	for _, calendar := range spec.Calendars {
+		if calendar.Comment == OnceSkipped {
+			continue // not one of its times
+		}
 		if calendar.Comment == "" {
 			calendar.Comment = "at times of a calendar"
 		}
@@ -249,6 +255,8 @@ func whenOf(spec *client.ScheduleSpec) string {
 	text := strings.Join(parts, " and ")
 	if spec.TimeZoneName != "" {
 		text += " (" + spec.TimeZoneName + ")"
+	} else if len(spec.Calendars) > 0 {
+		text += " (UTC)"
 	}
 	return text
 }

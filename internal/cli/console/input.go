@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -65,6 +66,25 @@ func (o *InputFlags) Register(flags *pflag.FlagSet) {
 // Input returns the validated workflow input that the flags describe. If the name of the prompt file is -, Input reads
 // the prompt from stdin.
 func (o *InputFlags) Input(stdin io.Reader) (workflows.ChainInput, error) {
+	input, err := o.said(stdin)
+	if err != nil {
+		return input, err
+	}
+	return input, input.Validate()
+}
+
+// Changes is like Input, but for Overlay. An empty name of a model stands for no other model.
+func (o *InputFlags) Changes(stdin io.Reader) (workflows.ChainInput, error) {
+	input, err := o.said(stdin)
+	if err != nil {
+		return input, err
+	}
+	checked := input
+	checked.Models = overlayModels(nil, input.Models)
+	return input, checked.Validate()
+}
+
+func (o *InputFlags) said(stdin io.Reader) (workflows.ChainInput, error) {
 	input := workflows.ChainInput{
 		StartTier:  o.tier,
 		MaxTier:    o.maxTier,
@@ -76,13 +96,20 @@ func (o *InputFlags) Input(stdin io.Reader) (workflows.ChainInput, error) {
 	if input.Prompt, err = o.Request(stdin); err != nil {
 		return input, err
 	}
-	if input.Models, err = modelsOf(o.models); err != nil {
-		return input, err
-	}
-	return input, input.Validate()
+	input.Models, err = modelsOf(o.models)
+	return input, err
 }
 
-// Overlay returns input with the fields that the given flags describe. The parameter said is the result of Input.
+// overlayModels returns models with those of changes. An empty name removes the model of a tier.
+func overlayModels(models, changes map[escalation.Tier]string) map[escalation.Tier]string {
+	changed := map[escalation.Tier]string{}
+	maps.Copy(changed, models)
+	maps.Copy(changed, changes)
+	maps.DeleteFunc(changed, func(_ escalation.Tier, model string) bool { return model == "" })
+	return changed
+}
+
+// Overlay returns input with the fields that the given flags describe. The parameter said is the result of Changes.
 func Overlay(input, said workflows.ChainInput, given func(flag string) bool) workflows.ChainInput {
 	for flag, change := range map[string]func(){
 		"tier":        func() { input.StartTier = said.StartTier },
@@ -91,7 +118,7 @@ func Overlay(input, said workflows.ChainInput, given func(flag string) bool) wor
 		"prompt-file": func() { input.Prompt = said.Prompt },
 		"service":     func() { input.Services = said.Services },
 		"dry-run":     func() { input.DryRun = said.DryRun },
-		"model":       func() { input.Models = said.Models },
+		"model":       func() { input.Models = overlayModels(input.Models, said.Models) },
 		"repository":  func() { input.Repository = said.Repository },
 	} {
 		if given(flag) {

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/embedded/crontime"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
@@ -71,7 +72,7 @@ func (o *scheduleOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.every, "every", 0, "time from one cycle to the next, such as 30m or 1h")
 	flags.DurationVar(&o.offset, "offset", 0, "with --every: how long after the full interval, such as 10m for ten past each hour")
 	flags.StringArrayVar(&o.cron, "cron", nil, "cron expression with 5 to 7 fields, or @daily and its like; can be repeated")
-	flags.StringVar(&o.timezone, "timezone", "", "with --cron: time zone, such as Europe/Berlin (default UTC)")
+	flags.StringVar(&o.timezone, "timezone", "", "with --cron: time zone, such as Europe/Berlin (default UTC); a time that its clocks skip runs once, after the change")
 	flags.DurationVar(&o.jitter, "jitter", 0, "start each cycle up to this much later, by chance")
 	flags.StringVar(&o.overlap, "overlap", "skip", "what if the cycle before still runs: "+operations.OverlapNames())
 	flags.DurationVar(&o.catchup, "catchup-window", defaultCatchup, "how late a cycle may still start after an outage of Temporal")
@@ -88,8 +89,14 @@ func (a *app) createSchedule(ctx context.Context, id string, o *scheduleOptions,
 	if err == nil {
 		err = o.check(id, given)
 	}
-	if err == nil && !given("every") && !given("cron") {
+	switch {
+	case err != nil:
+	case !given("every") && !given("cron"):
 		err = errWhen
+	case given("offset") && !given("every"):
+		err = errOffset
+	case given("timezone") && !given("cron"):
+		err = errTimezone
 	}
 	if input.Actor = a.Actor(o.actor); err == nil {
 		err = input.Validate() // again, because the actor was set after the first validation
@@ -106,6 +113,9 @@ func (a *app) createSchedule(ctx context.Context, id string, o *scheduleOptions,
 	if err != nil {
 		return program.Misuse(err)
 	}
+	if err := amend(id, &options.Spec, a.Clock()); err != nil {
+		return err
+	}
 	schedule, err := c.ScheduleClient().Create(ctx, options)
 	if err != nil {
 		return operations.ScheduleError(id, err)
@@ -118,12 +128,24 @@ func (a *app) createSchedule(ctx context.Context, id string, o *scheduleOptions,
 	return a.Print(created, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "Created schedule %s, %s. Its chains %s.\n", id, created.When, mayOf(created.Input))
 		if len(created.Next) > 0 && !created.Paused {
-			_, _ = fmt.Fprintf(w, "The next cycle is at %s.\n", created.Next[0].Local().Format(time.DateTime))
+			_, _ = fmt.Fprintf(w, "The next cycle is at %s.\n", localTime(created.Next[0]))
 		}
 	})
 }
 
-var errWhen = errors.New("give either --every or --cron")
+var (
+	errWhen     = errors.New("give either --every or --cron")
+	errOffset   = errors.New("--offset goes with --every only")
+	errTimezone = errors.New("--timezone goes with --cron only")
+)
+
+// amend lets a schedule start once in the nights in which the clocks skip one of its times.
+func amend(id string, spec *client.ScheduleSpec, now time.Time) error {
+	if err := crontime.Amend(spec, operations.OnceSkipped, now); err != nil {
+		return operations.Invalid(fmt.Errorf("schedule %s: Temporal refuses it: %w", id, err))
+	}
+	return nil
+}
 
 // check returns the first error in the flags. It omits some checks that Temporal makes, for example of time zones.
 func (o *scheduleOptions) check(id string, given func(flag string) bool) error {
@@ -135,12 +157,12 @@ func (o *scheduleOptions) check(id string, given func(flag string) bool) error {
 		return errWhen
 	case given("every") && (o.every < time.Second || o.every%time.Second != 0):
 		return fmt.Errorf("--every %s must be one or more whole seconds", o.every)
-	case given("offset") && !given("every"):
-		return errors.New("--offset goes with --every only")
-	case o.offset < 0 || o.offset > 0 && o.offset >= o.every || o.offset%time.Second != 0:
+	case given("offset") && given("cron"):
+		return errOffset
+	case o.offset < 0 || given("every") && o.offset > 0 && o.offset >= o.every || o.offset%time.Second != 0:
 		return fmt.Errorf("--offset %s must be whole seconds, and less than --every", o.offset)
-	case given("timezone") && !given("cron"):
-		return errors.New("--timezone goes with --cron only")
+	case given("timezone") && given("every"):
+		return errTimezone
 	case o.jitter < 0:
 		return fmt.Errorf("--jitter %s must not be negative", o.jitter)
 	case o.catchup < leastCatchup:
@@ -168,9 +190,7 @@ func (o *scheduleOptions) schedule(id, queue string, input workflows.ChainInput)
 	if o.every > 0 {
 		spec.Intervals = []client.ScheduleIntervalSpec{{Every: o.every, Offset: o.offset}}
 	}
-	for _, expression := range o.cron {
-		spec.CronExpressions = append(spec.CronExpressions, commented(expression))
-	}
+	spec.CronExpressions = o.expressions()
 	input.Trigger = escalation.TriggerScheduled
 	return client.ScheduleOptions{
 		ID:   id,
@@ -188,6 +208,14 @@ func (o *scheduleOptions) schedule(id, queue string, input workflows.ChainInput)
 		Paused:         o.paused,
 		Note:           o.note,
 	}, nil
+}
+
+// expressions returns the cron expressions, each with a comment.
+func (o *scheduleOptions) expressions() (expressions []string) {
+	for _, expression := range o.cron {
+		expressions = append(expressions, commented(expression))
+	}
+	return expressions
 }
 
 // commented appends to a cron expression a comment that repeats the expression. If the expression already has a

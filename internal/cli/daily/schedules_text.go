@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/calendar"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
@@ -87,5 +88,5 @@ func localTime(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return t.Local().Format("2006-01-02 15:04:05 MST")
+	return t.Local().Format(time.DateTime) + " " + calendar.Zone(t.Local())
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -22,7 +24,8 @@ func (a *app) updateScheduleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update ID",
 		Short: "Change a schedule; what runs goes on",
-		Long: "Update changes what the given flags say, and nothing else. --every or --cron replace all times of the schedule.\n" +
+		Long: "Update changes what the given flags say, and nothing else. --every or --cron replace all times of the schedule; its\n" +
+			"--offset or --timezone stays. --model replaces the models of the tiers that it names, and tier3= removes one.\n" +
 			"A schedule that is changed keeps its history, unlike one that is deleted and created again.",
 		Example: "  starter schedule update hourly --every 30m\n" +
 			"  starter schedule update nightly --max-tier 3 --note 'repairs are allowed now'",
@@ -42,7 +45,7 @@ func (a *app) updateSchedule(ctx context.Context, id string, o *scheduleOptions,
 	if given("paused") {
 		return program.Misuse(errors.New("--paused is for a new schedule: write `starter schedule pause ID`"))
 	}
-	said, err := o.Input(a.Stdin)
+	said, err := o.Changes(a.Stdin)
 	if err != nil {
 		return program.Misuse(err)
 	}
@@ -56,7 +59,7 @@ func (a *app) updateSchedule(ctx context.Context, id string, o *scheduleOptions,
 	err = schedule.Update(ctx, client.ScheduleUpdateOptions{
 		DoUpdate: func(current client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
 			changed := current.Description.Schedule
-			err := o.change(&changed, given)
+			err := o.change(id, &changed, given, a.Clock())
 			if err == nil {
 				err = changeInput(changed.Action, said, given, c.Converter)
 			}
@@ -75,14 +78,16 @@ func (a *app) updateSchedule(ctx context.Context, id string, o *scheduleOptions,
 }
 
 // change changes a schedule as the given flags say, except for the input of its chains.
-func (o *scheduleOptions) change(schedule *client.Schedule, given func(flag string) bool) error {
+func (o *scheduleOptions) change(id string, schedule *client.Schedule, given func(flag string) bool, now time.Time) error {
 	created, err := o.schedule("", "", workflows.ChainInput{})
 	if err != nil {
 		return err
 	}
-	if given("every") || given("cron") {
-		created.Spec.Jitter = schedule.Spec.Jitter
-		schedule.Spec = &created.Spec
+	if err := o.changeTimes(schedule.Spec, given); err != nil {
+		return program.Misuse(err)
+	}
+	if err := amend(id, schedule.Spec, now); err != nil {
+		return err
 	}
 	if given("jitter") {
 		schedule.Spec.Jitter = o.jitter
@@ -98,6 +103,38 @@ func (o *scheduleOptions) change(schedule *client.Schedule, given func(flag stri
 	}
 	if given("note") {
 		schedule.State.Note = o.note
+	}
+	return nil
+}
+
+// changeTimes changes when a schedule starts cycles. What the flags do not name stays, as long as it fits.
+func (o *scheduleOptions) changeTimes(spec *client.ScheduleSpec, given func(flag string) bool) error {
+	switch {
+	case given("every"):
+		offset := o.offset
+		if !given("offset") && len(spec.Intervals) == 1 {
+			offset = spec.Intervals[0].Offset
+		}
+		if offset >= o.every {
+			return fmt.Errorf("the schedule has an offset of %s, which must be less than --every: give --offset, too", offset)
+		}
+		spec.Intervals = []client.ScheduleIntervalSpec{{Every: o.every, Offset: offset}}
+		spec.Calendars, spec.TimeZoneName = nil, ""
+	case given("cron"):
+		spec.Intervals, spec.Calendars, spec.CronExpressions = nil, nil, o.expressions()
+		if given("timezone") || strings.Contains(strings.Join(o.cron, " "), "TZ=") {
+			spec.TimeZoneName = o.timezone
+		}
+	case given("offset"):
+		if len(spec.Intervals) != 1 || o.offset >= spec.Intervals[0].Every {
+			return errors.New("--offset must be less than the interval of the schedule: give --every, too")
+		}
+		spec.Intervals[0].Offset = o.offset
+	case given("timezone"):
+		if len(spec.Calendars) == 0 {
+			return errors.New("--timezone is for a schedule with --cron: give --cron, too")
+		}
+		spec.TimeZoneName = o.timezone
 	}
 	return nil
 }
