@@ -151,7 +151,7 @@ type Skip struct {
 // Skips returns the changes between two instants, in the zone of from.
 func Skips(from, to time.Time) (skips []Skip) {
 	zone := from.Location()
-	for at := from; at.Before(to); at = at.Add(stride) {
+	for at := from.Truncate(time.Second); at.Before(to); at = at.Add(stride) {
 		before, after := offset(at.Add(-1), zone), offset(at.Add(stride-1), zone)
 		if after > before {
 			change := lastChange(at, at.Add(stride), zone).In(zone)

@@ -185,3 +185,16 @@ func TestZone(t *testing.T) {
 		require.Equal(t, want, Zone(time.Date(2026, 11, 27, 12, 0, 0, 0, load(t, name))))
 	}
 }
+
+func TestSkips(t *testing.T) {
+	t.Parallel()
+	from := time.Date(2011, 6, 1, 12, 34, 56, 789, load(t, "Pacific/Apia"))
+	for _, skip := range Skips(from, from.AddDate(0, 8, 0)) {
+		require.Zero(t, skip.At.Nanosecond())
+	}
+	last := Skips(from, from.AddDate(0, 8, 0))
+	require.Len(t, last, 2) // summer time, and the day that was left out
+	require.Equal(t, "2011-12-31T00:00:00+14:00", last[1].At.Format(time.RFC3339))
+	require.Equal(t, "2011-12-30T00:00:00Z", last[1].From.Format(time.RFC3339))
+	require.Equal(t, 24*time.Hour, last[1].By)
+}

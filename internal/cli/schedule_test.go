@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/client"
 
+	"github.com/claudeops/claudeops/internal/calendar"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/cli/clitest"
@@ -273,6 +275,21 @@ func TestSchedulesOnARealServer(t *testing.T) {
 	require.Regexp(t, `Input +\{"trigger":"scheduled","dry_run":true,"max_tier":2,"actor":"Ada Lovelace"\}`, shown)
 	require.Regexp(t, `Actor +Ada Lovelace\n`, shown)
 
+	// In the night in which the clocks skip 02:30, it starts when they continue. What an update does not name stays.
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	require.NoError(t, err)
+	spring := calendar.Skips(time.Now().In(berlin), time.Now().Add(400*24*time.Hour))[0].At
+	cron := fmt.Sprintf("30 2 %d %d * %d", spring.Day(), spring.Month(), spring.Year())
+	b.must("schedule", "create", "spring", "--cron", cron, "--timezone", "Europe/Berlin", "--model", "tier2=opus")
+	b.must("schedule", "update", "spring", "--model", "tier3=haiku", "--note", "x")
+	detail = b.describe("spring")
+	require.Equal(t, cron+" (Europe/Berlin)", detail.When)
+	require.Len(t, detail.Next, 1)
+	require.WithinDuration(t, spring, detail.Next[0], 0)
+	require.JSONEq(t, `{"2":"opus","3":"haiku"}`, modelsOf(t, detail.Input))
+	b.must("schedule", "update", "spring", "--cron", "@daily")
+	require.Equal(t, "@daily (Europe/Berlin)", b.describe("spring").When)
+
 	// The defaults, and a schedule that pauses itself because its chains fail.
 	b.must("schedule", "create", "broken", "--every", "1s", "--pause-on-failure", "--repository", "/nowhere")
 	detail = b.until("broken", "it pauses itself", func(s operations.ScheduleDetail) bool { return s.Paused })
@@ -283,4 +300,11 @@ func TestSchedulesOnARealServer(t *testing.T) {
 	failed := starter(t, b.environ, "chain", chainOfCycle(detail.Recent[0]))
 	require.Contains(t, failed.Stdout, "Outcome: failed", failed.Stderr)
 	require.Contains(t, failed.Stdout, `repository "/nowhere" is none that CLAUDEOPS_REPOSITORIES lists`)
+}
+
+func modelsOf(t *testing.T, input json.RawMessage) string {
+	t.Helper()
+	var said struct{ Models json.RawMessage }
+	require.NoError(t, json.Unmarshal(input, &said))
+	return string(said.Models)
 }

@@ -1,6 +1,7 @@
 package proposal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -79,11 +80,7 @@ func (t Timing) Flags() []string {
 	if t.Every < time.Hour {
 		minutes = fmt.Sprintf("*/%d", int(t.Every/time.Minute))
 	}
-	flags := []string{"--cron", minutes + " " + ranges(t.hours()) + " * * *"}
-	if t.Zone != "" {
-		flags = append(flags, "--timezone", t.Zone)
-	}
-	return flags
+	return []string{"--cron", minutes + " " + ranges(t.hours()) + " * * *", "--timezone", cmp.Or(t.Zone, "UTC")}
 }
 
 // ranges returns hours as a field of a cron expression.

@@ -34,7 +34,7 @@ func TestLineageShowsCalls(t *testing.T) {
 	shown := starter(t, environ, "chain", "1")
 	require.Equal(t, program.ExitOK, shown.Code, shown.Stderr)
 	require.Contains(t, shown.Stdout, "\n│       calls: 1 allowed, 0 denied\n└── Session #2 ")
-	require.Regexp(t, `\n        calls: 0 allowed, 1 denied\n        denied   [-0-9]+ [:0-9]+  Bash  docker restart web — no\n`, shown.Stdout)
+	require.Regexp(t, `\n        calls: 0 allowed, 1 denied\n        denied   [-0-9]+ [:0-9]+ UTC  Bash  docker restart web — no\n`, shown.Stdout)
 	require.NotContains(t, shown.Stdout, "docker ps")
 	require.Contains(t, starter(t, environ, "chain", "1", "--calls").Stdout, "  Bash  docker ps\n")
 

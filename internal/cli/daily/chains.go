@@ -64,7 +64,7 @@ func writeChains(w io.Writer, rows []operations.Row) {
 		}
 		lines = append(lines, []string{
 			row.ID, row.State(), row.Outcome, fmt.Sprint(row.Tier), plaintext.Dollars(row.CostUSD),
-			row.StartedAt.Local().Format(time.DateTime), console.Printable(subject, 60),
+			localTime(row.StartedAt), console.Printable(subject, 60),
 		})
 	}
 	console.Table(w, lines)

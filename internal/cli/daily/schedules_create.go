@@ -72,7 +72,8 @@ func (o *scheduleOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.every, "every", 0, "time from one cycle to the next, such as 30m or 1h")
 	flags.DurationVar(&o.offset, "offset", 0, "with --every: how long after the full interval, such as 10m for ten past each hour")
 	flags.StringArrayVar(&o.cron, "cron", nil, "cron expression with 5 to 7 fields, or @daily and its like; can be repeated")
-	flags.StringVar(&o.timezone, "timezone", "", "with --cron: time zone, such as Europe/Berlin (default UTC); a time that its clocks skip runs once, after the change")
+	flags.StringVar(&o.timezone, "timezone", "",
+		"with --cron: time zone, such as Europe/Berlin (default UTC); a time that its clocks skip runs once, after the change")
 	flags.DurationVar(&o.jitter, "jitter", 0, "start each cycle up to this much later, by chance")
 	flags.StringVar(&o.overlap, "overlap", "skip", "what if the cycle before still runs: "+operations.OverlapNames())
 	flags.DurationVar(&o.catchup, "catchup-window", defaultCatchup, "how late a cycle may still start after an outage of Temporal")

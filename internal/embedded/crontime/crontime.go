@@ -116,7 +116,8 @@ func ranges(given []client.ScheduleRange, first, last int32) (converted []*sched
 		return []*schedulepb.Range{{Start: first, End: last}}
 	}
 	for _, r := range given {
-		converted = append(converted, &schedulepb.Range{Start: int32(r.Start), End: int32(r.End), Step: int32(r.Step)}) //nolint:gosec // Temporal checked them
+		own := &schedulepb.Range{Start: int32(r.Start), End: int32(r.End), Step: int32(r.Step)} //nolint:gosec // at most a year
+		converted = append(converted, own)
 	}
 	return converted
 }
