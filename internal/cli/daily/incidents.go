@@ -51,20 +51,22 @@ func (a *app) listIncidentsCommand(name string) *cobra.Command {
 	return cmd
 }
 
+// maxCountedIncidents limits the incidents that are only counted, because they are not shown.
+const maxCountedIncidents = 500
+
 func (a *app) listIncidents(ctx context.Context, f operations.IncidentFilter, limit int) error {
 	if err := console.CheckLimit(limit, "incident"); err != nil {
 		return err
 	}
-	f.Limit = limit + 1 // one more shows that there are more
+	f.Limit = limit + maxCountedIncidents
 	found, err := a.Operations.Incidents.List(ctx, f)
 	if err != nil {
 		return err
 	}
-	shown := found[:min(limit, len(found))]
-	return a.Print(shown, func(w io.Writer) {
+	return console.PrintFirst(a.Console, found, limit, func(w io.Writer, shown []operations.Incident) {
 		writeIncidents(w, a.Clock, a.Width(), shown, f)
-		if len(found) > len(shown) {
-			_, _ = fmt.Fprintln(w, "There are more; see them with --limit")
+		if len(found) == f.Limit {
+			_, _ = fmt.Fprint(w, "At least ")
 		}
 	})
 }
