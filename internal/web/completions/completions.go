@@ -59,6 +59,7 @@ type Server struct {
 	clock   func() time.Time
 	running access.Crowd
 	told    told
+	recent  recent
 }
 
 // New returns a server of these conversations.
@@ -110,13 +111,17 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := &writer{response: w, usage: asked.StreamOptions.IncludeUsage || !asked.Stream, streams: asked.Stream, created: s.clock().Unix()}
-	if canned, ok := s.canned(d); ok {
+	from := senderOf(r, person.Name)
+	if canned, ok := s.canned(asked, from, d); ok {
 		out.id = "chatcmpl-" + hash(canned)
 		out.begin()
 		_ = out.finish(canned, escalation.TokenUsage{}) // an error means that the client has gone
 		return
 	}
-	if err := s.answer(r, out, senderOf(r, person.Name), d); err != nil {
+	if d.continues {
+		out.lead = continued
+	}
+	if err := s.answer(r, out, from, d); err != nil {
 		out.fail(err)
 	}
 }
@@ -128,11 +133,14 @@ var confirms = regexp.MustCompile(`^/yes( |$)`)
 const confirmations = "Proposals cannot be confirmed here. Use the command below the proposal, or the pages."
 
 // canned returns the answer to a message that needs no session.
-func (s *Server) canned(d dialogue) (string, bool) {
+func (s *Server) canned(asked request, from sender, d dialogue) (string, bool) {
 	if confirms.MatchString(d.text) {
 		return confirmations, true
 	}
-	return taskAnswer(d)
+	if answer, is := taskAnswer(d); is {
+		return answer, true
+	}
+	return s.noConversation(asked, from, d)
 }
 
 // answer sends the message, and passes on what comes of it. When the client has gone, it returns: the turn continues.
@@ -161,6 +169,7 @@ func (s *Server) answer(r *http.Request, out *writer, from sender, d dialogue) e
 		return &noAnswerError{ended}
 	}
 	ended.ConversationID = escalation.ConversationPrefix + p.name
+	s.recent.add(exchange{from.owner(), canonical(d.text), head(render(ended)), s.clock()})
 	var used escalation.TokenUsage
 	if out.usage {
 		used, _ = s.talks.Tokens(ctx, ended) // the answer counts, also without a figure

@@ -73,6 +73,9 @@ func senderOf(r *http.Request, person string) sender {
 	return s
 }
 
+// owner identifies the person: users of one Open WebUI share its token.
+func (s sender) owner() string { return hash(s.person, s.user) }
+
 // name returns the name of the conversation: that of the chat or, without one, of its first message. Two people never get the same.
 func (s sender) name(d dialogue) string {
 	if s.chat != "" {
@@ -247,7 +250,7 @@ func (s *Server) follow(ctx context.Context, name string, d dialogue, keys []str
 // answerOf returns that of the turns of one message whose answer the history has after the message, or else the latest answered
 // one; 0 if none is answered. It also returns the rest of the history.
 func (s *Server) answerOf(ctx context.Context, name, key string, after []message) (turn int, rest []message, err error) {
-	said := ""
+	said, begun := "", "" // begun is an answer with which the history's begins
 	if len(after) > 0 && after[0].Role == roleAssistant {
 		said = canonical(string(after[0].Text))
 	}
@@ -263,13 +266,41 @@ func (s *Server) answerOf(ctx context.Context, name, key string, after []message
 		if said == "" {
 			return false
 		}
-		if said == canonical(render(one)) {
+		shown := render(one)
+		if said == canonical(shown) {
 			turn, rest = one.Turn, after[1:]
 			return false
 		}
+		if begun == "" && strings.HasPrefix(said, canonical(shown)) {
+			turn, begun = one.Turn, shown
+		}
 		return seen < maxRepeats
 	})
+	for range maxLooks {
+		if err != nil || begun == "" || len(rest) < len(after) {
+			break
+		}
+		var more int
+		more, begun, err = s.continuation(ctx, name, key, begun, said)
+		if turn = max(turn, more); more > 0 && said == canonical(begun) {
+			rest = after[1:]
+		}
+	}
 	return turn, rest, err
+}
+
+// continuation returns the turn that has continued the answer shown, and both answers as the client shows them; 0 and "" if there is none
+// with which a message of the history begins.
+func (s *Server) continuation(ctx context.Context, name, key, shown, said string) (turn int, both string, err error) {
+	seen, asked := 0, hash(hash(key, roleAssistant, canonical(shown)), roleUser, canonical(continueText))
+	err = s.talks.TurnsOf(ctx, name, asked, func(one escalation.TalkTurn) bool {
+		seen++
+		if text := shown + continued + render(one); one.State == escalation.TalkAnswered && strings.HasPrefix(said, canonical(text)) {
+			turn, both = one.Turn, text
+		}
+		return turn == 0 && seen < maxRepeats
+	})
+	return turn, both, err
 }
 
 // compose returns the text of the new message, with the client's instructions, and with what was said that the records do not know.

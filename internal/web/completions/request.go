@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -24,6 +25,54 @@ type request struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
+	// MaxTokens and MaxCompletionTokens say how long the answer may be. They limit nothing, but tell requests of persons and programs apart.
+	MaxTokens           figure `json:"max_tokens"`
+	MaxCompletionTokens figure `json:"max_completion_tokens"`
+	// ResponseFormat and ToolChoice can ask for what no answer has.
+	ResponseFormat kind `json:"response_format"`
+	ToolChoice     kind `json:"tool_choice"`
+}
+
+// figure is a number in a request; 0 for anything else.
+type figure float64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *figure) UnmarshalJSON(data []byte) error {
+	var number float64
+	if json.Unmarshal(data, &number) == nil {
+		*f = figure(number)
+	}
+	return nil
+}
+
+// kind is a word in a request, or the type of an object; empty for anything else.
+type kind string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (k *kind) UnmarshalJSON(data []byte) error {
+	var word string
+	var object struct{ Type string }
+	if json.Unmarshal(data, &word) == nil {
+		*k = kind(word)
+	} else if json.Unmarshal(data, &object) == nil {
+		*k = kind(object.Type)
+	}
+	return nil
+}
+
+// check returns an error if the request demands what no answer has: all answers are texts in Markdown.
+func (r request) check() error {
+	switch r.ResponseFormat {
+	case "", "text":
+	default:
+		return &requestError{"response_format", "answers are texts: leave response_format out"}
+	}
+	switch r.ToolChoice {
+	case "", "auto", "none":
+		return nil
+	default:
+		return &requestError{"tool_choice", "tools run here, and not at the client: leave tool_choice out"}
+	}
 }
 
 // message is one message in a request.
@@ -69,17 +118,32 @@ type dialogue struct {
 	// before holds the messages of the person and the answers so far, oldest first, and text is the new message.
 	before []message
 	text   string
+	// continues reports that the client asks to continue the last answer, which it will show as one with the new one.
+	continues bool
 }
+
+const (
+	// continueText is the message of a client that asks to continue the last answer.
+	continueText = "Continue your last answer."
+	// continued stands between an answer and its continuation.
+	continued = "\n\n"
+)
 
 // readRequest reads the body of r.
 func readRequest(r *http.Request) (request, dialogue, error) {
 	var read request
-	body, err := io.ReadAll(r.Body) // to its end, which also ends the time limit of the body
+	body, err := io.ReadAll(io.LimitReader(newLightReader(r.Body), maxBody+1)) // to its end, which also ends the time limit of the body
+	if err == nil && len(body) > maxBody {
+		err = &http.MaxBytesError{Limit: maxBody}
+	}
 	if err != nil {
 		return read, dialogue{}, err
 	}
 	if err := json.Unmarshal(body, &read); err != nil {
 		return read, dialogue{}, &requestError{"", fmt.Sprintf("the request is not valid JSON for a chat completion: %v", err)}
+	}
+	if err := read.check(); err != nil {
+		return read, dialogue{}, err
 	}
 	d, err := dialogueOf(read.Messages)
 	return read, d, err
@@ -101,9 +165,13 @@ func dialogueOf(messages []message) (dialogue, error) {
 		}
 	}
 	d.instructions = strings.TrimSpace(strings.Join(instructions, "\n\n"))
+	if !slices.ContainsFunc(d.before, func(m message) bool { return m.Role == roleUser }) {
+		return d, &requestError{"messages", "there must be a message of the user, with text"}
+	}
 	last := len(d.before) - 1
-	if last < 0 || d.before[last].Role != roleUser {
-		return d, &requestError{"messages", "the last message must be one of the user, with text"}
+	if d.before[last].Role == roleAssistant {
+		d.text, d.continues = continueText, true
+		return d, nil
 	}
 	d.before, d.text = d.before[:last], string(d.before[last].Text)
 	return d, nil

@@ -70,6 +70,8 @@ type writer struct {
 	created  int64
 	// streams reports whether the client wants a stream, and usage whether it wants the number of tokens.
 	streams, usage bool
+	// lead precedes the answer.
+	lead string
 	// stream is valid after begin, if the answer is streamed. Then an error can no longer have a status.
 	stream *stream.Writer
 	parts  parts
@@ -86,7 +88,7 @@ func (w *writer) begin() {
 	if w.streams {
 		events := stream.Begin(w.response)
 		w.stream = &events
-		_ = w.delta(words{Role: roleAssistant, Content: new("")}, nil) // a client that has gone is noticed later
+		_ = w.delta(words{Role: roleAssistant, Content: new(w.lead)}, nil) // a client that has gone is noticed later
 	}
 }
 
@@ -110,6 +112,7 @@ func (w *writer) ping() error {
 func (w *writer) finish(rest string, tokens escalation.TokenUsage) error {
 	stop := new("stop")
 	if w.stream == nil {
+		rest = w.lead + rest
 		return writeJSON(w.response, completion{
 			ID: w.id, Object: "chat.completion", Created: w.created, Model: model, Usage: usageOf(tokens),
 			Choices: []choice{{Message: &words{roleAssistant, &rest}, FinishReason: stop}},
