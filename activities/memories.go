@@ -25,6 +25,10 @@ func (t *Tiers) recall(ctx context.Context, input RunTierInput) string {
 	if t.Memories == nil {
 		return ""
 	}
+	parent := ""
+	if input.Continuity == escalation.ContinuityResume {
+		parent = input.ParentSessionID
+	}
 	services := slices.Concat(input.Affected, input.Services)
 	topics := []string{input.Issue, input.Request, input.Guidance}
 	for i := range input.Incidents {
@@ -33,7 +37,7 @@ func (t *Tiers) recall(ctx context.Context, input RunTierInput) string {
 	brief, err := t.Memories.RecallMemories(ctx, memory.Recall{
 		ChainID: input.ChainID, FirstRunID: input.FirstRunID, SessionID: input.SessionID,
 		Services: t.Catalog.CanonicalAll(services), Text: strings.Join(topics, " "),
-		Resumed: input.Continuity == escalation.ContinuityResume, At: stopwatch(ctx)(),
+		ParentSessionID: parent, At: stopwatch(ctx)(),
 	})
 	if err != nil {
 		activity.GetLogger(ctx).Warn("the tier starts without memories, because they cannot be read", "error", err)

@@ -52,12 +52,12 @@ func TestRunTierRecallsMemories(t *testing.T) {
 			Text: " why is it slow  down it answers 502",
 		}}, true},
 		"a resumed conversation": {resumed, nil, []memory.Recall{{
-			ChainID: "chain-1", SessionID: ownID, Text: " why is it slow ", Resumed: true,
+			ChainID: "chain-1", SessionID: ownID, Text: " why is it slow ", ParentSessionID: parentID,
 		}}, true},
 		"a continued session": {continued, nil, nil, false},
 		"records that cannot be read": {
 			resumed, errors.New("the database is away"),
-			[]memory.Recall{{ChainID: "chain-1", SessionID: ownID, Text: " why is it slow ", Resumed: true}},
+			[]memory.Recall{{ChainID: "chain-1", SessionID: ownID, Text: " why is it slow ", ParentSessionID: parentID}},
 			false,
 		},
 	} {

@@ -280,7 +280,7 @@ func (t *talking) recall(ctx context.Context, message string, at time.Time) stri
 	}
 	brief, err := t.Memories.RecallMemories(ctx, memory.Recall{
 		ChainID: t.input.ConversationID, FirstRunID: t.input.FirstRunID, SessionID: t.input.SessionID,
-		Text: message, Matching: true, Resumed: t.input.ParentSessionID != "", At: at,
+		Text: message, Matching: true, ParentSessionID: t.input.ParentSessionID, At: at,
 	})
 	if err != nil {
 		activity.GetLogger(ctx).Warn("a conversation goes on without memories, because they cannot be read", "error", err)

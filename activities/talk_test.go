@@ -154,7 +154,7 @@ func TestRunTalk(t *testing.T) {
 			require.Equal(t, ownID, book.begun.SessionID)
 			require.Equal(t, parent == "", result.Recalled == 1, "only a new conversation learns of the turns before")
 			require.True(t, book.recalled.Matching)
-			require.Equal(t, parent != "", book.recalled.Resumed)
+			require.Equal(t, parent, book.recalled.ParentSessionID)
 			require.Len(t, book.proposed, 1)
 			require.Equal(t, memory.TrustOutput, book.source.Trust)
 			require.Equal(t, escalation.ProposeMemory, book.reply.Proposals[0].Kind, "a person confirms it")

@@ -194,6 +194,7 @@ func (p Proposal) Describe() string {
 		if p.Memory.Service != "" {
 			text += " (" + p.Memory.Service + ")"
 		}
+		text += fmt.Sprintf(", as a %s with the subject “%s”", p.Memory.Kind, p.Memory.Subject)
 	}
 	if p.Guidance != "" {
 		text += fmt.Sprintf(", with the guidance “%s”", p.Guidance)

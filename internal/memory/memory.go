@@ -32,12 +32,11 @@ type Trust string
 const (
 	TrustPerson    Trust = "person"    // a person has written or confirmed it
 	TrustIncidents Trust = "incidents" // two incidents have shown the same
-	TrustAgent     Trust = "agent"     // a model has taken it from what a person said
-	TrustOutput    Trust = "output"    // a model has taken it from the output of commands, such as logs
+	TrustOutput    Trust = "output"    // a model has proposed it, which may have read it in the output of commands, such as logs
 )
 
 // trusts orders the trusts, most trusted first.
-var trusts = []Trust{TrustPerson, TrustIncidents, TrustAgent, TrustOutput}
+var trusts = []Trust{TrustPerson, TrustIncidents, TrustOutput}
 
 // Least returns the lesser of two trusts. An unknown trust is the least of all.
 func Least(a, b Trust) Trust {
@@ -107,7 +106,9 @@ type Memory struct {
 	// DecidedAt is the time at which the memory was confirmed or deleted.
 	DecidedAt time.Time `json:"decided_at,omitzero"`
 	// Caution says why only a person may confirm the memory; empty if a second incident may, too.
-	Caution    string    `json:"caution,omitempty"`
+	Caution string `json:"caution,omitempty"`
+	// Revision counts what people did with the memory, from 1. Whoever decides on a memory can name the revision that they have read.
+	Revision   int       `json:"revision"`
 	CreatedAt  time.Time `json:"created_at"`
 	Uses       int       `json:"uses"`
 	LastUsedAt time.Time `json:"last_used_at,omitzero"`
@@ -121,10 +122,11 @@ func (m *Memory) Proposal() escalation.MemoryProposal {
 	return escalation.MemoryProposal{Kind: m.Kind, Service: m.Service, Subject: m.Subject, Text: m.Text}
 }
 
-// Settle sets Trust, Status, DecidedBy, DecidedAt and Caution from the sources.
+// Settle sets Trust, Status, DecidedBy, DecidedAt, Revision and Caution from the sources.
 func (m *Memory) Settle() {
 	m.Caution = Caution(m.Proposal())
 	m.Status, m.Trust, m.DecidedBy, m.DecidedAt = StatusCandidate, TrustPerson, "", time.Time{}
+	m.Revision = 1
 	for _, source := range m.Sources {
 		m.apply(source)
 	}
@@ -139,6 +141,9 @@ func (m *Memory) Settle() {
 // apply lets one source count. While nobody has confirmed the memory, its trust is the least of its sources. A person who
 // confirms the memory answers for it, whatever is proposed later.
 func (m *Memory) apply(source Source) {
+	if source.Act != ActProposed {
+		m.Revision++
+	}
 	switch source.Act {
 	case ActProposed:
 		if m.Status == StatusCandidate {
@@ -181,7 +186,8 @@ type Recall struct {
 	Text string
 	// Matching limits the memories to those with a word of Text.
 	Matching bool
-	// Resumed omits what an earlier session of the same chain has read, because the conversation has it already.
-	Resumed bool
-	At      time.Time
+	// ParentSessionID is the session whose conversation the prompt continues; empty for a new conversation. Memories that this conversation
+	// has in their present form are left out.
+	ParentSessionID string
+	At              time.Time
 }

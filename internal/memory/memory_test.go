@@ -91,14 +91,20 @@ const mount = "The media mount comes up after the service."
 
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, Fingerprint(mount), Fingerprint("media MOUNT comes up after a service"))
+	require.Equal(t, Fingerprint(mount), Fingerprint("media MOUNT comes up  after service"))
 	for _, other := range []string{
 		"The media mount comes up before the service.", "The media mount does not come up after the service.",
 		"The service comes up after the media mount.",
 	} {
 		require.NotEqual(t, Fingerprint(mount), Fingerprint(other))
 	}
-	require.NotEqual(t, Fingerprint("port 8096"), Fingerprint("port 8097"))
+	for one, other := range map[string]string{
+		"port 8096": "port 8097", "empty /srv /data /tmp": "empty /srv/data/tmp", "No, restart it.": "No restart it.", "It needs 1.5 GB.": "It needs 15 GB.",
+		"start db -rf": "start db rf", "read /Data": "read /data", "use -R": "use -r", "a; b": "a b", "disk a fails": "disk fails", "is it up?": "is it up",
+		"It is late.": "Is it late.", "\"db\" or web": "db or web", "Kelvin K": "Kelvin \u212a", "~ 5": "5", "x != y": "x = y",
+	} {
+		require.NotEqual(t, Fingerprint(one), Fingerprint(other))
+	}
 }
 
 func TestSettle(t *testing.T) {
@@ -113,10 +119,10 @@ func TestSettle(t *testing.T) {
 		trust   Trust
 		by      string
 	}{
-		"an agent":                      {mount, []Source{proposedBy(TrustAgent, "a")}, StatusCandidate, TrustAgent, ""},
-		"the least of the sources":      {mount, []Source{proposedBy(TrustAgent, "a"), proposedBy(TrustOutput, "b")}, StatusCandidate, TrustOutput, ""},
-		"the order makes no difference": {mount, []Source{proposedBy(TrustOutput, "b"), proposedBy(TrustAgent, "a")}, StatusCandidate, TrustOutput, ""},
-		"an unknown trust":              {mount, []Source{proposedBy("rumour", "a"), proposedBy(TrustAgent, "b")}, StatusCandidate, "rumour", ""},
+		"an agent":                      {mount, []Source{proposedBy(TrustOutput, "a")}, StatusCandidate, TrustOutput, ""},
+		"the least of the sources":      {mount, []Source{proposedBy(TrustIncidents, "a"), proposedBy(TrustOutput, "b")}, StatusCandidate, TrustOutput, ""},
+		"the order makes no difference": {mount, []Source{proposedBy(TrustOutput, "b"), proposedBy(TrustIncidents, "a")}, StatusCandidate, TrustOutput, ""},
+		"an unknown trust":              {mount, []Source{proposedBy("rumour", "a"), proposedBy(TrustOutput, "b")}, StatusCandidate, "rumour", ""},
 		"a person":                      {mount, []Source{person(ActAdded, "ada")}, StatusConfirmed, TrustPerson, "ada"},
 		"a person confirms": {
 			mount,
@@ -157,7 +163,7 @@ func TestSettle(t *testing.T) {
 func TestTrustIsTheLeast(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		given := rapid.SliceOfN(rapid.SampledFrom([]Trust{TrustAgent, TrustOutput}), 1, 6).Draw(t, "trusts")
+		given := rapid.SliceOfN(rapid.SampledFrom([]Trust{TrustIncidents, TrustOutput}), 1, 6).Draw(t, "trusts")
 		var sources []Source
 		for i, trust := range given {
 			sources = append(sources, proposedBy(trust, fmt.Sprint(i)))

@@ -6,6 +6,7 @@ import (
 	"unicode"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // Words returns the words of a text in lower case: its runs of letters and digits.
@@ -13,15 +14,26 @@ func Words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// fillers are the words that do not change what a sentence says.
+// fillers are the words by which nobody searches.
 var fillers = []string{"a", "an", "the", "it", "its", "is", "are", "that", "this"}
 
-// Fingerprint returns the words of a text in their order, without fillers. Two proposals with the same kind, service and
-// fingerprint are the same memory. The comparison is strict, because a single word can turn a sentence into its opposite.
+// Fingerprint returns the form of a text in which two texts are compared. Proposals with the same kind, service and fingerprint are the
+// same memory. A single character can turn a sentence into its opposite, or a path into two. So only the case of ordinary words, the word
+// "the" and the full stop at the end make no difference.
 func Fingerprint(text string) string {
-	words := slices.DeleteFunc(Words(text), func(word string) bool { return slices.Contains(fillers, word) })
-	return strings.Join(words, " ")
+	text = plaintext.Compact(text)
+	text = strings.TrimRight(text, ".!")
+	words := strings.Fields(text)
+	for i, word := range words {
+		if !strings.ContainsFunc(word, func(r rune) bool { return !isLatin(r) }) {
+			words[i] = strings.ToLower(word)
+		}
+	}
+	return strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "the" }), " ")
 }
+
+// isLatin reports whether r is a letter of ASCII.
+func isLatin(r rune) bool { return r <= unicode.MaxASCII && unicode.IsLetter(r) }
 
 // conflict identifies memories of which at most one can be right.
 type conflict struct {
@@ -30,7 +42,7 @@ type conflict struct {
 }
 
 func conflictOf(m *Memory) conflict {
-	return conflict{m.Kind, escalation.ServiceKey(m.Service), Fingerprint(m.Subject)}
+	return conflict{m.Kind, escalation.ServiceKey(m.Service), strings.Join(Words(m.Subject), " ")}
 }
 
 // SearchText returns the words by which a memory is found.

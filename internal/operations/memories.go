@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,16 +105,19 @@ func (m Memories) Add(ctx context.Context, content escalation.MemoryProposal, ac
 	})
 }
 
-// Confirm records that the person actor vouches for a memory, named by its ID or its number. If a person has confirmed or
-// deleted it already, Confirm returns it unchanged with an error of KindConflict.
-func (m Memories) Confirm(ctx context.Context, given, actor string) (memory.Memory, error) {
-	id, err := memoryID(given)
-	if err != nil {
-		return memory.Memory{}, err
-	}
-	return m.act(ctx, id, actor, func(records *store.Store, by store.MemoryAct) (memory.Memory, error) {
-		return records.ConfirmMemory(ctx, id, by)
-	})
+// SeenMemory is a memory on which a person decides.
+type SeenMemory struct {
+	// Given is its ID or its number.
+	Given string
+	// Revision is the one that the person has read. If the memory has another one, the decision changes nothing, and its error is of
+	// KindConflict. 0 means the present one.
+	Revision int
+}
+
+// Confirm records that the person actor vouches for a memory. If a person has confirmed or deleted it already, Confirm returns it
+// unchanged with an error of KindConflict.
+func (m Memories) Confirm(ctx context.Context, seen SeenMemory, actor string) (memory.Memory, error) {
+	return m.decide(ctx, seen, actor, (*store.Store).ConfirmMemory)
 }
 
 // MemoryEdit changes fields of a memory; nil for no change.
@@ -124,6 +128,9 @@ type MemoryEdit struct {
 	Subject *string `json:"subject,omitempty"`
 	Text    *string `json:"text,omitempty"`
 }
+
+// IsEmpty reports whether the edit changes nothing.
+func (e MemoryEdit) IsEmpty() bool { return e == MemoryEdit{} }
 
 func (e MemoryEdit) apply(content escalation.MemoryProposal) escalation.MemoryProposal {
 	set(&content.Kind, e.Kind)
@@ -140,11 +147,11 @@ func set[T any](field, value *T) {
 	}
 }
 
-// Edit changes a memory, named by its ID or its number, on behalf of the person actor, which confirms the memory. If it is
-// deleted, or another memory says the same, Edit returns it unchanged with an error of KindConflict.
-func (m Memories) Edit(ctx context.Context, given string, edit MemoryEdit, actor string) (memory.Memory, error) {
-	id, err := memoryID(given)
-	if err == nil && edit == (MemoryEdit{}) {
+// Edit changes a memory on behalf of the person actor, which confirms the memory. If it is deleted, or another memory says the same, Edit
+// returns it unchanged with an error of KindConflict.
+func (m Memories) Edit(ctx context.Context, seen SeenMemory, edit MemoryEdit, actor string) (memory.Memory, error) {
+	id, err := memoryID(seen.Given)
+	if err == nil && edit.IsEmpty() {
 		err = Invalid(errors.New("nothing to change: give a kind, a service, a subject or a text"))
 	}
 	if err != nil {
@@ -159,19 +166,29 @@ func (m Memories) Edit(ctx context.Context, given string, edit MemoryEdit, actor
 		if err != nil {
 			return current, err
 		}
+		by.Seen = cmp.Or(seen.Revision, current.Revision) // what the edit leaves as it is comes from this one
 		return records.EditMemory(ctx, id, content, by)
 	})
 }
 
-// Delete takes a memory, named by its ID or its number, out of all prompts, on behalf of the person actor. If it is deleted
-// already, Delete returns it unchanged with an error of KindConflict.
-func (m Memories) Delete(ctx context.Context, given, actor string) (memory.Memory, error) {
-	id, err := memoryID(given)
+// Delete takes a memory out of all prompts, on behalf of the person actor. If it is deleted already, Delete returns it unchanged with an
+// error of KindConflict.
+func (m Memories) Delete(ctx context.Context, seen SeenMemory, actor string) (memory.Memory, error) {
+	return m.decide(ctx, seen, actor, (*store.Store).DeleteMemory)
+}
+
+// decide has a person confirm or delete a memory.
+func (m Memories) decide(
+	ctx context.Context, seen SeenMemory, actor string,
+	decision func(records *store.Store, ctx context.Context, id string, by store.MemoryAct) (memory.Memory, error),
+) (memory.Memory, error) {
+	id, err := memoryID(seen.Given)
 	if err != nil {
 		return memory.Memory{}, err
 	}
 	return m.act(ctx, id, actor, func(records *store.Store, by store.MemoryAct) (memory.Memory, error) {
-		return records.DeleteMemory(ctx, id, by)
+		by.Seen = seen.Revision
+		return decision(records, ctx, id, by)
 	})
 }
 

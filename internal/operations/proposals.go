@@ -203,7 +203,7 @@ func (c Conversations) carryOut(ctx context.Context, record escalation.TalkTurn,
 		})
 		return outcomeOf(err, "closed %s", proposal.IncidentID)
 	case escalation.ProposeMemory:
-		_, err := Memories(c).Confirm(ctx, proposal.MemoryID, actor.Name)
+		_, err := Memories(c).Confirm(ctx, SeenMemory{Given: proposal.MemoryID}, actor.Name)
 		return outcomeOf(err, "agents are told of %s from now on", line(proposal.MemoryID, 60))
 	}
 	return "", nil

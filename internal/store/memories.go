@@ -29,12 +29,12 @@ func memoryFields(m *memoryRow) []field {
 		{"service", &m.Service},
 		{"subject", &m.Subject},
 		{"text", &m.Text},
-		{"fingerprint", derived(func() string { return memory.Fingerprint(m.Text) })},
 		{"words", derived(func() string { return memory.SearchText(m.Proposal()) })},
 		{"status", &m.Status},
 		{"trust", &m.Trust},
 		{"decided_by", &m.DecidedBy},
 		{"decided_at", millis{&m.DecidedAt}},
+		{"revision", &m.Revision},
 		{"created_at", millis{&m.CreatedAt}},
 		{"uses", &m.Uses},
 		{"last_used_at", millis{&m.LastUsedAt}},
@@ -86,7 +86,7 @@ const maxUsesShown = 20
 var (
 	selectMemories  = "SELECT " + columns(memoryFields(new(memoryRow))) + " FROM memories"
 	memoryQuery     = selectMemories + " WHERE id = $1"
-	sameMemoryQuery = selectMemories + " WHERE service_key = $1 AND kind = $2 AND fingerprint = $3 ORDER BY id"
+	ofServiceQuery  = selectMemories + " WHERE service_key = $1 AND kind = $2 ORDER BY id"
 	memoriesQuery   = selectMemories + " ORDER BY id DESC"
 	selectSources   = "SELECT " + columns(sourceFields(new(sourceRow))) + " FROM memory_sources"
 	sourcesQuery    = selectSources + " WHERE memory_id = $1 ORDER BY id"
@@ -236,13 +236,13 @@ func (s *Store) searchMemories(ctx context.Context, q querier, match func(words 
 	return ranks, err
 }
 
-// oldMemoriesQuery selects candidates that were last proposed before $1, and memories that were deleted before $1.
+// oldMemoriesQuery selects candidates and deleted memories that were neither proposed nor deleted since $1.
 const oldMemoriesQuery = `
-SELECT id FROM memories WHERE status = 'deleted' AND decided_at < $1 OR status = 'candidate' AND NOT EXISTS (
+SELECT id FROM memories WHERE status IN ('candidate', 'deleted') AND NOT EXISTS (
     SELECT 1 FROM memory_sources WHERE memory_sources.memory_id = memories.id AND memory_sources.at >= $1)`
 
-// RemoveMemories removes the candidates that were last proposed before the given time, and the memories that were deleted
-// before it. It returns their number.
+// RemoveMemories removes the candidates that were last proposed before the given time, and the deleted memories that were last proposed or
+// deleted before it. It returns their number.
 func (s *Store) RemoveMemories(ctx context.Context, before time.Time) (removed int64, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		old, err := collect(ctx, tx, func(id *int64) []field { return []field{{"id", id}} }, oldMemoriesQuery, before.UnixMilli())

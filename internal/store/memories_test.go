@@ -174,12 +174,11 @@ func testMemoryProposedTwice(t *testing.T, database backend) {
 	mustClose(t, s, "session of chain-1", report, noon.Add(time.Minute))
 	require.Len(t, onlyMemory(t, s).Sources, 1)
 
-	known, err := s.ProposeMemories(bounded(t), memory.Source{Trust: memory.TrustAgent, At: noon, ChainID: "conversation-ada", SessionID: "turn 1"},
+	known, err := s.ProposeMemories(bounded(t), memory.Source{Trust: memory.TrustOutput, At: noon, ChainID: "conversation-ada", SessionID: "turn 1"},
 		[]escalation.MemoryProposal{fact("web", "start order", mount), fact("web", "tea", "It is currently warm."), fact("web", "owner", "Ada looks after the shop.")})
 	require.NoError(t, err)
 	require.Len(t, known, 2)
-	require.Equal(t, memory.TrustOutput, known[0].Trust, "trust is the least of the sources")
-	require.Equal(t, memory.TrustAgent, known[1].Trust)
+	require.Equal(t, memory.TrustOutput, known[1].Trust)
 	require.Equal(t, memory.StatusCandidate, known[0].Status)
 }
 
@@ -211,20 +210,103 @@ func testRecall(t *testing.T, database backend) {
 	require.Len(t, memories(t, s.In(there), store.MemoryFilter{}), 5, "all namespaces share the services")
 }
 
+// testRecallResumed checks that a prompt leaves out exactly the memories that its conversation has. A session that fails leaves nothing
+// in the conversation, and a handoff begins another one.
 func testRecallResumed(t *testing.T, database backend) {
 	s := database(t)().In(here)
 	_, err := s.AddMemory(bounded(t), fact("web", "start order", mount), by("ada"))
 	require.NoError(t, err)
-	look := memory.Recall{ChainID: "c", FirstRunID: "run", SessionID: "look"}
-	repair := memory.Recall{ChainID: "c", FirstRunID: "run", SessionID: "repair", Resumed: true}
-	require.Len(t, recalled(t, s, look).IDs, 1)
-	require.Empty(t, recalled(t, s, repair))
-	otherRun := repair
-	otherRun.FirstRunID = "later"
-	require.Len(t, recalled(t, s, otherRun).IDs, 1)
-	_, err = s.EditMemory(bounded(t), "memory-1", fact("web", "start order", "The mount is late."), store.MemoryAct{Actor: "ada", At: noon.Add(time.Hour)})
+	numbers := map[string]int64{}
+	of := func(session, parent string, continuity escalation.Continuity) memory.Brief {
+		opened := opening("conversation-ada", session, numbers[parent])
+		opened.Continuity = continuity
+		numbers[session] = mustOpen(t, s, opened).ID
+		recall := memory.Recall{ChainID: "conversation-ada", FirstRunID: "run", SessionID: session}
+		if continuity == escalation.ContinuityResume {
+			recall.ParentSessionID = parent
+		}
+		return recalled(t, s, recall)
+	}
+	numbers["turn 1"] = mustOpen(t, s, opening("conversation-ada", "turn 1", 0)).ID // its message has none of the words
+	require.Len(t, of("turn 2, which fails", "turn 1", escalation.ContinuityResume).IDs, 1)
+	require.Len(t, of("turn 2, sent again", "turn 1", escalation.ContinuityResume).IDs, 1)
+	require.Empty(t, of("turn 3", "turn 2, sent again", escalation.ContinuityResume).IDs)
+	require.Empty(t, of("turn 4", "turn 3", escalation.ContinuityResume).IDs, "an earlier conversation counts, too")
+	require.Len(t, of("another branch", "turn 1", escalation.ContinuityResume).IDs, 1)
+	require.Len(t, of("a handoff", "turn 4", escalation.ContinuityHandoff).IDs, 1)
+	require.Empty(t, of("after the handoff", "a handoff", escalation.ContinuityResume).IDs)
+	require.Len(t, recalled(t, s, memory.Recall{SessionID: "x", ParentSessionID: "unknown"}).IDs, 1)
+
+	// A clock that is behind makes no difference.
+	earlier := store.MemoryAct{Actor: "ada", At: noon.Add(-time.Hour)}
+	_, err = s.EditMemory(bounded(t), "memory-1", fact("web", "start order", "The mount is late."), earlier)
 	require.NoError(t, err)
-	require.Contains(t, recalled(t, s, repair).Markdown, "The mount is late.", "the conversation has another text")
+	require.Contains(t, of("turn 5", "turn 4", escalation.ContinuityResume).Markdown, "The mount is late.", "the conversation has another text")
+	require.Empty(t, of("turn 6", "turn 5", escalation.ContinuityResume).IDs)
+}
+
+// testMemoryAsRead checks that what a person confirms is what the person has written or read.
+func testMemoryAsRead(t *testing.T, database backend) {
+	s := database(t)().In(here)
+	learns(t, s, "chain-1", "slow", fact("web", "disk", "empty /srv /data /tmp"))
+	own, err := s.AddMemory(bounded(t), fact("web", "disk", "empty /srv/data/tmp"), by("ada"))
+	require.NoError(t, err)
+	require.Equal(t, "memory-2", own.ID)
+	require.Equal(t, memory.StatusCandidate, memories(t, s, store.MemoryFilter{})[1].Status)
+	require.NotContains(t, recalled(t, s, memory.Recall{SessionID: "a"}).Markdown, "/srv /data")
+
+	learns(t, s, "chain-2", "slow", fact("web", "order", mount))
+	added, err := s.AddMemory(bounded(t), fact("web", "Start order", "Media mount comes up AFTER service"), by("ada"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"memory-3", "Start order", "Media mount comes up AFTER service"}, []string{added.ID, added.Subject, added.Text})
+	require.Equal(t, added.Text, added.Sources[1].Text)
+	require.Equal(t, mount, added.Sources[0].Text)
+
+	act := by("bob")
+	act.Seen = 1
+	_, err = s.DeleteMemory(bounded(t), "memory-3", act)
+	require.ErrorIs(t, err, store.ErrConflict)
+	require.ErrorContains(t, err, "memory-3 has changed since you read it, and is at revision 2 now")
+	learns(t, s, "chain-3", "slow", fact("web", "disk", "empty /srv /data /tmp"))
+	confirmed, err := s.ConfirmMemory(bounded(t), "memory-1", act)
+	require.NoError(t, err, "another proposal changes nothing that a person has read")
+	require.Equal(t, 2, confirmed.Revision)
+}
+
+// testManyProposals checks that a memory which each look proposes does not fill the records.
+func testManyProposals(t *testing.T, database backend) {
+	s := database(t)().In(here)
+	propose := func(look int) {
+		_, err := s.ProposeMemories(bounded(t), memory.Source{
+			Trust: memory.TrustOutput, At: noon.Add(time.Duration(look) * time.Hour), ChainID: fmt.Sprint("chain-", look), SessionID: fmt.Sprint("look-", look),
+			Incidents: []string{"incident-1"},
+		}, []escalation.MemoryProposal{fact("web", "order", mount), fact("web", "port", "It listens on port 1.")})
+		require.NoError(t, err)
+	}
+	for look := range 60 {
+		propose(look)
+	}
+	for _, one := range memories(t, s, store.MemoryFilter{}) {
+		require.Len(t, one.Sources, 50)
+		require.Equal(t, "look-59", one.Sources[49].SessionID)
+	}
+	_, err := s.ConfirmMemory(bounded(t), "memory-1", by("ada"))
+	require.NoError(t, err)
+	_, err = s.DeleteMemory(bounded(t), "memory-2", by("ada"))
+	require.NoError(t, err)
+	for look := 60; look < 130; look++ {
+		propose(look)
+	}
+	confirmed, err := s.Memory(bounded(t), "memory-1")
+	require.NoError(t, err)
+	require.Len(t, confirmed.Sources, 51)
+	removed, err := s.RemoveMemories(bounded(t), noon.Add(129*time.Hour))
+	require.NoError(t, err)
+	require.Zero(t, removed, "a deleted memory stays deleted while it is proposed")
+	deleted, err := s.Memory(bounded(t), "memory-2")
+	require.NoError(t, err)
+	require.Equal(t, memory.StatusDeleted, deleted.Status)
+	require.Len(t, deleted.Sources, 51)
 }
 
 func testMemorySearch(t *testing.T, database backend) {

@@ -17,6 +17,9 @@ import (
 // records.
 const MaxCandidates = 500
 
+// maxProposals limits the proposals that are kept of one memory. A look that proposes the same each time must not fill the records.
+const maxProposals = 50
+
 // ProposeMemories records proposals of a session, whose texts contain no secrets. It drops proposals that memory.Check
 // refuses. A proposal with the kind, the service and the words of a known memory becomes a source of that memory; if a
 // second incident has now shown it, the memory is confirmed. Recording the same proposal of a session again changes nothing.
@@ -77,7 +80,8 @@ func proposeMemories(
 	return known, nil
 }
 
-// propose records one proposal. If there is no room for another candidate, the result has no row number.
+// propose records one proposal. If there is no room for another candidate, the result has no row number. A confirmed memory gets no more
+// proposals. Of a candidate the latest proposals suffice: two that would confirm it have confirmed it.
 func propose(ctx context.Context, tx *sql.Tx, source memory.Source, proposal escalation.MemoryProposal) (memoryRow, error) {
 	row, err := sameMemory(ctx, tx, proposal)
 	if errors.Is(err, ErrNotFound) {
@@ -89,26 +93,34 @@ func propose(ctx context.Context, tx *sql.Tx, source memory.Source, proposal esc
 		return newMemory(ctx, tx, source, proposal)
 	}
 	proposed := func(s memory.Source) bool { return s.Act == memory.ActProposed && s.SessionID == source.SessionID }
-	if err != nil || slices.ContainsFunc(row.Sources, proposed) {
+	if err != nil || row.Status == memory.StatusConfirmed || slices.ContainsFunc(row.Sources, proposed) {
 		return row, err
 	}
-	return acted(ctx, tx, row, source)
+	if row, err = acted(ctx, tx, row, source); err == nil {
+		_, err = tx.ExecContext(ctx, forgetProposalsQuery, row.row, maxProposals)
+	}
+	return row, err
 }
+
+const forgetProposalsQuery = `
+DELETE FROM memory_sources WHERE memory_id = $1 AND act = 'proposed' AND id NOT IN (
+    SELECT id FROM memory_sources WHERE memory_id = $1 AND act = 'proposed' ORDER BY id DESC LIMIT $2)`
 
 const candidatesQuery = "SELECT COUNT(*) FROM memories WHERE status = 'candidate'"
 
 // sameMemory returns the memory with the kind, the service and the words of a proposal. If there is none, the error is
 // ErrNotFound.
 func sameMemory(ctx context.Context, tx *sql.Tx, proposal escalation.MemoryProposal) (memoryRow, error) {
-	rows, err := collect(ctx, tx, memoryFields, sameMemoryQuery,
-		escalation.ServiceKey(proposal.Service), string(proposal.Kind), memory.Fingerprint(proposal.Text))
-	if err == nil && len(rows) == 0 {
-		err = ErrNotFound
-	}
+	rows, err := collect(ctx, tx, memoryFields, ofServiceQuery, escalation.ServiceKey(proposal.Service), string(proposal.Kind))
 	if err != nil {
 		return memoryRow{}, err
 	}
-	return readSources(ctx, tx, rows[0])
+	fingerprint := memory.Fingerprint(proposal.Text)
+	at := slices.IndexFunc(rows, func(row memoryRow) bool { return memory.Fingerprint(row.Text) == fingerprint })
+	if at < 0 {
+		return memoryRow{}, ErrNotFound
+	}
+	return readSources(ctx, tx, rows[at])
 }
 
 // newMemory records a memory with its first source.
@@ -141,6 +153,17 @@ func acted(ctx context.Context, tx *sql.Tx, row memoryRow, source memory.Source)
 type MemoryAct struct {
 	Actor string
 	At    time.Time
+	// Seen is the revision that the person has read; 0 for the present one. If the memory has another one, the act changes nothing.
+	Seen int
+}
+
+// read returns the memory on which the person acts. If it has changed since the person has read it, the error is ErrConflict.
+func (a MemoryAct) read(ctx context.Context, tx *sql.Tx, id string) (memoryRow, error) {
+	row, err := oneMemory(ctx, tx, id)
+	if err == nil && a.Seen != 0 && a.Seen != row.Revision {
+		err = memoryConflict("%s%d has changed since you read it, and is at revision %d now: read it again", memoryPrefix, row.row, row.Revision)
+	}
+	return row, err
 }
 
 func (a MemoryAct) source(act memory.Act) memory.Source {
@@ -160,8 +183,8 @@ func memoryConflict(reason string, args ...any) error {
 }
 
 // AddMemory records a memory of a person, which needs no confirmation. The caller must have checked it with memory.Check. If
-// there is a candidate with the same words, AddMemory confirms it. If there is such a confirmed memory, AddMemory returns
-// it with ErrConflict.
+// there is a candidate or a deleted memory with the same words, AddMemory confirms it, as the person has written it. If there is such a
+// confirmed memory, AddMemory returns it with ErrConflict.
 func (s *Store) AddMemory(ctx context.Context, proposal escalation.MemoryProposal, by MemoryAct) (memory.Memory, error) {
 	return s.actOnMemory(ctx, "add a memory", by, func(tx *sql.Tx) (memoryRow, error) {
 		row, err := sameMemory(ctx, tx, proposal)
@@ -173,15 +196,16 @@ func (s *Store) AddMemory(ctx context.Context, proposal escalation.MemoryProposa
 		case err != nil:
 			return row, err
 		}
+		row.Subject, row.Text = proposal.Subject, proposal.Text
 		return acted(ctx, tx, row, by.source(memory.ActAdded))
 	})
 }
 
-// ConfirmMemory records that a person vouches for a memory. If a person has confirmed or deleted the memory already,
+// ConfirmMemory records that a person vouches for a memory, whose content stays as it is. If a person has confirmed or deleted the memory already,
 // ConfirmMemory returns it unchanged with ErrConflict.
 func (s *Store) ConfirmMemory(ctx context.Context, id string, by MemoryAct) (memory.Memory, error) {
 	return s.actOnMemory(ctx, "confirm "+strconv.Quote(id), by, func(tx *sql.Tx) (memoryRow, error) {
-		row, err := oneMemory(ctx, tx, id)
+		row, err := by.read(ctx, tx, id)
 		if err == nil && row.DecidedBy != "" {
 			err = memoryConflict("%s has %s it already", row.DecidedBy, row.Status)
 		}
@@ -196,7 +220,7 @@ func (s *Store) ConfirmMemory(ctx context.Context, id string, by MemoryAct) (mem
 // with memory.Check. If the memory is deleted, or another one has the same words, the error is ErrConflict.
 func (s *Store) EditMemory(ctx context.Context, id string, content escalation.MemoryProposal, by MemoryAct) (memory.Memory, error) {
 	return s.actOnMemory(ctx, "edit "+strconv.Quote(id), by, func(tx *sql.Tx) (memoryRow, error) {
-		row, err := oneMemory(ctx, tx, id)
+		row, err := by.read(ctx, tx, id)
 		if err == nil && row.Status == memory.StatusDeleted {
 			err = memoryConflict("%s has deleted it", row.DecidedBy)
 		}
@@ -205,7 +229,7 @@ func (s *Store) EditMemory(ctx context.Context, id string, content escalation.Me
 		}
 		switch other, err := sameMemory(ctx, tx, content); {
 		case err == nil && other.row != row.row:
-			return row, memoryConflict("%s%d says the same already", memoryPrefix, other.row)
+			return row, memoryConflict("%s%d says the same already, and is %s", memoryPrefix, other.row, other.Status)
 		case err != nil && !errors.Is(err, ErrNotFound):
 			return row, err
 		}
@@ -218,7 +242,7 @@ func (s *Store) EditMemory(ctx context.Context, id string, content escalation.Me
 // does not bring it back. If the memory is deleted already, DeleteMemory returns it unchanged with ErrConflict.
 func (s *Store) DeleteMemory(ctx context.Context, id string, by MemoryAct) (memory.Memory, error) {
 	return s.actOnMemory(ctx, "delete "+strconv.Quote(id), by, func(tx *sql.Tx) (memoryRow, error) {
-		row, err := oneMemory(ctx, tx, id)
+		row, err := by.read(ctx, tx, id)
 		if err == nil && row.Status == memory.StatusDeleted {
 			err = memoryConflict("%s has deleted it already", row.DecidedBy)
 		}

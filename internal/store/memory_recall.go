@@ -19,14 +19,22 @@ var (
 	confirmedQuery = selectMemories + fmt.Sprintf(
 		" WHERE status = 'confirmed' ORDER BY COALESCE(last_used_at, decided_at) DESC, id DESC LIMIT %d", maxRecalled)
 	recordUseQuery = `
-INSERT INTO memory_uses (memory_id, chain_id, namespace_id, first_run_id, session_id, at) VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO memory_uses (memory_id, revision, chain_id, namespace_id, first_run_id, session_id, at)
+VALUES ($1, (SELECT revision FROM memories WHERE id = $1), $2, $3, $4, $5, $6)
 ON CONFLICT (memory_id, session_id) DO NOTHING`
 	countUseQuery = "UPDATE memories SET uses = uses + 1, last_used_at = $1 WHERE id = $2"
 
-	// knownToChainQuery selects the memories that another session of a chain has read, and that have not changed since.
-	knownToChainQuery = `
-SELECT memory_id FROM memory_uses WHERE chain_id = $1 AND namespace_id = $2 AND first_run_id = $3 AND session_id <> $4
-    AND NOT EXISTS (SELECT 1 FROM memories WHERE memories.id = memory_uses.memory_id AND memories.decided_at > memory_uses.at)`
+	// knownQuery selects the memories that the conversation of the session $1 has, and that have not changed since. Those are the memories
+	// in the prompts of this session and of all sessions whose conversations it continues.
+	knownQuery = fmt.Sprintf(`
+WITH RECURSIVE line (session_id, parent) AS (
+    SELECT session_id, CASE WHEN continuity = '%[1]s' THEN parent_session_id END FROM sessions WHERE session_id = $1
+    UNION ALL
+    SELECT above.session_id, CASE WHEN above.continuity = '%[1]s' THEN above.parent_session_id END
+    FROM sessions above JOIN line ON above.id = line.parent
+)
+SELECT memory_uses.memory_id FROM line CROSS JOIN memory_uses CROSS JOIN memories WHERE memory_uses.session_id = line.session_id
+    AND memories.id = memory_uses.memory_id AND memories.revision = memory_uses.revision`, escalation.ContinuityResume)
 )
 
 // confirmedOfQuery returns a query like confirmedQuery for the memories of some services, and of no service.
@@ -67,8 +75,8 @@ func (s *Store) matching(ctx context.Context, q querier, recall memory.Recall) (
 		return nil, err
 	}
 	known := []int64{}
-	if recall.Resumed {
-		known, err = rowNumbers(ctx, q, knownToChainQuery, recall.ChainID, s.namespace.ID, recall.FirstRunID, recall.SessionID)
+	if recall.ParentSessionID != "" {
+		known, err = rowNumbers(ctx, q, knownQuery, recall.ParentSessionID)
 		if err != nil {
 			return nil, err
 		}

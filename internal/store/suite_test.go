@@ -162,6 +162,8 @@ func testBackend(t *testing.T, database backend) {
 		"a memory that is proposed twice":           testMemoryProposedTwice,
 		"memories for a prompt":                     testRecall,
 		"memories that a conversation has read":     testRecallResumed,
+		"a memory as a person has read it":          testMemoryAsRead,
+		"a memory that is proposed by each look":    testManyProposals,
 		"memories are found by their words":         testMemorySearch,
 		"memories of a renamed service":             testMemoriesRenamed,
 		"candidates that nobody confirms":           testOldMemories,

@@ -94,9 +94,9 @@ type Memories interface {
 
 // MemoryDecider is described at operations.Memories.
 type MemoryDecider interface {
-	Confirm(ctx context.Context, given, actor string) (memory.Memory, error)
-	Edit(ctx context.Context, given string, edit operations.MemoryEdit, actor string) (memory.Memory, error)
-	Delete(ctx context.Context, given, actor string) (memory.Memory, error)
+	Confirm(ctx context.Context, seen operations.SeenMemory, actor string) (memory.Memory, error)
+	Edit(ctx context.Context, seen operations.SeenMemory, edit operations.MemoryEdit, actor string) (memory.Memory, error)
+	Delete(ctx context.Context, seen operations.SeenMemory, actor string) (memory.Memory, error)
 }
 
 // Conversations reads and directs conversations.

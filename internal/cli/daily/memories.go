@@ -40,8 +40,7 @@ const memoriesHelp = "The list begins with the candidates, the newest first. The
 	"confirmed:\n\n" +
 	"  person     a person has written or confirmed it\n" +
 	"  incidents  two incidents have shown the same\n" +
-	"  agent      a model has taken it from what a person said\n" +
-	"  output     a model has taken it from the output of commands, such as logs\n\n" +
+	"  output     a model has proposed it, which may have read it in the output of commands, such as logs\n\n" +
 	"In JSON each memory has the fields of `starter memory show`, without used_by."
 
 // addMemoryFilter adds the flags that select memories.

@@ -19,7 +19,7 @@ func (a *app) showMemoryCommand() *cobra.Command {
 		Short: "Show a memory, where it comes from, and which sessions have read it",
 		Long: "Show shows one memory, named by its ID (memory-7) or its number (7).\n\n" +
 			"In JSON: id, kind, service (none: all services), subject, text, status, trust, decided_by and decided_at (of the\n" +
-			"confirmation or deletion), caution (why a second incident does not confirm it), created_at, uses, last_used_at,\n" +
+			"confirmation or deletion), caution (why a second incident does not confirm it), revision, created_at, uses, last_used_at,\n" +
 			"sources, each with act, trust, at, person or chain_id, namespace_id and session_id, incidents and the text after\n" +
 			"it, and used_by (the latest uses), each with chain_id, namespace_id, session_id and at. Empty fields are left out.",
 		Args: console.OneArgument,
@@ -35,6 +35,7 @@ func writeMemory(w io.Writer, clock console.Clock, width int, m *memory.Memory) 
 	write("Memory", m.ID)
 	write("Status", memoryStatus(clock, m))
 	write("Trust", string(m.Trust))
+	write("Revision", fmt.Sprint(m.Revision))
 	write("Kind", string(m.Kind))
 	write("Service", serviceOf(m, escalation.MaxServiceName))
 	write("Subject", console.Printable(m.Subject, escalation.MaxMemorySubject))

@@ -37,20 +37,21 @@ func (a *API) registerMemories(r routes) {
 	add(r, route{
 		role: access.Operate, pattern: "POST /memories/{memory}/confirm", id: "confirmMemory", tag: memoriesTag,
 		summary: "Confirm a candidate, so that agents get it",
-	}, func(ctx context.Context, in *MemoryPath) (*result[memory.Memory], error) {
-		return resultOf(memories.Confirm(ctx, string(in.Memory), personOf(ctx)))
+	}, func(ctx context.Context, in *memoryDecision) (*result[memory.Memory], error) {
+		return resultOf(memories.Confirm(ctx, in.seen(), personOf(ctx)))
 	})
 	add(r, route{
 		role: access.Operate, pattern: "POST /memories/{memory}/edit", id: "editMemory", tag: memoriesTag,
 		summary: "Change a memory, which also confirms it",
 	}, func(ctx context.Context, in *editMemoryRequest) (*result[memory.Memory], error) {
-		return resultOf(memories.Edit(ctx, string(in.Memory), in.Body, personOf(ctx)))
+		seen := operations.SeenMemory{Given: string(in.Memory), Revision: in.Body.Revision}
+		return resultOf(memories.Edit(ctx, seen, in.Body.MemoryEdit, personOf(ctx)))
 	})
 	add(r, route{
 		role: access.Operate, pattern: "POST /memories/{memory}/delete", id: "deleteMemory", tag: memoriesTag,
 		summary: "Delete a memory, so that agents do not get it any more",
-	}, func(ctx context.Context, in *MemoryPath) (*result[memory.Memory], error) {
-		return resultOf(memories.Delete(ctx, string(in.Memory), personOf(ctx)))
+	}, func(ctx context.Context, in *memoryDecision) (*result[memory.Memory], error) {
+		return resultOf(memories.Delete(ctx, in.seen(), personOf(ctx)))
 	})
 }
 
@@ -86,9 +87,32 @@ type addMemoryRequest struct {
 	Body escalation.MemoryProposal
 }
 
+// memoryRevision names the revision that a person has read.
+type memoryRevision struct {
+	Revision int `json:"revision,omitempty" minimum:"1" doc:"The revision that you have read. If the memory has another one, nothing is changed."`
+}
+
+// memoryDecision decides on a memory.
+type memoryDecision struct {
+	MemoryPath
+
+	Body *memoryRevision
+}
+
+func (d *memoryDecision) seen() operations.SeenMemory {
+	seen := operations.SeenMemory{Given: string(d.Memory)}
+	if d.Body != nil {
+		seen.Revision = d.Body.Revision
+	}
+	return seen
+}
+
 // editMemoryRequest changes a memory.
 type editMemoryRequest struct {
 	MemoryPath
 
-	Body operations.MemoryEdit
+	Body struct {
+		operations.MemoryEdit
+		memoryRevision
+	}
 }

@@ -48,20 +48,31 @@ func (m Memories) Add(ctx context.Context, content escalation.MemoryProposal, _ 
 	return added, err
 }
 
+// revision is the revision that a person has read.
+type revision struct {
+	Revision int `json:"revision,omitempty"`
+}
+
 // Confirm confirms a memory.
-func (m Memories) Confirm(ctx context.Context, given, _ string) (confirmed memory.Memory, err error) {
-	err = m.client.post(ctx, at("memories", given, "confirm"), struct{}{}, &confirmed)
+func (m Memories) Confirm(ctx context.Context, seen operations.SeenMemory, _ string) (confirmed memory.Memory, err error) {
+	err = m.client.post(ctx, at("memories", seen.Given, "confirm"), revision{seen.Revision}, &confirmed)
 	return confirmed, err
 }
 
 // Edit changes a memory.
-func (m Memories) Edit(ctx context.Context, given string, edit operations.MemoryEdit, _ string) (edited memory.Memory, err error) {
-	err = m.client.post(ctx, at("memories", given, "edit"), edit, &edited)
+func (m Memories) Edit(
+	ctx context.Context, seen operations.SeenMemory, edit operations.MemoryEdit, _ string,
+) (edited memory.Memory, err error) {
+	body := struct {
+		operations.MemoryEdit
+		revision
+	}{edit, revision{seen.Revision}}
+	err = m.client.post(ctx, at("memories", seen.Given, "edit"), body, &edited)
 	return edited, err
 }
 
 // Delete deletes a memory.
-func (m Memories) Delete(ctx context.Context, given, _ string) (deleted memory.Memory, err error) {
-	err = m.client.post(ctx, at("memories", given, "delete"), struct{}{}, &deleted)
+func (m Memories) Delete(ctx context.Context, seen operations.SeenMemory, _ string) (deleted memory.Memory, err error) {
+	err = m.client.post(ctx, at("memories", seen.Given, "delete"), revision{seen.Revision}, &deleted)
 	return deleted, err
 }

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -52,6 +53,9 @@ type memoryPage struct {
 	Kinds []escalation.MemoryKind
 	// Open reports that a person can still confirm the memory.
 	Open bool
+	// Form is what the form for a change has: the memory's content, or a change that was not taken, for the reason Problem.
+	Form    escalation.MemoryProposal
+	Problem string
 }
 
 // showMemory shows a memory.
@@ -60,8 +64,21 @@ func (p *Pages) showMemory(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := memoryPage{found, memory.Kinds(), found.DecidedBy == ""}
-	return p.show(w, r, view{template: "memory", title: found.ID, section: memoriesPath, data: page})
+	return p.writeMemory(w, r, memoryPage{Memory: found, Form: found.Proposal()}, 0)
+}
+
+func (p *Pages) writeMemory(w http.ResponseWriter, r *http.Request, page memoryPage, status int) error {
+	page.Kinds, page.Open = memory.Kinds(), page.DecidedBy == ""
+	return p.show(w, r, view{template: "memory", title: page.ID, section: memoriesPath, status: status, data: page})
+}
+
+// seenMemory returns the memory that the path names, in the revision of the form.
+func seenMemory(r *http.Request) operations.SeenMemory {
+	revision, err := strconv.Atoi(r.PostFormValue("revision"))
+	if err != nil || revision < 1 {
+		revision = -1 // no memory has it: a form without a revision may show anything
+	}
+	return operations.SeenMemory{Given: r.PathValue("id"), Revision: revision}
 }
 
 // addMemory adds a memory of the person.
@@ -77,20 +94,24 @@ func (p *Pages) addMemory(w http.ResponseWriter, r *http.Request) error {
 // confirmMemory confirms a memory.
 func (p *Pages) confirmMemory(w http.ResponseWriter, r *http.Request) error {
 	person, _ := access.PersonOf(r.Context())
-	if _, err := p.memories.Confirm(r.Context(), r.PathValue("id"), person.Name); err != nil {
+	if _, err := p.memories.Confirm(r.Context(), seenMemory(r), person.Name); err != nil {
 		return err
 	}
 	return done(w, r, backTo(r, memoriesPath), flash{Text: "Confirmed. Agents get it from now on."})
 }
 
-// editMemory changes a memory.
+// editMemory changes a memory. A change that is not taken is shown again, beside the memory as it is now.
 func (p *Pages) editMemory(w http.ResponseWriter, r *http.Request) error {
 	person, _ := access.PersonOf(r.Context())
 	content := memoryOf(r)
 	edit := operations.MemoryEdit{Kind: &content.Kind, Service: &content.Service, Subject: &content.Subject, Text: &content.Text}
-	edited, err := p.memories.Edit(r.Context(), r.PathValue("id"), edit, person.Name)
+	edited, err := p.memories.Edit(r.Context(), seenMemory(r), edit, person.Name)
 	if err != nil {
-		return err
+		now, gone := p.memories.Get(r.Context(), r.PathValue("id"))
+		if gone != nil || now.Status == memory.StatusDeleted {
+			return err
+		}
+		return p.writeMemory(w, r, memoryPage{Memory: now, Form: content, Problem: err.Error()}, problemOf(err).Status)
 	}
 	return done(w, r, memoriesPath+"/"+edited.ID, flash{Text: edited.ID + " is changed, and confirmed."})
 }
@@ -98,7 +119,7 @@ func (p *Pages) editMemory(w http.ResponseWriter, r *http.Request) error {
 // deleteMemory deletes a memory.
 func (p *Pages) deleteMemory(w http.ResponseWriter, r *http.Request) error {
 	person, _ := access.PersonOf(r.Context())
-	if _, err := p.memories.Delete(r.Context(), r.PathValue("id"), person.Name); err != nil {
+	if _, err := p.memories.Delete(r.Context(), seenMemory(r), person.Name); err != nil {
 		return err
 	}
 	return done(w, r, backTo(r, memoriesPath), flash{Text: "Deleted. Agents do not get it any more."})

@@ -258,18 +258,18 @@ CREATE TABLE memories (
     service               TEXT    NOT NULL,             -- empty: about all services
     subject               TEXT    NOT NULL,
     text                  TEXT    NOT NULL,
-    fingerprint           TEXT    NOT NULL,             -- the text's words: two texts with the same ones are one memory
     words                 TEXT    NOT NULL,             -- by which it is found
     status                TEXT    NOT NULL,
     trust                 TEXT    NOT NULL,
     decided_by            TEXT    NOT NULL,             -- the person who confirmed or deleted it; empty: no person did
     decided_at            INTEGER,
+    revision              INTEGER NOT NULL,             -- counts what people did with it, from 1
     created_at            INTEGER NOT NULL,             -- milliseconds since 1970, UTC, as all times
     uses                  INTEGER NOT NULL,
     last_used_at          INTEGER
 ) STRICT;
 
-CREATE INDEX memories_service_key ON memories (service_key, kind, fingerprint);
+CREATE INDEX memories_service_key ON memories (service_key, kind);
 CREATE INDEX memories_status ON memories (status, id);
 
 -- Full text search over memories. The triggers keep it like the table.
@@ -312,6 +312,7 @@ CREATE INDEX memory_sources_memory_id ON memory_sources (memory_id, id);
 CREATE TABLE memory_uses (
     id                    INTEGER PRIMARY KEY AUTOINCREMENT,
     memory_id             INTEGER NOT NULL REFERENCES memories (id),
+    revision              INTEGER NOT NULL,             -- of the memory, when the session read it
     chain_id              TEXT    NOT NULL,
     namespace_id          TEXT    NOT NULL,
     first_run_id          TEXT    NOT NULL,
