@@ -150,7 +150,7 @@ func (a *app) sendOne(ctx context.Context, name string, o talkOptions) error {
 		return fmt.Errorf("%w; the message has arrived: starter talk %s --history 5 shows its answer, turn %d", err, name, turn)
 	}
 	ended.Text = message.Text
-	if err := a.Print(ended, func(w io.Writer) { writeAnswer(w, ended) }); err != nil {
+	if err := a.Print(ended, func(w io.Writer) { writeAnswer(w, ended, a.Width()) }); err != nil {
 		return err
 	}
 	if ended.State != escalation.TalkAnswered {
@@ -159,13 +159,17 @@ func (a *app) sendOne(ctx context.Context, name string, o talkOptions) error {
 	return nil
 }
 
-// writeAnswer writes the reply of a turn, with its proposals.
-func writeAnswer(w io.Writer, turn escalation.TalkTurn) {
+// writeAnswer writes the reply of a turn, with its proposals. Output that does not go to a terminal has the reply in Markdown, as it is.
+func writeAnswer(w io.Writer, turn escalation.TalkTurn, width int) {
 	if turn.Note != "" {
 		_, _ = fmt.Fprintf(w, "(%s)\n\n", console.Printable(turn.Note, 1_000))
 	}
-	if turn.Reply != "" {
+	switch {
+	case turn.Reply == "":
+	case width == console.AnyWidth:
 		_, _ = fmt.Fprintln(w, strings.TrimSpace(plaintext.Block(turn.Reply)))
+	default:
+		_, _ = fmt.Fprintln(w, strings.Join(reply(turn.Reply, width), "\n"))
 	}
 	for i, proposal := range turn.Proposals {
 		what, why := console.Printable(proposal.Describe(), escalation.MaxDescription), console.Printable(proposal.Why, 500)
@@ -237,7 +241,7 @@ func (a *app) printHistory(ctx context.Context, name string, o talkOptions) erro
 	}
 	return a.Print(turns, func(w io.Writer) {
 		for _, turn := range turns {
-			_, _ = fmt.Fprintln(w, strings.Join(linesOf(a.Clock, turn, console.AnyWidth, confirmCommand), "\n"))
+			_, _ = fmt.Fprintln(w, strings.Join(linesOf(a.Clock, turn, a.Width(), confirmCommand), "\n"))
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/markdown"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
@@ -66,7 +67,7 @@ func (m *talkModel) progress() []string {
 	for _, call := range m.state.Progress.Now.Tools {
 		add(callMark(call.State) + " " + call.Name + "  " + call.Input)
 	}
-	return append(lines, block(m.state.Progress.Now.Text, m.size.Width)...)
+	return append(lines, reply(m.state.Progress.Now.Text, m.size.Width)...)
 }
 
 // linesOf returns a turn as lines of at most width columns. The function label returns what to write to confirm a proposal.
@@ -85,7 +86,7 @@ func linesOf(clock console.Clock, turn escalation.TalkTurn, width int, label fun
 		if turn.Note != "" {
 			lines = append(lines, console.Labelled("! ", console.Printable(turn.Note, 1_000), width)...)
 		}
-		lines = append(lines, block(turn.Reply, width)...)
+		lines = append(lines, reply(turn.Reply, width)...)
 		lines = append(lines, proposals(turn, width, label)...)
 	case escalation.TalkFailed, escalation.TalkStopped:
 		lines = append(lines, console.Labelled("! ", console.Printable(turn.Failure, 1_000), width)...)
@@ -107,6 +108,24 @@ func proposals(turn escalation.TalkTurn, width int, label func(turn, number int)
 		}
 		for _, line := range console.Labelled(label, text, width) {
 			lines = append(lines, console.GateStyle.Render(line))
+		}
+	}
+	return lines
+}
+
+// reply returns a reply in Markdown as lines of at most width columns. Output that does not go to a terminal has the reply as it is.
+func reply(text string, width int) []string {
+	if width == console.AnyWidth {
+		return block(text, width)
+	}
+	var lines []string
+	for _, line := range markdown.Lines(text, width-2) {
+		for _, part := range console.Labelled("  "+line.Lead, line.Text, width) {
+			part = strings.TrimRight(part, " ")
+			if line.Heading {
+				part = console.HeadStyle.Render(part)
+			}
+			lines = append(lines, part)
 		}
 	}
 	return lines

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/markdown"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
@@ -21,7 +22,9 @@ var (
 // defuse returns a reply in Markdown that loads nothing by itself: images become links, and tags become text. Otherwise a reply that
 // repeats words of a log could make the client fetch an address, and so carry a secret away. Code stays as it is, but blocks of code lose
 // their language: Open WebUI shows a block of HTML, SVG or Mermaid as a page.
-func defuse(reply string) string {
+func defuse(reply string) string { return markdown.WithoutLanguages(defuseLines(reply)) }
+
+func defuseLines(reply string) string {
 	lines := strings.SplitAfter(plaintext.Block(reply), "\n")
 	code, trusted := false, true // trusted reports whether all programs agree so far what is code
 	for i, line := range lines {

@@ -24,6 +24,11 @@ func TestDefuse(t *testing.T) {
 		"   ```\n```\n<img>":                                     "   ```\n```\n&lt;img>",
 		"````\n```\n<img>\n```\n<img>":                           "````\n```\n&lt;img>\n```\n&lt;img>",
 		"```\n<a>\n  ```\n<img>\n```\n<img>":                     "```\n<a>\n  ```\n&lt;img>\n```\n&lt;img>",
+		"~~~html\n<b>\n~~~":                                      "~~~\n&lt;b>\n~~~",
+		"````html\n```js\n<b>\n````":                             "````\n```\n&lt;b>\n````",
+		"- ```mermaid\n  x\n  ```\n\n> ~~~svg\n> <b>":            "- ```\n  x\n  ```\n\n> ~~~\n> &lt;b>",
+		"1. ```html\n   <b>":                                     "1. ```\n   &lt;b>",
+		"<!--\n```html\n<img>\n-->":                              "&lt;!--\n```\n<img>\n-->",
 		"~~~\n```\n~~~\n<img>\n```\n<img>":                       "~~~\n```\n~~~\n&lt;img>\n```\n&lt;img>",
 	} {
 		require.Equal(t, want, defuse(reply), reply)

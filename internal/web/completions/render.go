@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/markdown"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
@@ -19,7 +20,7 @@ const (
 
 // render returns the text of an answered turn: the reply, what was lost, and the proposals with the way to confirm them.
 func render(turn escalation.TalkTurn) string {
-	text := strings.TrimSpace(defuse(turn.Reply))
+	text := markdown.Close(strings.TrimSpace(defuse(turn.Reply)))
 	if turn.Note != "" {
 		text += "\n\n*" + oneLine(turn.Note) + "*"
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/calendar"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/markdown"
 	"github.com/claudeops/claudeops/internal/memory"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/plaintext"
@@ -21,23 +22,24 @@ import (
 // functions returns the functions of the templates.
 func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{
-		"asset":   p.assets.url,
-		"moment":  p.moment,
-		"dollars": plaintext.Dollars,
-		"count":   plaintext.Count,
-		"cut":     cut,
-		"compact": func(text string) string { return plaintext.Compact(cut(text, maxLine)) },
-		"words":   words,
-		"names":   names,
-		"headOf":  headOf,
-		"tone":    tone,
-		"key":     key,
-		"bytes":   byteCount,
-		"number":  grouped,
-		"length":  length,
-		"cost":    func(s escalation.Session) string { return operations.SessionCost(&s) },
-		"subject": operations.CallSubject,
-		"meaning": operations.AnswerMeaning,
+		"asset":    p.assets.url,
+		"moment":   p.moment,
+		"dollars":  plaintext.Dollars,
+		"count":    plaintext.Count,
+		"cut":      cut,
+		"markdown": func(text string) template.HTML { return markdown.HTML(cut(text, maxReply)) },
+		"compact":  func(text string) string { return plaintext.Compact(cut(text, maxLine)) },
+		"words":    words,
+		"names":    names,
+		"headOf":   headOf,
+		"tone":     tone,
+		"key":      key,
+		"bytes":    byteCount,
+		"number":   grouped,
+		"length":   length,
+		"cost":     func(s escalation.Session) string { return operations.SessionCost(&s) },
+		"subject":  operations.CallSubject,
+		"meaning":  operations.AnswerMeaning,
 
 		"task":      func(s escalation.Session) string { return operations.SessionTask(&s) },
 		"phaseName": operations.PhaseName,
@@ -68,6 +70,9 @@ func (p *Pages) functions() template.FuncMap {
 		"sessionPath":  func(number int64) string { return "/sessions/" + strconv.FormatInt(number, 10) },
 	}
 }
+
+// maxReply limits a reply on a page, in characters. It is more than a valid one has.
+const maxReply = 40_000
 
 // external returns the address of another site for a link; "" if it is none of the web.
 func external(address string) string {
