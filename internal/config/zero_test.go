@@ -230,9 +230,14 @@ func table() map[string]extremes {
 		"WEB_PROXY_ROLES":       {none: func(t *testing.T, c Config) { t.Helper(); require.Empty(t, c.Web.ProxyRoles) }},
 		"WEB_PROXY_SECRET_FILE": {}, "WEB_CHAT_PROGRESS": {zero: off(func(c Config) bool { return c.Web.ChatProgress })},
 		"WEB_TLS_CERT_FILE": {}, "WEB_TLS_KEY_FILE": {},
-		"TASK_QUEUE": text, "MAX_CONCURRENT_AGENTS": {}, "HEARTBEAT_INTERVAL": {},
-		"DRAIN_TIMEOUT": duration(func(c Config) time.Duration { return c.Worker.DrainTimeout }),
-		"DEPLOYMENT":    text, "BUILD_ID": {}, // without a deployment
+		"TASK_QUEUE": text, "MAX_CONCURRENT_AGENTS": {}, "MAX_CONCURRENT_TALKS": {},
+		"TALKS_PER_PERSON": {
+			zero: func(t *testing.T, c Config) { t.Helper(); require.Zero(t, c.TalkPolicy().TalksPerPerson) },
+			huge: func(t *testing.T, c Config) { t.Helper(); require.Equal(t, big, c.TalkPolicy().TalksPerPerson) },
+		},
+		"HEARTBEAT_INTERVAL": {},
+		"DRAIN_TIMEOUT":      duration(func(c Config) time.Duration { return c.Worker.DrainTimeout }),
+		"DEPLOYMENT":         text, "BUILD_ID": {}, // without a deployment
 		"LOG_LEVEL": {}, "LOG_FORMAT": {}, "METRICS_ADDRESS": {}, "PPROF_ADDRESS": {},
 		"SERVER": text, "TOKEN": text, "TOKEN_FILE": text,
 	}
