@@ -164,16 +164,18 @@ func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
 // budgetLeft reports whether the chain's budget suffices for another session, so that the gate offers nothing that an
 // admission would refuse.
 func (o GateInput) budgetLeft(policy Policy) bool {
-	limit := policy.ChainBudgetUSD
-	budget := policy.For(o.Tier).BudgetUSD
+	limit, budget := policy.ChainBudgetUSD, 0.0
 	switch {
+	case limit == 0:
+		return true
 	case o.Loop == nil:
+		budget = policy.For(o.Tier).BudgetUSD
 	case o.Loop.Role == "reviewer":
 		budget = policy.Review.Reviewer.BudgetUSD
 	case o.Loop.Role == "author":
 		budget = policy.Author.Role.BudgetUSD
 	}
-	return limit == 0 || limit-o.SpentAtMostUSD >= leastUSD(limit, budget)
+	return limit-o.SpentAtMostUSD >= leastUSD(limit, budget)
 }
 
 // interrupted reports whether the session ended before the work of its tier was done.
