@@ -128,7 +128,8 @@ func (a *agents) Run(
 	if refused := a.refusal(began); refused != nil {
 		time.Sleep(min(20*time.Second, takes))
 		a.count(a.refused, refused.name)
-		return report, refused.end(&report)
+		err := refused.end(&report)
+		return report, err
 	}
 	observe(activities.AgentProgress{Turns: 1, CostUSD: cost / 2})
 	if err := a.work(ctx, run, takes, &report, cost); err != nil || report.Status != escalation.SessionCompleted {

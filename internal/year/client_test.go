@@ -219,10 +219,10 @@ func (c temporalClient) UpdateWorkflow(ctx context.Context, options client.Updat
 		return nil, unknown(one.id)
 	}
 	var sent error
-	err := c.s.inLoop(ctx, func() {
+	looped := c.s.inLoop(ctx, func() {
 		sent = c.s.env.UpdateWorkflowByID(one.id, options.UpdateName, uuid.NewString(), one, options.Args...)
 	})
-	if err = errors.Join(err, sent); err != nil {
+	if err := errors.Join(looped, sent); err != nil {
 		return nil, err
 	}
 	c.s.step(one.id)
@@ -270,7 +270,7 @@ func (c temporalClient) NewWithStartWorkflowOperation(
 func (c temporalClient) UpdateWithStartWorkflow(
 	ctx context.Context, options client.UpdateWithStartWorkflowOptions,
 ) (client.WorkflowUpdateHandle, error) {
-	begin := options.StartWorkflowOperation.(startOperation) //nolint:forcetypeassert // it is ours
+	begin := options.StartWorkflowOperation.(startOperation)
 	if c.s.running(begin.options.ID) == nil {
 		if _, err := c.s.start(ctx, startRequest{id: begin.options.ID, kind: begin.kind, args: begin.args}); err != nil {
 			return nil, err

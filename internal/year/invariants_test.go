@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"net/http"
 	"path/filepath"
@@ -195,8 +196,8 @@ func (i *installation) checkDay(ctx context.Context) {
 		"/api/v1/incidents", "/api/v1/incidents?all=true", "/api/v1/memories", "/api/v1/conversations", "/api/v1/gates", "/api/v1/schedules",
 		"/api/v1/services", "/api/v1/chains?limit=100", "/api/v1/conversations/@me/turns",
 	} {
-		var any any
-		i.get(ctx, path, &any)
+		var list any
+		i.get(ctx, path, &list)
 	}
 	for _, path := range []string{"/incidents", "/chains", "/services", "/memories", "/schedules", "/talk", "/services/db"} {
 		i.page(ctx, path, "</html>")
@@ -295,20 +296,10 @@ func (i *installation) checkKept(ctx context.Context) {
 		"SELECT conversation_id || ' ' || turn, ended_at FROM talk_turns WHERE ended_at IS NOT NULL",
 		"SELECT 'incident ' || id, COALESCE(resolved_at, 9999999999999) FROM incidents", // an open one may have been resolved before
 	} {
-		rows, err := i.database.QueryContext(ctx, query)
-		if err != nil {
+		if err := i.readTimes(ctx, query, found); err != nil {
 			i.problem("%s: %v", query, err)
 			return
 		}
-		for rows.Next() {
-			var name string
-			var at int64
-			if err := rows.Scan(&name, &at); err != nil {
-				i.problem("%s: %v", query, err)
-			}
-			found[name] = time.UnixMilli(at)
-		}
-		_ = rows.Close()
 	}
 	keep := i.cfg.State.Retention
 	for name, ended := range i.seen.ended {
@@ -320,9 +311,25 @@ func (i *installation) checkKept(ctx context.Context) {
 			delete(i.seen.ended, name)
 		}
 	}
-	for name, ended := range found {
-		i.seen.ended[name] = ended
+	maps.Copy(i.seen.ended, found)
+}
+
+// readTimes puts the rows of a query, each with a name and a time, into a map.
+func (i *installation) readTimes(ctx context.Context, query string, into map[string]time.Time) error {
+	rows, err := i.database.QueryContext(ctx, query)
+	if err != nil {
+		return err
 	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		var at int64
+		if err := rows.Scan(&name, &at); err != nil {
+			return err
+		}
+		into[name] = time.UnixMilli(at)
+	}
+	return rows.Err()
 }
 
 // checkChains compares each chain of the last page with its sessions, its row and its incident.
@@ -374,7 +381,7 @@ func (i *installation) checkBill(ctx context.Context, since time.Time, exact boo
 		i.problem("the sessions: %v", err)
 		return
 	}
-	defer rows.Close() //nolint:errcheck // they were read
+	defer rows.Close()
 	i.agents.mu.Lock()
 	defer i.agents.mu.Unlock()
 	known := map[string]bool{}
@@ -390,6 +397,10 @@ func (i *installation) checkBill(ctx context.Context, since time.Time, exact boo
 		if paid := i.agents.paidSessions[id]; !open && math.Abs(paid-usd) > cent && (exact || !estimated) {
 			i.problem("session %s of %s (%s) has cost $%.4f, and the records have $%.4f", id, chain, status, paid, usd)
 		}
+	}
+	if err := rows.Err(); err != nil {
+		i.problem("the sessions: %v", err)
+		return
 	}
 	for id, usd := range i.agents.paidSessions {
 		if !known[id] && usd > 0 && i.cfg.State.Retention == 0 && since.Equal(i.life.begin) {

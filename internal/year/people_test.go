@@ -145,20 +145,20 @@ func (i *installation) ask(ctx context.Context, person, method, path string, bod
 }
 
 // took notes how long an operation took.
-func (i *installation) took(name string, real time.Duration) {
+func (i *installation) took(name string, used time.Duration) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if real > i.figures.slowest {
-		i.figures.slowest, i.figures.slowestName = real, name
+	if used > i.figures.slowest {
+		i.figures.slowest, i.figures.slowestName = used, name
 	}
 }
 
 // said is a message that a person has sent.
 type said struct {
-	person, conversation, text string
-	sent, ended                time.Time
-	turn                       int
-	reply                      string
+	person, text string
+	sent, ended  time.Time
+	turn         int
+	reply        string
 }
 
 // reply is what the agent answers: what it was asked, and when.

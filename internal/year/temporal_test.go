@@ -20,7 +20,6 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
-
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
@@ -53,7 +52,6 @@ type execution struct {
 	id, runID, kind string
 	started, closed time.Time
 	status          enumspb.WorkflowExecutionStatus
-	byClient        bool
 	attributes      map[string]*commonpb.Payload
 	memo            map[string]any
 	err             error
@@ -71,6 +69,7 @@ type pendingActivity struct {
 }
 
 func newTemporal(t testing.TB, turns *turns) *simulatedTemporal {
+	t.Helper()
 	suite := new(testsuite.WorkflowTestSuite)
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s := &simulatedTemporal{
@@ -144,7 +143,7 @@ func (s *simulatedTemporal) startAll(ctx workflow.Context) {
 
 // sync sets the clock of the environment. It must run in the environment's loop.
 func (s *simulatedTemporal) sync() {
-	if ahead := time.Now().Sub(s.env.Now()); ahead > 0 { //nolint:gocritic // both clocks are read
+	if ahead := time.Since(s.env.Now()); ahead > 0 {
 		s.env.SetStartTime(s.env.Now().Add(ahead))
 	}
 }
