@@ -23,8 +23,9 @@ type Agent interface {
 	// or in an archive. An error means that the answer is currently unknown.
 	HasConversation(ctx context.Context, directory, sessionID string) (bool, error)
 	// Concluded returns the report of a session that has given its structured output, although its process did not come to report it;
-	// nil if it has not. Its cost is an estimate. As at the end of Run, the conversation is archived first. It ends what is left of the session's processes. The argument parentID is the
-	// conversation that the session forked; empty if there is none. Call it only if HasConversation has found the conversation.
+	// nil if it has not. Its cost is an estimate. As at the end of Run, the conversation is archived first. It ends what is left of the
+	// session's processes. The argument parentID is the conversation that the session forked; empty if there is none. Call it only if
+	// HasConversation has found the conversation.
 	Concluded(ctx context.Context, sessionID, parentID string) (*AgentReport, error)
 }
 

@@ -161,7 +161,7 @@ func (n *Notifications) page(about escalation.Notification) string {
 	case escalation.NotifyCycleMissed: // the notification is about a cycle, which has no page
 		page = "/schedules"
 	case escalation.NotifyFailed, escalation.NotifyResolved, escalation.NotifyApproved, escalation.NotifyBlocked,
-		escalation.NotifyBudgetSpent:
+		escalation.NotifyBudgetSpent, escalation.NotifyLimited:
 	}
 	return "Page: " + strings.TrimSuffix(n.PagesURL, "/") + page
 }

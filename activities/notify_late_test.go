@@ -60,7 +60,8 @@ type deadTarget struct{ tries, accepts int }
 func (*deadTarget) ID() string { return "apprise-2" }
 
 func (d *deadTarget) Send(context.Context, escalation.Notification) error {
-	if d.tries++; d.tries < d.accepts {
+	d.tries++
+	if d.tries < d.accepts {
 		return errors.New("apprise-2: 502 Bad Gateway")
 	}
 	return nil

@@ -101,7 +101,8 @@ func (c *conversationRun) checkRoom() error {
 			fmt.Sprintf("%d messages are being stored already: send it again in a second", c.arriving), ErrorTypeBusy)
 	case c.sent >= 2*maxTalkUpdates:
 		return temporal.NewApplicationError(
-			fmt.Sprintf("%d messages were sent, also again, while turns run: send it again when the running turn has ended", c.sent), ErrorTypeBusy)
+			fmt.Sprintf("%d messages were sent, also again, while turns run: send it again when the running turn has ended", c.sent),
+			ErrorTypeBusy)
 	}
 	return nil
 }
@@ -184,7 +185,8 @@ func (c *conversationRun) checkAbout(message escalation.TalkMessage) error {
 		return nil
 	case c.about == "":
 		return temporal.NewNonRetryableApplicationError(
-			fmt.Sprintf("this conversation has begun, and not from chain %s: use another name for one about it", message.About), ErrorTypeOther, nil)
+			fmt.Sprintf("this conversation has begun, and not from chain %s: use another name for one about it", message.About),
+			ErrorTypeOther, nil)
 	default:
 		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("this conversation is about chain %s, and not about %s: use another name",
 			c.about, message.About), ErrorTypeOther, nil)

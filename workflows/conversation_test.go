@@ -603,8 +603,8 @@ func TestConversationRefusesAnotherMessageWithAKnownID(t *testing.T) {
 	for i, id := range []string{"m-0", "m-1"} {
 		text, person := message(id), message(id)
 		text.Text, person.Actor = "and nas?", "bob"
-		refused = append(refused, s.update(time.Duration(i+1)*time.Minute, SendMessage, text))
-		refused = append(refused, s.update(time.Duration(i+1)*time.Minute+time.Second, SendMessage, person))
+		at := time.Duration(i+1) * time.Minute
+		refused = append(refused, s.update(at, SendMessage, text), s.update(at+time.Second, SendMessage, person))
 	}
 	again := []*updateOutcome{s.update(time.Hour, SendMessage, old), s.update(2*time.Hour, SendMessage, message("m-1"))}
 	s.run()
@@ -687,14 +687,22 @@ func TestConversationWithoutRecords(t *testing.T) {
 func TestConversationStopsAfterManyMessages(t *testing.T) {
 	t.Parallel()
 	s := newSlowTalkStage(t, 3*time.Hour)
-	var sent []*updateOutcome
-	for i := range 2*maxTalkUpdates + 1 {
-		sent = append(sent, s.update(time.Duration(i)*time.Second, SendMessage, message("m-1")))
+	sent := make([]*updateOutcome, 2*maxTalkUpdates+1)
+	const batch = 100 // the environment holds 1,000 callbacks
+	for from := 0; from < len(sent); from += batch {
+		s.RegisterDelayedCallback(func() {
+			for i := from; i < min(from+batch, len(sent)); i++ {
+				sent[i] = s.update(time.Duration(i-from)*time.Second, SendMessage, message("m-1"))
+			}
+		}, time.Duration(from)*time.Second)
 	}
 	stopped := s.update(time.Hour, StopTurn, TurnRequest{Actor: "ada"})
-	s.RegisterDelayedCallback(func() { s.SetCurrentHistoryLength(100) }, time.Hour+time.Second)
+	s.RegisterDelayedCallback(func() { s.SetCurrentHistoryLength(100) }, time.Hour+100*time.Millisecond)
 	s.ExecuteWorkflow(Conversation, ConversationInput{})
 	var anew *workflow.ContinueAsNewError
+	n := 0
+	for i, o := range sent { if o == nil { t.Log("nil", i) } else if o.rejected != nil { n++; if n < 4 { t.Log(i, o.rejected) } } }
+	t.Log("rejected", n, s.GetWorkflowError(), stopped.rejected, stopped.err, stopped.result)
 	require.ErrorAs(t, s.GetWorkflowError(), &anew)
 	require.NoError(t, sent[2*maxTalkUpdates-1].rejected)
 	require.ErrorContains(t, sent[2*maxTalkUpdates].rejected, "send it again when the running turn has ended")

@@ -27,7 +27,8 @@ const lastAttempt = 30 * time.Second
 // Delivery sends a notification that its workflow could not send, for an hour. Then it records as an event of the chain whether it has
 // reached everybody.
 func Delivery(ctx workflow.Context, input DeliveryInput) error {
-	if err := workflow.NewTimerWithOptions(ctx, lastAttempt, workflow.TimerOptions{Summary: "before the next attempt"}).Get(ctx, nil); err != nil {
+	waited := workflow.NewTimerWithOptions(ctx, lastAttempt, workflow.TimerOptions{Summary: "before the next attempt"})
+	if err := waited.Get(ctx, nil); err != nil {
 		return err
 	}
 	var notifications *activities.Notifications
@@ -45,7 +46,8 @@ func Delivery(ctx workflow.Context, input DeliveryInput) error {
 	defer cancel()
 	var records *activities.Records
 	return workflow.ExecuteActivity(withRecords(disconnected, "record whether everybody was told"), records.RecordEvents,
-		activities.RecordEventsInput{ChainID: input.ChainID, FirstRunID: input.FirstRunID, Events: []escalation.Event{event}}).Get(disconnected, nil)
+		activities.RecordEventsInput{ChainID: input.ChainID, FirstRunID: input.FirstRunID, Events: []escalation.Event{event}},
+	).Get(disconnected, nil)
 }
 
 // startDelivery starts a Delivery that survives this workflow. It returns when Temporal has started it.

@@ -150,9 +150,10 @@ func (g *gates) wait(ctx workflow.Context, last escalation.Tier) (closed bool, e
 		// were answered before its wait began, the workflow would never continue as new, and its history would grow
 		// without limit.
 		anew := ctx.Err() == nil && !gate.Ends() && g.mayContinueAsNew(ctx)
-		if anew {
+		switch {
+		case anew:
 			g.people.settle(ctx)
-		} else if gate.Answer == nil && ctx.Err() == nil {
+		case gate.Answer == nil && ctx.Err() == nil:
 			g.people.settleFailed(ctx) // whoever looks at the gate must see that nobody was told
 		}
 		if len(g.log.unrecorded) > 0 && ctx.Err() == nil && (anew || gate.Answer == nil) {

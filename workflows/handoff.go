@@ -100,11 +100,11 @@ func (c *chainRun) writeHandoff(
 // person that has arrived by now. If the handoff is unusable, such a request lets s start from the verdict.
 func (c *chainRun) decideHandoff(ctx workflow.Context, s step, session escalation.Session, problem string) escalation.Decision {
 	c.requests.receive(ctx, s.tier-1)
-	var requested escalation.Tier
-	if c.requests.counts(ctx, escalation.DecideHandoff(*c.policy, session, c.waitingSince, problem, s.tier, 0)) {
-		requested = c.requests.pending.ToTier
+	input := escalation.HandoffInput{Next: s.tier, WaitingSince: c.waitingSince, Problem: problem}
+	if c.requests.counts(ctx, escalation.DecideHandoff(*c.policy, session, input)) {
+		input.RequestedTier = c.requests.pending.ToTier
 	}
-	decision := escalation.DecideHandoff(*c.policy, session, c.waitingSince, problem, s.tier, requested)
+	decision := escalation.DecideHandoff(*c.policy, session, input)
 	if problem == "" || session.Status == escalation.SessionStopped || decision.Rule == escalation.RuleAccountLimit {
 		return decision
 	}

@@ -148,10 +148,11 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 			return nil, err
 		}
 		if refusal := opening.Refusal; refusal != nil {
-			if again, err := r.waits(ctx, escalation.DecideRefused(*refusal)); again || err != nil {
-				if err != nil {
-					return nil, err
-				}
+			again, err := r.waits(ctx, escalation.DecideRefused(*refusal))
+			if err != nil {
+				return nil, err
+			}
+			if again {
 				continue
 			}
 			result.loop, result.decision = result.loop.AfterReview(review.Reviewed{Problem: refusal.Reason})
@@ -183,7 +184,7 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 	}
 }
 
-// waits waits for the end of the account's limit, and reports whether the reviewer's session can be requested again. It does not wait for
+// waits sleeps until the account's limit ends, and reports whether the reviewer's session can be requested again. It does not sleep for
 // another reason: a person decides then.
 func (r *reviews) waits(ctx workflow.Context, decision escalation.Decision) (again bool, err error) {
 	if decision.Rule != escalation.RuleAccountLimit || decision.Action != escalation.DecisionWait {

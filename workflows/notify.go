@@ -227,7 +227,8 @@ func blockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell boo
 		return escalation.NotifyLimited, true
 	case escalation.RuleVerdict, escalation.RuleNoVerdict, escalation.RuleResumeFailed, escalation.RuleTranscriptLost,
 		escalation.RuleDryRun, escalation.RuleOperator, escalation.RuleCancelled, escalation.RuleIssues, escalation.RuleAdmitted,
-		escalation.RuleReview, escalation.RuleGateExpired, escalation.RuleKnown, escalation.RuleReturned, escalation.RuleHealed:
+		escalation.RuleReview, escalation.RuleGateExpired, escalation.RuleKnown, escalation.RuleReturned, escalation.RuleHealed,
+		escalation.RuleTalksOfPerson:
 		return "", false
 	}
 	return "", false

@@ -97,8 +97,8 @@ func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
 	}
 	if refused > 0 && len(a.known) == 0 && byItself {
 		if file, key := claude.HooksOff(claude.ManagedSettings); file != "" {
-			return fmt.Errorf("%w: it got none of them, and they were refused (%d), because the managed settings %s switch off its hooks (%s): "+
-				"remove that there", errUnguarded, refused, file, key)
+			return fmt.Errorf("%w: it got none of them, and they were refused (%d), because the managed settings %s switch off its "+
+				"hooks (%s): remove that there", errUnguarded, refused, file, key)
 		}
 		return fmt.Errorf("%w: it got none of them, and they were refused (%d); see that agents can run %s, and that no managed settings "+
 			"of your organization switch off hooks", errUnguarded, refused, a.executable)

@@ -59,7 +59,8 @@ func TestJudged(t *testing.T) {
 		for i, now := range []struct{ resumed, answered bool }{{false, false}, {true, false}, {true, true}} {
 			failure := &claude.Error{Kind: kind, Message: "it says why", Answered: now.answered, Until: until}
 			got := judged(escalation.Report{CostUSD: 1}, failure, now.resumed)
-			require.Equal(t, want[i], end{got.Status, got.Ending}, "%s %+v", kind, now)
+			ending := end{got.Status, got.Ending}
+			require.Equal(t, want[i], ending, "%s %+v", kind, now)
 			require.Equal(t, "it says why", got.Error)
 			require.InDelta(t, 1, got.CostUSD, 0)
 			require.Equal(t, kind == claude.KindLimited, !got.LimitedUntil.IsZero())

@@ -389,7 +389,7 @@ func stops() map[string]contract {
 				before := len(b.requests())
 				invocation := b.invocation(slowPrompt)
 				invocation.Limits.Idle = 4 * time.Second
-				b.fail(t, claude.KindStalled, invocation) // before its exit the CLI waits five seconds for the command
+				_, _ = b.fail(t, claude.KindStalled, invocation) // before its exit the CLI waits five seconds for the command
 				return len(b.requests()) - before
 			}
 			asked := requests()

@@ -232,6 +232,8 @@ func apiFailure(status int, class apiErrorClass) ErrorKind {
 		return KindAuth
 	case classRateLimit, classOverloaded, classServerError:
 		return KindUnavailable
+	case classBilling: // returned above
+	case classAnswerTooLong: // the API has answered
 	}
 	return ""
 }

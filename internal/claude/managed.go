@@ -23,7 +23,7 @@ func HooksOff(dir string) (file, key string) {
 	more, _ := filepath.Glob(filepath.Join(dir, "managed-settings.d", "*.json")) // the pattern is valid
 	slices.Sort(more)
 	for _, name := range append([]string{filepath.Join(dir, "managed-settings.json")}, more...) {
-		content, err := os.ReadFile(name)
+		content, err := os.ReadFile(name) //nolint:gosec // of the administrator's directory
 		if err != nil {
 			continue
 		}
@@ -32,7 +32,7 @@ func HooksOff(dir string) (file, key string) {
 			continue
 		}
 		for _, each := range hookSwitches {
-			if settings[each] == true {
+			if on, _ := settings[each].(bool); on {
 				return name, each
 			}
 		}

@@ -58,7 +58,7 @@ func endingCases() []contractCase {
 			require.Contains(t, o.Events, "system/model_refusal_no_fallback")
 			require.Len(t, o.Asked, map[claudesim.Version]int{claudesim.VersionOld: 1, claudesim.VersionNew: 2}[v])
 		}),
-		ends("answers that are too long", claudesim.CutShort("long long"), nil, func(t *testing.T, _ claudesim.Version, o observation) {
+		ends("answers that are too long", claudesim.CutShort("a long answer"), nil, func(t *testing.T, _ claudesim.Version, o observation) {
 			require.Nil(t, o.Results[0].Status)
 			require.Equal(t, []string{"max_output_tokens"}, o.Classes)
 			require.Len(t, o.Asked, 4)

@@ -98,7 +98,8 @@ func (r Reply) problems() []error {
 	if r.Structured != nil && !encodesToObject(r.Structured) {
 		problems = append(problems, errors.New("structured is not a JSON object"))
 	}
-	if r.Error != nil && r.Error.Status != StatusRefused && r.Error.Status != StatusNoLogin && (r.Error.Status < 400 || r.Error.Status > 599) {
+	if r.Error != nil && r.Error.Status != StatusRefused && r.Error.Status != StatusNoLogin &&
+		(r.Error.Status < 400 || r.Error.Status > 599) {
 		problems = append(problems, fmt.Errorf(
 			"error status %d is no HTTP error (400 to 599, or %d for no answer)", r.Error.Status, StatusRefused))
 	}

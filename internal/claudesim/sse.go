@@ -130,7 +130,8 @@ func (m wireMessage) blockEvents(index int) (parts []streamEvent, end streamEven
 	}
 	if block["type"] == BlockThinking {
 		parts = append(parts, streamEvent{
-			"type": "content_block_delta", "index": index, "delta": map[string]any{"type": "signature_delta", "signature": block["signature"]},
+			"type": "content_block_delta", "index": index,
+			"delta": map[string]any{"type": "signature_delta", "signature": block["signature"]},
 		})
 	}
 	return parts, streamEvent{"type": "content_block_stop", "index": index}

@@ -119,7 +119,8 @@ func (o Overrides) spelled(service string) string {
 func parseLimit(value string) (any, error) {
 	limit, err := escalation.ParseLimit(value)
 	if err != nil {
-		return nil, errors.New("be a number and a duration of at most 87600h, such as 3/1h (three within any hour) or 0/1h (never), or be none")
+		return nil, errors.New("be a number and a duration of at most 87600h, such as 3/1h (three within any hour) or 0/1h (never), " +
+			"or be none")
 	}
 	return Limit(limit), nil
 }

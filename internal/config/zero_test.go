@@ -289,6 +289,7 @@ func TestExtremes(t *testing.T) {
 			}
 			given := leaf.name + "=" + c.value
 			t.Run(given, func(t *testing.T) {
+				t.Parallel()
 				cfg, err := Load([]string{home, workersUser, given})
 				if c.does == nil {
 					require.ErrorContains(t, err, leaf.name)

@@ -154,6 +154,19 @@ func (i *Incident) Shorten() {
 	})
 	i.keepSays(ended, keep)
 	i.keepHighest(keep)
+	i.keepLatest(ended, keep)
+	var listed []IncidentChain
+	for n, chain := range i.Chains {
+		if keep[n] {
+			listed = append(listed, chain)
+		}
+	}
+	i.Chains = listed
+}
+
+// keepLatest keeps the latest of the chains that have ended, up to MaxIncidentChains with those that are kept already. It prefers
+// those that have tried something. The argument ended lists the latest one first.
+func (i *Incident) keepLatest(ended []int, keep []bool) {
 	kept := 0
 	for _, n := range ended {
 		if keep[n] {
@@ -167,13 +180,6 @@ func (i *Incident) Shorten() {
 			}
 		}
 	}
-	var listed []IncidentChain
-	for n, chain := range i.Chains {
-		if keep[n] {
-			listed = append(listed, chain)
-		}
-	}
-	i.Chains = listed
 }
 
 // compareActive orders chains that have not ended: those that repair, then those that wait, then those that look; of each, the

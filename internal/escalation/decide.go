@@ -153,14 +153,25 @@ func Decide(policy Policy, session Session, input DecisionInput) Decision {
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s has the unknown status %q", session.Tier, session.Status))
 }
 
+// HandoffInput is the input of DecideHandoff, besides the policy and the session.
+type HandoffInput struct {
+	// Next is the tier to which the handoff was to be written.
+	Next Tier
+	// RequestedTier is the tier that an operator requested; 0 without a request.
+	RequestedTier Tier
+	// WaitingSince is the time at which the chain began to wait; zero if it has not waited.
+	WaitingSince time.Time
+	// Problem says why the handoff cannot be used; empty if it can.
+	Problem string
+}
+
 // DecideHandoff returns the step that follows a session whose task was to write the handoff to the next tier. A stopped
 // session ends the chain. If an operator has requested a tier, that tier or the next tier runs, whichever is higher.
-// Without a request, there are four cases. If problem is empty, the handoff can be used, and the next tier runs. If
+// Without a request, there are four cases. If there is no problem, the handoff can be used, and the next tier runs. If
 // the session's conversation cannot be used, the next tier runs from the verdict. If the account's limit is used up, the chain
 // waits. Any other problem ends the chain.
-func DecideHandoff(
-	policy Policy, session Session, waitingSince time.Time, problem string, next, requested Tier,
-) Decision {
+func DecideHandoff(policy Policy, session Session, input HandoffInput) Decision {
+	next, requested, problem := input.Next, input.RequestedTier, input.Problem
 	onward := Decision{Action: DecisionEscalate, Tier: max(next, requested), Rule: RuleVerdict}
 	switch {
 	case session.Status == SessionStopped:
@@ -172,7 +183,7 @@ func DecideHandoff(
 		onward.Reason = fmt.Sprintf("%s has written the handoff to %s", session.Tier, next)
 		return onward
 	case session.Treatment().Then == SequelWait:
-		return DecideLimited(policy, session, waitingSince)
+		return DecideLimited(policy, session, input.WaitingSince)
 	case session.Treatment().Then == SequelAnew:
 		onward.Rule = session.anewRule()
 	default:

@@ -388,7 +388,9 @@ func TestDecideHandoff(t *testing.T) {
 				Tier: 1, Purpose: escalation.PurposeHandoff, Continuity: escalation.ContinuityResume,
 				Report: escalation.Report{Status: tt.status, Error: "so it was"},
 			}
-			got := escalation.DecideHandoff(escalation.Policy{}, session, time.Time{}, tt.problem, 2, tt.requested)
+			got := escalation.DecideHandoff(escalation.Policy{}, session, escalation.HandoffInput{
+				Next: 2, RequestedTier: tt.requested, Problem: tt.problem,
+			})
 			require.NotEmpty(t, got.Reason)
 			got.Reason = ""
 			require.Equal(t, tt.want, got)

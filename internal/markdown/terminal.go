@@ -168,11 +168,12 @@ func (t *terminal) table(table *extast.Table, indent string) {
 		return
 	}
 	for i, row := range rows {
-		line := ""
+		var line strings.Builder
 		for i, cell := range row {
-			line += cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
+			line.WriteString(cell)
+			line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
 		}
-		t.add(indent, strings.TrimRight(line, " ")).Heading = i == 0
+		t.add(indent, strings.TrimRight(line.String(), " ")).Heading = i == 0
 	}
 }
 

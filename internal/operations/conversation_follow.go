@@ -60,43 +60,21 @@ func (c Conversations) Follow(ctx context.Context, name string, turn int, see fu
 	if err != nil {
 		return none, err
 	}
+	now := time.Now()
+	f := follow{
+		Conversations: c, connection: connection, records: records, name: name, turn: turn, see: see,
+		read: now, looked: now, reported: now,
+	}
 	pause := farWait
 	if connection.Local {
 		pause = nearWait
 	}
-	var seen turnEvents
-	read, looked, reported := time.Now(), time.Now(), time.Now()
 	for {
-		found, err := readTurn(ctx, records, name, turn)
-		switch {
-		case ctx.Err() != nil:
-			return none, ctx.Err()
-		case KindOf(err) == KindNotFound, err != nil && time.Since(read) > unreadableFor:
-			return none, err
-		case err == nil && found.State.Final():
-			found.Context = ""
-			found = c.maskedTurn(found)
-			if see != nil {
-				err = see(TalkEvent{Kind: TalkEnded, Turn: &found})
-			}
+		if found, ended, err := f.look(ctx); ended || err != nil {
 			return found, err
-		case err == nil:
-			read = time.Now()
 		}
-		if err == nil && time.Since(looked) > lookEvery {
-			if err := c.ended(ctx, connection, records, name, turn); err != nil {
-				return none, err
-			}
-			looked = time.Now()
-		}
-		if see != nil && time.Since(reported) > (Follower{Local: connection.Local}).interval() {
-			now, err := c.Get(ctx, name)
-			for _, event := range seen.next(now, err, turn) {
-				if err := see(event); err != nil {
-					return none, err
-				}
-			}
-			reported = time.Now()
+		if err := f.report(ctx); err != nil {
+			return none, err
 		}
 		select {
 		case <-ctx.Done():
@@ -106,6 +84,63 @@ func (c Conversations) Follow(ctx context.Context, name string, turn int, see fu
 	}
 }
 
+// follow is one call of Follow.
+type follow struct {
+	Conversations
+
+	connection Connection
+	records    *store.Store
+	name       string
+	turn       int
+	see        func(TalkEvent) error
+	seen       turnEvents
+	// read is the time at which the turn was last read from the records, looked that of the last question whether its conversation runs,
+	// and reported that of the last events.
+	read, looked, reported time.Time
+}
+
+// look looks for the end of the turn in the records, and from time to time for the end of its conversation. It reports and returns a
+// turn that has ended. An error ends Follow, too.
+func (f *follow) look(ctx context.Context) (found escalation.TalkTurn, ended bool, err error) {
+	found, err = readTurn(ctx, f.records, f.name, f.turn)
+	switch {
+	case ctx.Err() != nil:
+		return escalation.TalkTurn{}, false, ctx.Err()
+	case KindOf(err) == KindNotFound, err != nil && time.Since(f.read) > unreadableFor:
+		return escalation.TalkTurn{}, false, err
+	case err != nil:
+		return escalation.TalkTurn{}, false, nil //nolint:nilerr // it is read again
+	case found.State.Final():
+		found.Context = ""
+		found = f.maskedTurn(found)
+		if f.see != nil {
+			err = f.see(TalkEvent{Kind: TalkEnded, Turn: &found})
+		}
+		return found, true, err
+	}
+	f.read = time.Now()
+	if time.Since(f.looked) > lookEvery {
+		err = f.ended(ctx, f.connection, f.records, f.name, f.turn)
+		f.looked = time.Now()
+	}
+	return escalation.TalkTurn{}, false, err
+}
+
+// report reports from time to time what happens in the turn.
+func (f *follow) report(ctx context.Context) error {
+	if f.see == nil || time.Since(f.reported) <= (Follower{Local: f.connection.Local}).interval() {
+		return nil
+	}
+	now, err := f.Get(ctx, f.name)
+	for _, event := range f.seen.next(now, err, f.turn) {
+		if err := f.see(event); err != nil {
+			return err
+		}
+	}
+	f.reported = time.Now()
+	return nil
+}
+
 // ended returns an error if the conversation of an open turn was ended, so that nobody answers the turn.
 func (c Conversations) ended(ctx context.Context, connection Connection, records *store.Store, name string, turn int) error {
 	err := c.describe(ctx, connection, name)
@@ -113,7 +148,7 @@ func (c Conversations) ended(ctx context.Context, connection Connection, records
 		return nil // it runs, or Temporal is away
 	}
 	if found, late := readTurn(ctx, records, name, turn); late != nil || found.State.Final() {
-		return nil // its end was recorded meanwhile, or will be told by the next look
+		return nil //nolint:nilerr // its end was recorded meanwhile, or will be told by the next look
 	}
 	return err
 }

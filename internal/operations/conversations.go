@@ -133,17 +133,17 @@ func talkError(name string, err error) error {
 	case isBusy(err):
 		return withKind(KindConflict, fmt.Errorf("%w: %w", ErrBusy, printable(RootCause(err))))
 	case isRefusedAs(err, workflows.ErrorTypeOther):
-		return withKind(KindConflict, &otherMessage{printable(RootCause(err))})
+		return withKind(KindConflict, &otherMessageError{printable(RootCause(err))})
 	case refused:
 		return Invalid(printable(RootCause(err)))
 	}
 	return err
 }
 
-// otherMessage is an error with the sentence of the conversation that is an ErrOtherMessage.
-type otherMessage struct{ error }
+// otherMessageError is an error with the sentence of the conversation that is an ErrOtherMessage.
+type otherMessageError struct{ error }
 
-func (e *otherMessage) Is(target error) bool { return target == ErrOtherMessage }
+func (e *otherMessageError) Is(target error) bool { return target == ErrOtherMessage }
 
 // Wait waits until a turn has ended, and returns it with its reply or with the sentence that says why there is none. It reads the
 // records from time to time. If ctx ends first, Wait returns the error of ctx, and the turn continues.

@@ -18,13 +18,8 @@ const retentionInterval = time.Hour
 // OldRecords finds and removes the records of chains that ended long ago. The comments of store.Store describe the methods in
 // detail.
 type OldRecords interface {
-	// ClaimDuty gives a duty to holder until the given time. It returns false if another holder has the duty.
-	ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error)
-	// Now returns the database's time. If the database has no clock of its own, it returns the time of this host.
-	Now(ctx context.Context, host time.Time) (time.Time, error)
-	// TrustClock reports whether now can be the time: the clock has not just jumped ahead of the last time of which that was
-	// known. It returns that last time.
-	TrustClock(ctx context.Context, now time.Time) (trusted bool, last time.Time, err error)
+	RemovalDuty
+
 	// OldChains returns a page of the chains with only old, unneeded records, sorted. To read the next page, pass the last
 	// chain of this page as the argument after.
 	OldChains(ctx context.Context, before time.Time, after escalation.ChainRun) ([]store.OldChain, error)
@@ -35,6 +30,17 @@ type OldRecords interface {
 	// RemoveMemories removes the memories that nobody has confirmed, and those that people have deleted, before the given
 	// time.
 	RemoveMemories(ctx context.Context, before time.Time) (int64, error)
+}
+
+// RemovalDuty says whether this worker may remove records now.
+type RemovalDuty interface {
+	// ClaimDuty gives a duty to holder until the given time. It returns false if another holder has the duty.
+	ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error)
+	// Now returns the database's time. If the database has no clock of its own, it returns the time of this host.
+	Now(ctx context.Context, host time.Time) (time.Time, error)
+	// TrustClock reports whether now can be the time: the clock has not just jumped ahead of the last time of which that was
+	// known. It returns that last time.
+	TrustClock(ctx context.Context, now time.Time) (trusted bool, last time.Time, err error)
 }
 
 // memoryRetention is the time for which a memory waits for its confirmation.

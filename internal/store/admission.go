@@ -247,7 +247,7 @@ func daySpent(ctx context.Context, q querier, at time.Time) (closed, reserved fl
 	day := calendar.Of(at.UTC())
 	begin, end := day.Begin(time.UTC), day.End(time.UTC)
 	var removed float64
-	if err = q.QueryRowContext(ctx, removedSpentQuery, quarterOf(begin), quarterOf(end)).Scan(&removed); err != nil {
+	if err := q.QueryRowContext(ctx, removedSpentQuery, quarterOf(begin), quarterOf(end)).Scan(&removed); err != nil {
 		return 0, 0, err
 	}
 	closed, reserved, err = spent(ctx, q, daySpentQuery, begin.UnixMilli(), end.UnixMilli())

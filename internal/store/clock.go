@@ -48,7 +48,8 @@ ON CONFLICT (namespace_id) DO UPDATE SET trusted_at = excluded.trusted_at, jumpe
 
 // TrustClock reports whether now can be the time. It cannot if it is more than a day and a half later than the last time that was
 // trusted, which TrustClock returns. Then either no worker of the Store's namespace has run in between, or a clock has jumped
-// ahead. Only a clock that goes on like this for a day is trusted again. At the first call, the latest session shows whether the time can be right.
+// ahead. Only a clock that goes on like this for a day is trusted again. At the first call, the latest session shows whether the time
+// can be right.
 func (s *Store) TrustClock(ctx context.Context, now time.Time) (trusted bool, last time.Time, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		rows, err := collect(ctx, tx, clockFields, clockQuery, s.namespace.ID)

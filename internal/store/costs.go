@@ -92,11 +92,11 @@ var (
 // have ended.
 func (s *Store) Costs(ctx context.Context, from, to time.Time) (costs Costs, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		costs.Quarters, err = collectAll(ctx, tx, quarterFields, quarterQueries, from, to, quarterOf(from), quarterOf(to))
+		costs.Quarters, err = collectAll(ctx, tx, quarterFields, quarterQueries, costSpan{from, to, quarterOf(from), quarterOf(to)})
 		if err != nil {
 			return err
 		}
-		costs.Kinds, err = collectAll(ctx, tx, kindFields, kindQueries, from, to, dayOf(from), dayOf(to))
+		costs.Kinds, err = collectAll(ctx, tx, kindFields, kindQueries, costSpan{from, to, dayOf(from), dayOf(to)})
 		return err
 	})
 	if err != nil {
@@ -105,22 +105,26 @@ func (s *Store) Costs(ctx context.Context, from, to time.Time) (costs Costs, err
 	return costs, nil
 }
 
-// collectAll returns the rows of the queries about sessions, about replaced reports, and about removed sessions. The limits are
-// those of the first query's index.
-func collectAll[T any](
-	ctx context.Context, q querier, fields func(*T) []field, queries [3]string, from, to time.Time, limits ...any,
-) ([]T, error) {
-	times := []any{from.UnixMilli(), to.UnixMilli()}
-	rows, err := collect(ctx, q, fields, queries[0], append(times, limits...)...)
+// costSpan is a span of time whose costs are added up.
+type costSpan struct {
+	from, to time.Time
+	// first and last are the limits of the span in the index that the query about sessions uses.
+	first, last int64
+}
+
+// collectAll returns the rows of the queries about sessions, about replaced reports, and about removed sessions.
+func collectAll[T any](ctx context.Context, q querier, fields func(*T) []field, queries [3]string, span costSpan) ([]T, error) {
+	from, to := span.from.UnixMilli(), span.to.UnixMilli()
+	rows, err := collect(ctx, q, fields, queries[0], from, to, span.first, span.last)
 	if err != nil {
 		return nil, err
 	}
-	replaced, err := collect(ctx, q, fields, queries[1], times...)
+	replaced, err := collect(ctx, q, fields, queries[1], from, to)
 	if err != nil {
 		return nil, err
 	}
 	// Both times are at a quarter, or the last one is now, when nothing is old.
-	removed, err := collect(ctx, q, fields, queries[2], quarterOf(from), quarterOf(to.Add(quarter-time.Millisecond)))
+	removed, err := collect(ctx, q, fields, queries[2], quarterOf(span.from), quarterOf(span.to.Add(quarter-time.Millisecond)))
 	return append(append(rows, replaced...), removed...), err
 }
 

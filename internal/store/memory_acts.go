@@ -161,7 +161,8 @@ type MemoryAct struct {
 func (a MemoryAct) read(ctx context.Context, tx *sql.Tx, id string) (memoryRow, error) {
 	row, err := oneMemory(ctx, tx, id)
 	if err == nil && a.Seen != 0 && a.Seen != row.Revision {
-		err = memoryConflict("%s%d has changed since you read it, and is at revision %d now: read it again", memoryPrefix, row.row, row.Revision)
+		err = memoryConflict("%s%d has changed since you read it, and is at revision %d now: read it again",
+			memoryPrefix, row.row, row.Revision)
 	}
 	return row, err
 }
@@ -201,8 +202,8 @@ func (s *Store) AddMemory(ctx context.Context, proposal escalation.MemoryProposa
 	})
 }
 
-// ConfirmMemory records that a person vouches for a memory, whose content stays as it is. If a person has confirmed or deleted the memory already,
-// ConfirmMemory returns it unchanged with ErrConflict.
+// ConfirmMemory records that a person vouches for a memory, whose content stays as it is. If a person has confirmed or deleted the memory
+// already, ConfirmMemory returns it unchanged with ErrConflict.
 func (s *Store) ConfirmMemory(ctx context.Context, id string, by MemoryAct) (memory.Memory, error) {
 	return s.actOnMemory(ctx, "confirm "+strconv.Quote(id), by, func(tx *sql.Tx) (memoryRow, error) {
 		row, err := by.read(ctx, tx, id)

@@ -27,8 +27,8 @@ const (
 	maxHeader = 32 << 10
 	// defaultBody limits a request's body, in bytes. A request for a chain has at most 100,000 bytes.
 	defaultBody = 256 << 10
-	// maxCompletionBody limits a request for a chat completion, in bytes. It has the whole history of the chat, with its pictures, which are
-	// left out while it is read.
+	// maxCompletionBody limits a request for a chat completion, in bytes. It has the whole history of the chat, with its pictures, which
+	// are left out while it is read.
 	maxCompletionBody = 64 << 20
 	// stopTimeout limits how long a stopping server waits for running requests.
 	stopTimeout = 5 * time.Second

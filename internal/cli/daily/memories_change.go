@@ -73,7 +73,8 @@ func (a *app) deleteMemoryCommand() *cobra.Command {
 
 // decideMemoryCommand returns cmd with the arguments and flags of a decision on one memory.
 func (a *app) decideMemoryCommand(
-	cmd *cobra.Command, decide func(m console.Memories, ctx context.Context, seen operations.SeenMemory, actor string) (memory.Memory, error),
+	cmd *cobra.Command,
+	decide func(m console.Memories, ctx context.Context, seen operations.SeenMemory, actor string) (memory.Memory, error),
 ) *cobra.Command {
 	var actor string
 	var revision int

@@ -32,31 +32,43 @@ func TestUpdateChangesWhatItSays(t *testing.T) {
 			models,
 		},
 		"another time with a zone": {
-			[]string{"--cron", "CRON_TZ=Asia/Seoul 0 3 * * *"}, client.ScheduleSpec{Calendars: daily, TimeZoneName: "Asia/Tokyo"},
-			client.ScheduleSpec{CronExpressions: []string{"CRON_TZ=Asia/Seoul 0 3 * * * # CRON_TZ=Asia/Seoul 0 3 * * *"}}, models,
+			[]string{"--cron", "CRON_TZ=Asia/Seoul 0 3 * * *"},
+			client.ScheduleSpec{Calendars: daily, TimeZoneName: "Asia/Tokyo"},
+			client.ScheduleSpec{CronExpressions: []string{"CRON_TZ=Asia/Seoul 0 3 * * * # CRON_TZ=Asia/Seoul 0 3 * * *"}},
+			models,
 		},
 		"another zone": {
-			[]string{"--timezone", "Asia/Seoul"}, client.ScheduleSpec{Calendars: daily, TimeZoneName: "Asia/Tokyo"},
-			client.ScheduleSpec{Calendars: daily, TimeZoneName: "Asia/Seoul"}, models,
+			[]string{"--timezone", "Asia/Seoul"},
+			client.ScheduleSpec{Calendars: daily, TimeZoneName: "Asia/Tokyo"},
+			client.ScheduleSpec{Calendars: daily, TimeZoneName: "Asia/Seoul"},
+			models,
 		},
 		"UTC": {
 			[]string{"--timezone", ""}, client.ScheduleSpec{Calendars: daily, TimeZoneName: "Asia/Tokyo"}, client.ScheduleSpec{Calendars: daily}, models,
 		},
 		"another interval": {
-			[]string{"--every", "1h"}, client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: 2 * time.Hour, Offset: time.Minute}}},
-			client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Hour, Offset: time.Minute}}}, models,
+			[]string{"--every", "1h"},
+			client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: 2 * time.Hour, Offset: time.Minute}}},
+			client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Hour, Offset: time.Minute}}},
+			models,
 		},
 		"no offset": {
-			[]string{"--offset", "0s"}, client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Hour, Offset: time.Minute}}},
-			client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Hour}}}, models,
+			[]string{"--offset", "0s"},
+			client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Hour, Offset: time.Minute}}},
+			client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Hour}}},
+			models,
 		},
 		"from times to an interval": {
-			[]string{"--every", "1h"}, client.ScheduleSpec{Calendars: daily, TimeZoneName: "Asia/Tokyo", Jitter: time.Minute},
-			client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Hour}}, Jitter: time.Minute}, models,
+			[]string{"--every", "1h"},
+			client.ScheduleSpec{Calendars: daily, TimeZoneName: "Asia/Tokyo", Jitter: time.Minute},
+			client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: time.Hour}}, Jitter: time.Minute},
+			models,
 		},
 		"no times": {
-			[]string{"--note", "x", "--jitter", "1m"}, client.ScheduleSpec{Calendars: daily, TimeZoneName: "Asia/Tokyo"},
-			client.ScheduleSpec{Calendars: daily, TimeZoneName: "Asia/Tokyo", Jitter: time.Minute}, models,
+			[]string{"--note", "x", "--jitter", "1m"},
+			client.ScheduleSpec{Calendars: daily, TimeZoneName: "Asia/Tokyo"},
+			client.ScheduleSpec{Calendars: daily, TimeZoneName: "Asia/Tokyo", Jitter: time.Minute},
+			models,
 		},
 		"a third model":    {[]string{"--model", "tier3=x"}, client.ScheduleSpec{}, client.ScheduleSpec{}, map[escalation.Tier]string{1: "haiku", 2: "opus", 3: "x"}},
 		"one model fewer":  {[]string{"--model", "tier2="}, client.ScheduleSpec{}, client.ScheduleSpec{}, map[escalation.Tier]string{1: "haiku"}},
@@ -71,7 +83,7 @@ func TestUpdateChangesWhatItSays(t *testing.T) {
 			require.NoError(t, o.check("x", flags.Changed))
 			schedule := client.Schedule{Spec: &c.was, Policy: &client.SchedulePolicies{}, State: &client.ScheduleState{}}
 			require.NoError(t, o.change("x", &schedule, flags.Changed, time.Now()))
-			require.Equal(t, len(c.want.Intervals), len(schedule.Spec.Intervals))
+			require.Len(t, schedule.Spec.Intervals, len(c.want.Intervals))
 			if len(c.want.Intervals) == 0 {
 				c.want.Intervals, schedule.Spec.Intervals = nil, nil
 			}

@@ -195,8 +195,8 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
 		return failed(check, err)
 	}
 	if file, key := claude.HooksOff(claude.ManagedSettings); file != "" {
-		return failed(check, fmt.Errorf("the managed settings %s switch off hooks (%s), so the CLI does not ask the guard and sessions fail: "+
-			"remove that there", file, key))
+		return failed(check, fmt.Errorf("the managed settings %s switch off hooks (%s), so the CLI does not ask the guard and "+
+			"sessions fail: remove that there", file, key))
 	}
 	detail := fmt.Sprintf("version %s at %s", cli.Version(), cli.Path())
 	if warning := cli.Warning(); warning != "" {
@@ -237,8 +237,8 @@ func checkPrices(cfg config.Config) finding {
 		}
 	}
 	if len(guessed) > 0 {
-		return noted(check, strings.Join(guessed, ", ")+": not known, so the CLI takes those of another model; costs are guesses (\"about\"), "+
-			"and budgets end sessions by them: compare with the bill")
+		return noted(check, strings.Join(guessed, ", ")+": not known, so the CLI takes those of another model; costs are guesses "+
+			"(\"about\"), and budgets end sessions by them: compare with the bill")
 	}
 	return passed(check, "those of the models are known")
 }

@@ -36,7 +36,8 @@ func (c Crowd) Enter(person string) error {
 func (c Crowd) Leave(person string) {
 	c.crowd.mutex.Lock()
 	defer c.crowd.mutex.Unlock()
-	if c.crowd.open[person]--; c.crowd.open[person] == 0 {
+	c.crowd.open[person]--
+	if c.crowd.open[person] == 0 {
 		delete(c.crowd.open, person)
 	}
 }

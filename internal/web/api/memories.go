@@ -89,7 +89,7 @@ type addMemoryRequest struct {
 
 // memoryRevision names the revision that a person has read.
 type memoryRevision struct {
-	Revision int `json:"revision,omitempty" minimum:"1" doc:"The revision that you have read. If the memory has another one, nothing is changed."`
+	Revision int `json:"revision,omitempty" minimum:"1" doc:"The revision that you have read. If the memory has another one, nothing is changed."` //nolint:lll // a tag cannot be wrapped
 }
 
 // memoryDecision decides on a memory.

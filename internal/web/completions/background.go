@@ -2,6 +2,7 @@ package completions
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -9,9 +10,9 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// Clients make requests by themselves, for example for the title of a chat. Each would be a paid session. Their wording differs, so they are
-// recognized by what they ask for and by what they quote. A person can be taken for a client, so each such answer says that there was no
-// session, and how to get one.
+// Clients make requests by themselves, for example for the title of a chat. Each would be a paid session. Their wording differs, so they
+// are recognized by what they ask for and by what they quote. A person can be taken for a client, so each such answer says that there was
+// no session, and how to get one.
 
 const (
 	// noAnswerTokens are too few for any answer. fewTokens are too few for an answer to a first message. shortTokens are what clients grant to
@@ -26,8 +27,8 @@ const (
 	maxRecentText = 2_000
 )
 
-// noConversation returns the answer to a request that no person waits for. It returns false for every other request, and for all in which the
-// client names a conversation.
+// noConversation returns the answer to a request that no person waits for. It returns false for every other request, and for all in which
+// the client names a conversation.
 func (s *Server) noConversation(asked request, from sender, d dialogue) (string, bool) {
 	if from.named || d.continues {
 		return "", false
@@ -95,8 +96,7 @@ func (r *recent) add(one exchange) {
 func (r *recent) quoted(owner, text string, now time.Time) (exchange, bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	for i := len(r.exchanges) - 1; i >= 0; i-- {
-		one := r.exchanges[i]
+	for _, one := range slices.Backward(r.exchanges) {
 		if one.owner != owner || now.Sub(one.at) > recentWindow || len(one.head) < minQuoted {
 			continue
 		}

@@ -28,9 +28,9 @@ var readFields = []string{"content", "text", "role", "type"}
 // base64Mark precedes data in Base64.
 const base64Mark = ";base64,"
 
-// lightReader reads JSON, and leaves out most of each string that is too long to be a text. A client sends each picture of a chat again with
-// each message, so it must not count, and must not fill the memory. The reader keeps what it reads valid: a string is cut only between
-// characters and escapes. It is no parser: what is no JSON stays none.
+// lightReader reads JSON, and leaves out most of each string that is too long to be a text. A client sends each picture of a chat again
+// with each message, so it must not count, and must not fill the memory. The reader keeps what it reads valid: a string is cut only
+// between characters and escapes. It is no parser: what is no JSON stays none.
 type lightReader struct {
 	in *bufio.Reader
 	// inString reports whether the last byte is within a string.
@@ -75,7 +75,8 @@ func (r *lightReader) keep(b byte) bool {
 	within := r.escape > 0 || b&0xC0 == 0x80 // this byte continues a character
 	switch {
 	case r.escape > 0:
-		if r.escape--; r.escape == 0 && b == 'u' && r.tail[len(r.tail)-1] == '\\' {
+		r.escape--
+		if r.escape == 0 && b == 'u' && r.tail[len(r.tail)-1] == '\\' {
 			r.escape = 4
 		}
 	case b == '\\':

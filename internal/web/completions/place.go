@@ -64,7 +64,10 @@ type sender struct {
 // senderOf returns the sender of r.
 func senderOf(r *http.Request, person string) sender {
 	header := r.Header.Get
-	s := sender{person: person, user: header(userHeader), chat: header(chatHeader), request: header(repeatHeader), message: header(messageHeader)}
+	s := sender{
+		person: person, user: header(userHeader), chat: header(chatHeader),
+		request: header(repeatHeader), message: header(messageHeader),
+	}
 	retry := header(retryHeader)
 	s.retries = retry != "" && retry != "0"
 	if own := header(conversationHeader); s.chat == "" && own != "" {
@@ -193,8 +196,8 @@ func (s *Server) identify(ctx context.Context, from sender, d dialogue, p place)
 	case operations.KindOf(err) == operations.KindNotFound:
 		return id, nil, nil
 	case err == nil && found.Key != key:
-		err = operations.WithKind(operations.KindConflict, fmt.Errorf("%w: its %s was used before, for another message", operations.ErrOtherMessage,
-			repeatHeader))
+		err = operations.WithKind(operations.KindConflict, fmt.Errorf("%w: its %s was used before, for another message",
+			operations.ErrOtherMessage, repeatHeader))
 	}
 	return id, &found, err
 }

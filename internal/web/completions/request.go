@@ -51,7 +51,9 @@ type kind string
 // UnmarshalJSON implements json.Unmarshaler.
 func (k *kind) UnmarshalJSON(data []byte) error {
 	var word string
-	var object struct{ Type string }
+	var object struct {
+		Type string `json:"type"`
+	}
 	if json.Unmarshal(data, &word) == nil {
 		*k = kind(word)
 	} else if json.Unmarshal(data, &object) == nil {

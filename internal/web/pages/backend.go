@@ -33,7 +33,9 @@ type talks interface {
 }
 
 type talkReader interface {
-	List(ctx context.Context, may func(name string) bool, after string, limit int) (rows []operations.ConversationRow, next string, err error)
+	List(
+		ctx context.Context, may func(name string) bool, after string, limit int,
+	) (rows []operations.ConversationRow, next string, err error)
 	Get(ctx context.Context, name string) (operations.LiveConversation, error)
 	History(ctx context.Context, name string, limit int) ([]escalation.TalkTurn, error)
 }
