@@ -63,7 +63,7 @@ func TestTalk(t *testing.T) {
 	require.Equal(t, 1, turn.Turn, "the same message")
 	failed := starter(t, environ, "talk", "-m", "fail")
 	require.Equal(t, program.ExitFailure, failed.Code)
-	require.Contains(t, failed.Stderr, "No answer: the model's provider did not answer")
+	require.Contains(t, failed.Stderr, "No answer: the conversation could not be continued")
 
 	require.Equal(t, program.ExitOK, starter(t, environ, "run", "--id", "chain-asks", "--actor", "bob").Code)
 	require.Eventually(t, func() bool { return strings.Contains(starter(t, environ, "gate").Stdout, "chain-asks") }, clitest.Timeout, clitest.Look)
