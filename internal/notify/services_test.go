@@ -36,57 +36,99 @@ const (
 var playedServices = map[string]playedService{
 	"apprise":  {"apprise://HOST/hunter2", "", "200 ok", `424 {"error":"One or more notification could not be sent."}`, "could not be sent"},
 	"apprises": {"apprises://HOST/hunter2", "", `200 {"error":null}`, "204 ", "no configuration stored"},
-	"bark": {"bark://:hunter2@HOST/", "", `200 {"code":200,"message":"success","timestamp":1}`,
-		`400 {"code":400,"message":"failed to get device token"}`, "failed to get device token"},
-	"discord": {"discord://hunter2@123456789", "discord.com", `200 {"id":"1"}`,
-		`404 {"message":"Unknown Webhook","code":10015}`, "answered 404 Not Found: Unknown Webhook"},
+	"bark": {
+		"bark://:hunter2@HOST/", "", `200 {"code":200,"message":"success","timestamp":1}`,
+		`400 {"code":400,"message":"failed to get device token"}`, "failed to get device token",
+	},
+	"discord": {
+		"discord://hunter2@123456789", "discord.com", `200 {"id":"1"}`,
+		`404 {"message":"Unknown Webhook","code":10015}`, "answered 404 Not Found: Unknown Webhook",
+	},
 	"generic": {"generic://HOST/hunter2", "", "201 whatever", `400 {"error":"no such room"}`, "no such room"},
-	"googlechat": {"googlechat://chat.googleapis.com/v1/spaces/x/messages?key=hunter2&token=hunter2", "chat.googleapis.com",
-		`200 {"name":"spaces/x/messages/1"}`, `400 {"error":{"code":400,"message":"Text cannot be empty"}}`, "Text cannot be empty"},
-	"gotify": {"gotify://HOST/AhunteR2hunteR2", "", `200 {"id":25,"message":"m"}`,
-		`401 {"error":"Unauthorized","errorCode":401,"errorDescription":"you need to provide a valid access token"}`, "provide a valid access token"},
-	"ifttt": {"ifttt://hunter2/?events=outage", "maker.ifttt.com", "200 Congratulations! You've fired the outage event",
-		`401 {"errors":[{"message":"You sent an invalid key."}]}`, "You sent an invalid key"},
-	"join": {"join://shoutrrr:hunter2@join/?devices=one", "joinjoaomgcd.appspot.com", `200 {"success":true}`,
-		`200 {"success":false,"userAuthError":true,"errorMessage":"User Not Authenticated"}`, "User Not Authenticated"},
-	"lark": {"lark://open.larksuite.com/hunter2?secret=hunter2", "open.larksuite.com", `200 {"code":0,"msg":"success"}`,
-		`200 {"code":19021,"msg":"sign match fail"}`, "sign match fail"},
-	"matrix": {"matrix://ops:hunter2@HOST/?rooms=!a", "", `200 {"access_token":"t","room_id":"!a","event_id":"$1"}`,
-		`403 {"errcode":"M_FORBIDDEN","error":"Invalid username or password"}`, "Invalid username or password"},
+	"googlechat": {
+		"googlechat://chat.googleapis.com/v1/spaces/x/messages?key=hunter2&token=hunter2", "chat.googleapis.com",
+		`200 {"name":"spaces/x/messages/1"}`, `400 {"error":{"code":400,"message":"Text cannot be empty"}}`, "Text cannot be empty",
+	},
+	"gotify": {
+		"gotify://HOST/AhunteR2hunteR2", "", `200 {"id":25,"message":"m"}`,
+		`401 {"error":"Unauthorized","errorCode":401,"errorDescription":"you need to provide a valid access token"}`, "provide a valid access token",
+	},
+	"ifttt": {
+		"ifttt://hunter2/?events=outage", "maker.ifttt.com", "200 Congratulations! You've fired the outage event",
+		`401 {"errors":[{"message":"You sent an invalid key."}]}`, "You sent an invalid key",
+	},
+	"join": {
+		"join://shoutrrr:hunter2@join/?devices=one", "joinjoaomgcd.appspot.com", `200 {"success":true}`,
+		`200 {"success":false,"userAuthError":true,"errorMessage":"User Not Authenticated"}`, "User Not Authenticated",
+	},
+	"lark": {
+		"lark://open.larksuite.com/hunter2?secret=hunter2", "open.larksuite.com", `200 {"code":0,"msg":"success"}`,
+		`200 {"code":19021,"msg":"sign match fail"}`, "sign match fail",
+	},
+	"matrix": {
+		"matrix://ops:hunter2@HOST/?rooms=!a", "", `200 {"access_token":"t","room_id":"!a","event_id":"$1"}`,
+		`403 {"errcode":"M_FORBIDDEN","error":"Invalid username or password"}`, "Invalid username or password",
+	},
 	"mattermost": {"mattermost://HOST/hunter2", "", "200 ok", `400 {"message":"Invalid webhook"}`, "Invalid webhook"},
-	"notifiarr": {"notifiarr://hunter2?channel=1", "notifiarr.com", `200 {"result":"success"}`,
-		`200 {"result":"error","details":{"response":"discord is missing"}}`, "discord is missing"},
-	"ntfy": {"ntfy://u:hunter2@HOST/hunter2", "", `200 {"id":"x","event":"message"}`,
-		`413 {"code":41301,"http":413,"error":"attachment too large"}`, "attachment too large"},
-	"opsgenie": {"opsgenie://api.opsgenie.com/hunter2", "api.opsgenie.com:443", `202 {"result":"Request will be processed","requestId":"1"}`,
-		`422 {"message":"Request body is not processable"}`, "body is not processable"},
-	"pagerduty": {"pagerduty://events.pagerduty.com/" + strings.Repeat("a1", 16), "events.pagerduty.com:443", `202 {"status":"success","dedup_key":"1"}`,
-		`400 {"status":"invalid event","message":"Event object is invalid","errors":["Length of routing_key is incorrect"]}`, "object is invalid"},
-	"pushbullet": {"pushbullet://" + token + "/device", "api.pushbullet.com", `200 {"iden":"1","active":true}`,
-		`400 {"error":{"message":"The param has an invalid value","type":"invalid_request"}}`, "has an invalid value"},
-	"pushover": {"pushover://shoutrrr:hunter2@hunter2/", "api.pushover.net", `200 {"status":1,"request":"r"}`,
-		`400 {"status":0,"errors":["application is invalid"]}`, "application is invalid"},
-	"rocketchat": {"rocketchat://HOST/hunter2/hunter2", "", `200 {"success":true}`,
-		`400 {"success":false,"error":"message too long"}`, "message too long"},
+	"notifiarr": {
+		"notifiarr://hunter2?channel=1", "notifiarr.com", `200 {"result":"success"}`,
+		`200 {"result":"error","details":{"response":"discord is missing"}}`, "discord is missing",
+	},
+	"ntfy": {
+		"ntfy://u:hunter2@HOST/hunter2", "", `200 {"id":"x","event":"message"}`,
+		`413 {"code":41301,"http":413,"error":"attachment too large"}`, "attachment too large",
+	},
+	"opsgenie": {
+		"opsgenie://api.opsgenie.com/hunter2", "api.opsgenie.com:443", `202 {"result":"Request will be processed","requestId":"1"}`,
+		`422 {"message":"Request body is not processable"}`, "body is not processable",
+	},
+	"pagerduty": {
+		"pagerduty://events.pagerduty.com/" + strings.Repeat("a1", 16), "events.pagerduty.com:443", `202 {"status":"success","dedup_key":"1"}`,
+		`400 {"status":"invalid event","message":"Event object is invalid","errors":["Length of routing_key is incorrect"]}`, "object is invalid",
+	},
+	"pushbullet": {
+		"pushbullet://" + token + "/device", "api.pushbullet.com", `200 {"iden":"1","active":true}`,
+		`400 {"error":{"message":"The param has an invalid value","type":"invalid_request"}}`, "has an invalid value",
+	},
+	"pushover": {
+		"pushover://shoutrrr:hunter2@hunter2/", "api.pushover.net", `200 {"status":1,"request":"r"}`,
+		`400 {"status":0,"errors":["application is invalid"]}`, "application is invalid",
+	},
+	"rocketchat": {
+		"rocketchat://HOST/hunter2/hunter2", "", `200 {"success":true}`,
+		`400 {"success":false,"error":"message too long"}`, "message too long",
+	},
 	"signal": {"signal://HOST/+49123456789/+49123456788", "", `201 {"timestamp":"1"}`, `400 {"error":"Unregistered sender"}`, "Unregistered sender"},
-	"slack": {"slack://hook:WNA3PBYV6-F20DUQND3RQ-Webc4MAvoacrpPakR8phF0zi@webhook", "hooks.slack.com", "200 ok",
-		"403 invalid_token", "answered 403 Forbidden"},
+	"slack": {
+		"slack://hook:WNA3PBYV6-F20DUQND3RQ-Webc4MAvoacrpPakR8phF0zi@webhook", "hooks.slack.com", "200 ok",
+		"403 invalid_token", "answered 403 Forbidden",
+	},
 	"smtp": {"smtp://HOST/?from=a@example.org&to=b@example.org", "", "250 taken", "550 no such user here", "550"},
-	"teams": {"teams://" + uuid + "@" + uuid + "/" + strings.Repeat("a1", 16) + "/" + uuid + "/V2?host=house.webhook.office.com", "house.webhook.office.com", "200 1",
-		"200 Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 413", "what answered is not this service"},
-	"telegram": {"telegram://123456789:AAHhunter2hunter2hunter2hunter2hunte@telegram?chats=1", "api.telegram.org", `200 {"ok":true,"result":{"message_id":1}}`,
-		`400 {"ok":false,"error_code":400,"description":"Bad Request: message is too long"}`, "message is too long"},
+	"teams": {
+		"teams://" + uuid + "@" + uuid + "/" + strings.Repeat("a1", 16) + "/" + uuid + "/V2?host=house.webhook.office.com", "house.webhook.office.com", "200 1",
+		"200 Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 413", "what answered is not this service",
+	},
+	"telegram": {
+		"telegram://123456789:AAHhunter2hunter2hunter2hunter2hunte@telegram?chats=1", "api.telegram.org", `200 {"ok":true,"result":{"message_id":1}}`,
+		`400 {"ok":false,"error_code":400,"description":"Bad Request: message is too long"}`, "message is too long",
+	},
 	"wecom": {"wecom://hunter2", "qyapi.weixin.qq.com", `200 {"errcode":0,"errmsg":"ok"}`, `200 {"errcode":93000,"errmsg":"invalid webhook"}`, "invalid webhook"},
-	"zulip": {"zulip://bot:hunter2@HOST/?stream=ops", "", `200 {"result":"success","id":1}`,
-		`400 {"result":"error","msg":"Invalid API key"}`, "Invalid API key"},
+	"zulip": {
+		"zulip://bot:hunter2@HOST/?stream=ops", "", `200 {"result":"success","id":1}`,
+		`400 {"result":"error","msg":"Invalid API key"}`, "Invalid API key",
+	},
 }
 
 // variants lists services with another way of sending.
 var variants = map[string]playedService{
-	"slack's API": {"slack://xoxb:123456789012-1234567890123-4mt0t4l1YL3g1T5L4cK70k3N@C001CH4NN3L", "slack.com", `200 {"ok":true}`,
-		`200 {"ok":false,"error":"channel not found"}`, "channel not found"},
-	"matrix without rooms": {"matrix://:hunter2@HOST/", "", `200 {"joined_rooms":["!a"],"event_id":"$1"}`,
-		`200 {"joined_rooms":[]}`, "the user has joined no room"},
+	"slack's API": {
+		"slack://xoxb:123456789012-1234567890123-4mt0t4l1YL3g1T5L4cK70k3N@C001CH4NN3L", "slack.com", `200 {"ok":true}`,
+		`200 {"ok":false,"error":"channel not found"}`, "channel not found",
+	},
+	"matrix without rooms": {
+		"matrix://:hunter2@HOST/", "", `200 {"joined_rooms":["!a"],"event_id":"$1"}`,
+		`200 {"joined_rooms":[]}`, "the user has joined no room",
+	},
 }
 
 // play lets address play the host of a service, and returns a target there.
