@@ -77,8 +77,8 @@ func (t *Talks) OpenTalk(ctx context.Context, input OpenTalkInput) (escalation.T
 		}
 	}
 	if err == nil && opening.Last == nil {
-		err = permanent(ErrorTypeNoConversation, fmt.Errorf("chain %s has no session that has ended, and so no conversation to begin from: "+
-			"send the message when its first session has ended", opening.About))
+		err = permanent(ErrorTypeNoConversation, fmt.Errorf("chain %s has no session that has ended, and so no conversation to begin "+
+			"from: send the message when its first session has ended", opening.About))
 	}
 	return opening, t.translate(err)
 }

@@ -145,8 +145,8 @@ func (c *conversationRun) store(ctx workflow.Context, message escalation.TalkMes
 		c.turns.add(missed, "")
 	}
 	if stored.Other {
-		return 0, temporal.NewNonRetryableApplicationError(fmt.Sprintf("message_id %s belongs to turn %d, which has another text or sender: "+
-			"give each message an ID of its own", message.MessageID, stored.Turn), ErrorTypeOther, nil)
+		return 0, temporal.NewNonRetryableApplicationError(fmt.Sprintf("message_id %s belongs to turn %d, which has another text or "+
+			"sender: give each message an ID of its own", message.MessageID, stored.Turn), ErrorTypeOther, nil)
 	}
 	pending := escalation.TalkPending{
 		Turn: stored.Turn, MessageID: message.MessageID, Head: escalation.TalkHead(message.Text), Actor: message.Actor, After: message.After,
@@ -188,8 +188,8 @@ func (c *conversationRun) checkAbout(message escalation.TalkMessage) error {
 			fmt.Sprintf("this conversation has begun, and not from chain %s: use another name for one about it", message.About),
 			ErrorTypeOther, nil)
 	default:
-		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("this conversation is about chain %s, and not about %s: use another name",
-			c.about, message.About), ErrorTypeOther, nil)
+		return temporal.NewNonRetryableApplicationError(fmt.Sprintf("this conversation is about chain %s, and not about %s: use "+
+			"another name", c.about, message.About), ErrorTypeOther, nil)
 	}
 }
 

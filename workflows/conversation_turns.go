@@ -118,7 +118,9 @@ func (t *talkTurns) open(number int) *talkTurn {
 func (t *talkTurns) states() []ConversationTurn {
 	states := slices.Clone(t.ended)
 	if t.running != nil {
-		states = append(states, ConversationTurn{Turn: t.running.Turn, State: escalation.TalkRunning, Head: t.running.Head, Waits: t.running.Waits})
+		states = append(states, ConversationTurn{
+			Turn: t.running.Turn, State: escalation.TalkRunning, Head: t.running.Head, Waits: t.running.Waits,
+		})
 	}
 	for _, turn := range t.waiting {
 		states = append(states, ConversationTurn{Turn: turn.Turn, State: escalation.TalkWaiting, Head: turn.Head})

@@ -15,8 +15,8 @@ import (
 // no session, and how to get one.
 
 const (
-	// noAnswerTokens are too few for any answer. fewTokens are too few for an answer to a first message. shortTokens are what clients grant to
-	// a title, of which no part is shown before its end.
+	// noAnswerTokens are too few for any answer. fewTokens are too few for an answer to a first message. shortTokens are what clients grant
+	// to a title, of which no part is shown before its end.
 	noAnswerTokens, fewTokens, shortTokens = 64, 200, 1_000
 	// recentWindow is the time after an answer in which a client asks for a title of the chat, and maxRecent is the number of answers among
 	// which its chat is looked for.

@@ -71,7 +71,8 @@ func New(talks Talks, options Options) *Server {
 		options.Clock = time.Now
 	}
 	return &Server{
-		talks: talks, options: options, clock: options.Clock, running: access.NewCrowd(maxRequests), told: told{turns: map[string]time.Time{}},
+		talks: talks, options: options, clock: options.Clock, running: access.NewCrowd(maxRequests),
+		told: told{turns: map[string]time.Time{}},
 	}
 }
 

@@ -43,8 +43,8 @@ const (
 	maxLooks = 50
 	// maxRepeats limits the turns of one message among which that with the answer of a history is looked for.
 	maxRepeats = 500
-	// periodOfIDs is the time in which a message without an ID, which the records do not know yet, has the same ID when it is sent again. No
-	// ID of an earlier period is given again.
+	// periodOfIDs is the time in which a message without an ID, which the records do not know yet, has the same ID when it is sent again.
+	// No ID of an earlier period is given again.
 	periodOfIDs = time.Hour
 	// maxInstructions limits the client's instructions in a message, in characters.
 	maxInstructions = 4_000

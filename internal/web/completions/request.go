@@ -25,7 +25,8 @@ type request struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	// MaxTokens and MaxCompletionTokens say how long the answer may be. They limit nothing, but tell requests of persons and programs apart.
+	// MaxTokens and MaxCompletionTokens say how long the answer may be. They limit nothing, but tell requests of persons and programs
+	// apart.
 	MaxTokens           figure `json:"max_tokens"`
 	MaxCompletionTokens figure `json:"max_completion_tokens"`
 	// ResponseFormat and ToolChoice can ask for what no answer has.
