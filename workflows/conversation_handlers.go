@@ -149,7 +149,8 @@ func (c *conversationRun) store(ctx workflow.Context, message escalation.TalkMes
 			"sender: give each message an ID of its own", message.MessageID, stored.Turn), ErrorTypeOther, nil)
 	}
 	pending := escalation.TalkPending{
-		Turn: stored.Turn, MessageID: message.MessageID, Head: escalation.TalkHead(message.Text), Actor: message.Actor, After: message.After,
+		Turn: stored.Turn, MessageID: message.MessageID, Head: escalation.TalkHead(message.Text), Actor: message.Actor,
+		After: message.After,
 	}
 	if stored.Ended {
 		c.turns.remember(pending, digest)
