@@ -49,7 +49,7 @@ type NotifyInput struct {
 // NotifyActivity is the activity type of Notify.
 const NotifyActivity = "Notify"
 
-// recordPatience is how long a notification waits for the records, which say who has received it before. After that time it is
+// recordPatience limits the wait of a notification for the records, which say who has received it before. After that time it is
 // sent without them: a notification that arrives twice is better than one that is lost with the database.
 const recordPatience = 10 * time.Minute
 
@@ -74,7 +74,7 @@ func (n *Notifications) Notify(ctx context.Context, input NotifyInput) error {
 	return n.notify(ctx, input, info, d)
 }
 
-// delivery is what an attempt knows of earlier ones.
+// delivery holds the results of earlier attempts.
 type delivery struct {
 	// sent holds the IDs of the targets that have received the notification from this activity. The function remember keeps them
 	// for the next attempt.

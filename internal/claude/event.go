@@ -178,7 +178,7 @@ type stopReason string
 
 const stopRefusal stopReason = "refusal"
 
-// cutReason is what cut an answer.
+// cutReason names the limit that cut an answer.
 type cutReason string
 
 const cutByWindow cutReason = "context_window"

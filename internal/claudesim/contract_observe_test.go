@@ -107,7 +107,7 @@ type streamLine struct {
 	resultLine
 }
 
-// limitView is what the CLI says about an account's limit.
+// limitView holds the CLI's report about an account's limit.
 type limitView struct {
 	Status   string `json:"status"`
 	ResetsAt int64  `json:"resetsAt"`

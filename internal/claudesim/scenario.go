@@ -53,7 +53,7 @@ type Match struct {
 
 // Reply is one answer of the model: thinking, then text, then tool calls, then structured output.
 type Reply struct {
-	// Thinking is what the model thinks. It has a signature that only the same model accepts.
+	// Thinking holds the text of a thinking block. It has a signature that only the same model accepts.
 	Thinking string     `json:"thinking,omitempty"`
 	Text     string     `json:"text,omitempty"`
 	Calls    []ToolCall `json:"calls,omitempty"`

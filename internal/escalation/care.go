@@ -119,11 +119,11 @@ func (i *Incident) unchangedSince(ended IncidentChain) bool {
 	return !i.WorseAt.After(ended.At) && !ended.At.Before(i.ReturnedAt)
 }
 
-// maxRunsListed is how many runs of one workflow ID an incident lists because they have a say. A chain that looks leaves out
+// maxRunsListed limits the runs of one workflow ID that an incident lists because they have a say. A chain that looks leaves out
 // its own run.
 const maxRunsListed = 2
 
-// maxSaysListed is how many workflow IDs an incident lists because they have a say. A chain that looks leaves out its own, and
+// maxSaysListed limits the workflow IDs that an incident lists because they have a say. A chain that looks leaves out its own, and
 // that of its parent.
 const maxSaysListed = 3
 

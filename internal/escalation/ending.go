@@ -35,7 +35,7 @@ const (
 	attemptsAtAnswer = 3
 )
 
-// Sequel is what follows after a session has ended without its result.
+// Sequel names the step after a session that ended without its result.
 type Sequel string
 
 // The sequels.

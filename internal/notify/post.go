@@ -31,7 +31,7 @@ type request struct {
 	insecure bool
 }
 
-// answer is what a service has answered with a status of success.
+// answer holds a service's response with a status of success.
 type answer struct {
 	status int
 	text   string
@@ -56,7 +56,7 @@ func post(taken proof, prepare func(m Message) request) sender {
 	}}
 }
 
-// failure is why a message was not delivered.
+// failure says why a message was not delivered.
 type failure struct {
 	// own is in words of this package, which contain no secret.
 	own string

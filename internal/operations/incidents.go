@@ -39,7 +39,7 @@ type IncidentFilter struct {
 	Service string
 	// State selects the incidents in one state. The state resolved needs no All.
 	State string
-	// Limit is how many incidents a list has at most; 0 for all.
+	// Limit is the maximum number of incidents in a list; 0 means all.
 	Limit int
 }
 

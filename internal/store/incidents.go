@@ -91,7 +91,7 @@ type IncidentFilter struct {
 	// IDs lists the IDs of incidents that are selected whatever their services and their kind are. Such an incident must
 	// be open, or resolved after Since.
 	IDs []string
-	// Limit is how many resolved incidents are selected at most: those that were resolved last; 0 for all. Each incident of a
+	// Limit is the maximum number of resolved incidents: the last resolved ones; 0 means all. Each incident of a
 	// list takes several queries.
 	Limit int
 	// OnlyResolved selects no open incident.

@@ -26,7 +26,7 @@ type Printer struct {
 	// gates holds the open gates that were printed, by the ID of the chain and the ID of the gate.
 	gates map[string]bool
 	away  bool // no worker answered the last query
-	// waits is what the chain waited for when that was printed last.
+	// waits holds the last printed reason for a wait.
 	waits string
 }
 
