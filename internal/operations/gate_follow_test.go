@@ -12,10 +12,10 @@ import (
 // TestAfterGate checks what an answer says about its consequence.
 func TestAfterGate(t *testing.T) {
 	t.Parallel()
-	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 123_456_789, time.UTC)
 	closed := escalation.Gate{ID: "gate-1", Answer: &escalation.GateClosing{Action: escalation.GateContinue, Actor: "ada", At: at}}
 	before := escalation.Session{SessionID: "before", StartedAt: at.Add(-time.Hour)}
-	after := escalation.Session{SessionID: "after", StartedAt: at}
+	after := escalation.Session{SessionID: "after", StartedAt: at.Truncate(time.Millisecond)}
 	wait := &escalation.Wait{Rule: escalation.RuleCooldown, Reason: "its cooldown is not over", Until: at.Add(4 * time.Hour)}
 	again := escalation.Gate{ID: "gate-2", Reason: "the chain's budget is spent", OpenedAt: at}
 	for name, tt := range map[string]struct {

@@ -226,15 +226,18 @@ func afterGate(chain escalation.Chain, gateID string) (text string, known bool) 
 		return "", true
 	}
 	answer, last, open := chain.Gates[at].Answer, chain.Last(), chain.OpenGate()
-	switch {
-	case answer == nil:
+	if answer == nil {
 		return "", false
+	}
+	// A session that starts at once starts at the time of the answer, and the records keep milliseconds.
+	started := last != nil && !last.StartedAt.Before(answer.At.Truncate(time.Millisecond))
+	switch {
 	case chain.Wait != nil:
 		return fmt.Sprintf("; it waits, and looks again at %s: %s",
 			chain.Wait.Until.UTC().Format(time.RFC3339), chain.Wait.Reason), true
-	case open != nil && open.OpenedAt.Sub(answer.At) >= 0 && (last == nil || last.StartedAt.Before(answer.At)):
+	case open != nil && !open.OpenedAt.Before(answer.At) && !started:
 		return fmt.Sprintf("; it is refused, and %s asks again: %s", open.ID, open.Reason), true
-	case last != nil && !last.StartedAt.Before(answer.At):
+	case started:
 		return "", true
 	}
 	return "", false
