@@ -160,7 +160,7 @@ func (a *agents) plan(run activities.AgentRun) (cost float64, takes time.Duratio
 	kind, cost, takes = "look", 0.01, w.between(30*time.Second, 3*time.Minute, run.SessionID, "takes")
 	switch {
 	case run.TextField != "":
-		kind, cost, takes = "talk", 0.04, w.between(3*time.Second, 80*time.Second, run.SessionID, "takes")
+		kind, cost, takes = "talk", 0.04, w.between(3*time.Second, 40*time.Second, run.SessionID, "takes")
 	case run.Tier == escalation.TierSafeRepair:
 		kind, cost, takes = "tier 2", 0.20, w.between(3*time.Minute, 14*time.Minute, run.SessionID, "takes")
 	case run.Tier == escalation.TierFullRepair:

@@ -189,7 +189,7 @@ func (i *installation) regularly(person string, each time.Duration, do func(ctx 
 	i.background.Go(func() {
 		last := i.begin.Add(time.Duration(i.days)*24*time.Hour - quiet/2)
 		for n := 0; ; n++ {
-			pause := i.between(each/2, 3*each/2, person, n, "talks")
+			pause := i.slowly(i.between(each/2, 3*each/2, person, n, "talks"))
 			if time.Now().Add(pause).After(last) {
 				return
 			}
