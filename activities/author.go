@@ -204,6 +204,8 @@ type PlanResult struct {
 	Plan review.Plan `json:"plan"`
 	// Change shows the whole plan as a change. Its Base and Commit are the commit that has the plan.
 	Change Change `json:"change"`
+	// NoRemote reports that the repository has no remote origin, so nothing can be pushed.
+	NoRemote bool `json:"no_remote,omitempty"`
 	// Problem says why the plan cannot be worked on; empty if it can.
 	Problem string `json:"problem,omitempty"`
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -149,4 +151,22 @@ func TestSchemaHasEveryKey(t *testing.T) {
 			require.NotEmpty(t, property.Description+property.Ref, "%s: %s", name, key)
 		}
 	}
+}
+
+// TestExampleOfAPlan checks that the policy permits an author of Tier 2 to change the file that the example of docs/plans.md names.
+func TestExampleOfAPlan(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/plans.md")
+	require.NoError(t, err)
+	named := regexp.MustCompile(`(?m)^- \[ \] (\S+/\S+) `).FindStringSubmatch(string(page))
+	require.NotNil(t, named, "the example names a file")
+	policy, err := guard.ParsePolicy(deploy.Policy)
+	require.NoError(t, err)
+	work := t.TempDir()
+	permits := func(name string) bool {
+		place := guard.Place{Dir: work, Work: []string{work}}
+		return guard.New(policy, guard.Host{}).Open(2, place, filepath.Join(work, name), true).Allowed
+	}
+	require.True(t, permits(named[1]), named[1])
+	require.False(t, permits("compose.yaml"))
 }

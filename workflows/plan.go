@@ -218,8 +218,12 @@ func (p *planRun) begin(ctx workflow.Context, found activities.PlanResult) error
 			state.Phases = append(state.Phases, escalation.PlanPhase{Number: phase.Number, Title: phase.Title, Status: status})
 		}
 	}
+	state.NoRemote = found.NoRemote
 	p.log.chain.Plan = state
-	p.log.add(ctx, escalation.Event{Kind: escalation.EventChainStarted, Message: describePlanStart(*state)})
+	p.log.add(ctx, escalation.Event{Kind: escalation.EventChainStarted, Message: describePlanStart(*state, found.Plan)})
+	if warning := state.Warning(); warning != "" {
+		p.log.add(ctx, escalation.Event{Kind: escalation.EventChainStarted, Severity: escalation.SeverityWarning, Message: warning})
+	}
 	return p.beginPhase(ctx)
 }
 
@@ -298,11 +302,11 @@ func (p *planRun) approvePhase(ctx workflow.Context, status escalation.PhaseStat
 	if change != nil && change.Branch != "" && change.Commit == p.at.Loop.Commit {
 		p.at.From, p.at.Project = change.Checkpoint(), change.Project
 		phase.Commit, state.Commit, state.Branch = change.Commit, change.Commit, change.Branch
-		if change.Plan != nil {
-			p.at.Plan = *change.Plan
-		}
 	}
 	p.log.add(ctx, escalation.Event{Kind: escalation.EventPhase, Message: describePhase(*phase) + " is " + string(status)})
+	if change != nil && change.Plan != nil && phase.Commit == change.Commit {
+		p.adopt(ctx, *change.Plan)
+	}
 	p.at.Next++
 	if p.at.Next < len(p.at.Phases) {
 		return p.beginPhase(ctx)
@@ -312,11 +316,53 @@ func (p *planRun) approvePhase(ctx workflow.Context, status escalation.PhaseStat
 	return p.show(ctx)
 }
 
+// adopt makes the plan of an approved commit the one to work on. If the author has rewritten it, a person has accepted that: phases that it
+// adds are carried out, unless the input names phases, and phases that it no longer has are not.
+func (p *planRun) adopt(ctx workflow.Context, plan review.Plan) {
+	p.at.Plan = plan
+	if p.task == escalation.PlanReviewed {
+		return
+	}
+	state, waiting := p.log.chain.Plan, p.at.Phases[p.at.Next+1:]
+	var next []review.Phase
+	var shown []escalation.PlanPhase
+	for _, phase := range state.Phases { // what was worked on stays, even if the plan no longer has it
+		if phase.Turns > 0 && plan.Phase(phase.Number) == nil {
+			shown = append(shown, phase)
+		}
+	}
+	for _, phase := range plan.Phases {
+		at := slices.IndexFunc(state.Phases, func(known escalation.PlanPhase) bool { return known.Number == phase.Number })
+		if at >= 0 && state.Phases[at].Status != escalation.PhaseWaiting && state.Phases[at].Status != escalation.PhaseSkipped {
+			shown = append(shown, state.Phases[at])
+			continue
+		}
+		asked := slices.ContainsFunc(waiting, func(one review.Phase) bool { return one.Number == phase.Number })
+		if len(p.input.Phases) == 0 {
+			asked = (asked || at < 0) && !phase.Done()
+		}
+		status := escalation.PhaseSkipped
+		if asked {
+			status, next = escalation.PhaseWaiting, append(next, phase)
+		}
+		shown = append(shown, escalation.PlanPhase{Number: phase.Number, Title: phase.Title, Status: status})
+	}
+	before := describeChosen(*state)
+	state.Phases, p.at.Phases = shown, append(slices.Clone(p.at.Phases[:p.at.Next+1]), next...)
+	if after := describeChosen(*state); after != before {
+		p.log.add(ctx, escalation.Event{Kind: escalation.EventPhase, Message: "the plan now has " + after})
+	}
+}
+
 // finish pushes what was approved, and ends the work. If it cannot be pushed, a person decides.
 func (p *planRun) finish(ctx workflow.Context) error {
 	state := p.log.chain.Plan
 	if state.Commit == "" {
 		return p.end(ctx, p.unchanged())
+	}
+	if state.NoRemote {
+		return p.end(ctx, escalation.Approved(fmt.Sprintf("%s, and %s is on the branch %s of %s, which has no remote origin",
+			describePhases(*state), plaintext.Cut(state.Commit, 12), state.Branch, cmp.Or(state.Repository, "the repository"))))
 	}
 	loop := p.at.Loop
 	loop.Commit = state.Commit

@@ -33,6 +33,7 @@ type planWorld struct {
 	// inspect returns what a run has committed, for checks that run again.
 	inspect   func() activities.Change
 	inspected int
+	noRemote  bool
 	asked     []activities.RunReviewInput
 }
 
@@ -90,7 +91,7 @@ func (w *planWorld) run(workflowType string, input workflows.PlanInput) (workflo
 			if err != nil || request.File != "docs/plan.md" {
 				return activities.PlanResult{Problem: fmt.Sprintf("docs/plan.md: %v", err)}, nil
 			}
-			return activities.PlanResult{Plan: plan, Change: activities.Change{Base: "b0", Commit: "b0", Patch: "+" + w.text, Fork: "b0"}}, nil
+			return activities.PlanResult{Plan: plan, Change: activities.Change{Base: "b0", Commit: "b0", Patch: "+" + w.text, Fork: "b0"}, NoRemote: w.noRemote}, nil
 		})
 	w.env.OnActivity("RunAuthor", mock.Anything, mock.Anything).Maybe().After(w.tierTakes).Return(
 		func(_ context.Context, input activities.RunAuthorInput) (activities.RunAuthorResult, error) {
@@ -159,6 +160,111 @@ func TestPhaseExecution(t *testing.T) {
 	require.Len(t, w.closed, 4)
 	requireRecorded(t, result.Events, w.events)
 	requireDistinctKeys(t, result.Events)
+}
+
+// TestStartOfAPlan checks that the start names the phases that were found, and those that are not carried out.
+func TestStartOfAPlan(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		of     string
+		phases []string
+		text   string
+		want   string
+	}{
+		"all":    {workflows.PhaseExecutionWorkflow, nil, planText, "run of the plan docs/plan.md at b0 begins: phase 1 (web), phase 2 (db)"},
+		"chosen": {workflows.PhaseExecutionWorkflow, []string{"2"}, planText, "begins: phase 2 (db); not phase 1 (web)"},
+		"review": {workflows.PlanReviewWorkflow, nil, planText, "review of the plan docs/plan.md at b0 begins: phase 1 (web), phase 2 (db)"},
+		"many": {
+			workflows.PlanReviewWorkflow, nil,
+			"## Phase 1: " + strings.Repeat("a", 200) + "\n" + manyPhases(50),
+			"begins: the phases 1, 2, 3, 4, 5,",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newPlanWorld(t)
+			w.text = c.text
+			result, err := w.run(c.of, workflows.PlanInput{Phases: c.phases})
+			require.NoError(t, err)
+			started := messagesOf(result.Events, escalation.EventChainStarted)
+			require.Len(t, started, 1)
+			require.Contains(t, started[0], c.want)
+			require.NotContains(t, started[0], "…", "no phase is cut off")
+		})
+	}
+}
+
+// manyPhases returns the headings of phases, from 2.
+func manyPhases(last int) string {
+	var b strings.Builder
+	for number := 2; number <= last; number++ {
+		_, _ = fmt.Fprintf(&b, "## Phase %d: %s\n", number, strings.Repeat("b", 50))
+	}
+	return b.String()
+}
+
+// TestPlanWithoutARemote says at the start that nothing can be pushed, and ends approved.
+func TestPlanWithoutARemote(t *testing.T) {
+	t.Parallel()
+	w := newPlanWorld(t)
+	w.noRemote = true
+	result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+	require.Contains(t, result.Reason, "2 phases approved, and c2 is on the branch claudeops/run of the repository, which has no remote origin")
+	require.Empty(t, w.pushed)
+	require.Empty(t, result.Gates)
+	warning := result.Events[1]
+	require.Equal(t, []any{escalation.EventChainStarted, escalation.SeverityWarning}, []any{warning.Kind, warning.Severity})
+	require.Contains(t, warning.Message, "no remote origin")
+}
+
+// TestAcceptedRewriteIsThePlan lets the author of phase 1 rewrite the plan. A person accepts that: from then on the phases are those of the
+// new plan, in its words.
+func TestAcceptedRewriteIsThePlan(t *testing.T) {
+	t.Parallel()
+	const rewritten = "# Ports\n\n## Phase 0: dns\n- [ ] a name\n## Phase 1: web\n- [x] set the port\n\n## Phase 3: cache\n- [ ] a port\n- [ ] a limit\n" +
+		"## Phase 4: done\n- [x] x\n"
+	for name, c := range map[string]struct {
+		phases   []string
+		turns    []string
+		statuses string
+	}{
+		"all phases": {
+			nil, []string{"1 web [set the port]", "0 dns [a name]", "3 cache [a port a limit]"}, "0 approved 1 accepted 3 approved 4 skipped",
+		},
+		"chosen phases": {[]string{"1", "2"}, []string{"1 web [set the port]"}, "0 skipped 1 accepted 3 skipped 4 skipped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newPlanWorld(t)
+			w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+				w.text = rewritten
+				return w.commits(turn, input)
+			}
+			gate := w.gateAfter(t, time.Hour)
+			w.answerAfter(2*time.Hour, said(escalation.GateOverride, ""))
+			result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: c.phases})
+			require.NoError(t, err)
+			require.Contains(t, gate.Reason, "phase 2 (db) was removed")
+			require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+			var turns, statuses []string
+			for _, turn := range w.turns {
+				phase := turn.Task.Phase
+				turns = append(turns, fmt.Sprintf("%s %s %v", phase.Number, phase.Title, phase.Open()))
+			}
+			for _, phase := range result.Plan.Phases {
+				statuses = append(statuses, fmt.Sprintf("%s %s", phase.Number, phase.Status))
+			}
+			require.Equal(t, c.turns, turns)
+			require.Equal(t, c.statuses, strings.Join(statuses, " "))
+			require.Contains(t, messagesOf(result.Events, escalation.EventPhase), map[string]string{
+				"all phases":    "the plan now has phase 0 (dns), phase 1 (web), phase 3 (cache); not phase 4 (done)",
+				"chosen phases": "the plan now has phase 1 (web); not phase 0 (dns), phase 3 (cache), phase 4 (done)",
+			}[name])
+			requireRecorded(t, result.Events, w.events)
+		})
+	}
 }
 
 // TestPhaseIsCorrected lets checks fail once, and the reviewer find something once. The author goes on in its conversation.

@@ -29,6 +29,7 @@ func (r *Runner) ReadPlan(ctx context.Context, request activities.PlanRequest) (
 		result.Problem = r.mask.Text(fmt.Sprintf("%s in %s: %s", request.File, run.Directory, err))
 		return result, nil
 	}
+	result.NoRemote = found.Remote == ""
 	result.Change = activities.Change{
 		Base: found.Commit, Commit: found.Commit, Within: found.Path, Patch: r.mask.Text(found.Patch), Hidden: review.Hidden(found.Patch),
 		Checks: review.QualityNone, Fork: found.Commit,

@@ -257,9 +257,15 @@ func (k *Keeper) Origin(ctx context.Context, directory string, from Checkpoint) 
 	if err := k.git.obtain(ctx, where{repository: in}, from); err != nil {
 		return Origin{}, err
 	}
-	remote, err := k.git.in(ctx, in, "remote", "get-url", "--push", "origin")
-	if _, none := errors.AsType[*failedError](err); err != nil && !none {
-		return Origin{}, err
+	remote, err := k.git.pushAddress(ctx, in)
+	return Origin{Top: in.top, Common: in.dir, Remote: remote}, err
+}
+
+// pushAddress returns the address of the remote origin for pushes; empty if there is none.
+func (g git) pushAddress(ctx context.Context, in repository) (string, error) {
+	remote, err := g.in(ctx, in, "remote", "get-url", "--push", "origin")
+	if _, none := errors.AsType[*failedError](err); none {
+		return "", nil
 	}
-	return Origin{Top: in.top, Common: in.dir, Remote: remote}, nil
+	return remote, err
 }

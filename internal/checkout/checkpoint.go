@@ -165,6 +165,8 @@ type Document struct {
 	Text         string
 	// Patch shows the whole file as added, in git's format.
 	Patch string
+	// Remote is the address to which the repository pushes; empty if it has no remote origin.
+	Remote string
 }
 
 // Document returns a file below a directory as the latest commit has it, with a limit in bytes. If the directory cannot have
@@ -202,6 +204,8 @@ func (k *Keeper) Document(ctx context.Context, directory, name string, most int)
 		return Document{}, err
 	}
 	shown := append(plainDiff("diff"), "--patch", empty, document.Commit, "--", ":(top,literal)"+document.Path)
-	document.Patch, err = k.git.in(ctx, in, shown...)
+	if document.Patch, err = k.git.in(ctx, in, shown...); err == nil {
+		document.Remote, err = k.git.pushAddress(ctx, in)
+	}
 	return document, err
 }

@@ -38,6 +38,16 @@ type PlanState struct {
 	// request; empty if there is none.
 	Pushed      string `json:"pushed,omitempty"`
 	PullRequest string `json:"pull_request,omitempty"`
+	// NoRemote reports that the repository has no remote origin, so nothing is pushed.
+	NoRemote bool `json:"no_remote,omitempty"`
+}
+
+// Warning says what whoever starts the work on a plan should know; empty if nothing.
+func (p *PlanState) Warning() string {
+	if p.NoRemote {
+		return "The repository has no remote origin: what is approved is not pushed, and stays on a branch in the repository of its host."
+	}
+	return ""
 }
 
 // PlanPhase describes the work on one phase.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
@@ -82,15 +84,25 @@ func plainName(text string) string {
 	return strings.Trim(plain[:min(len(plain), maxPlanName)], "-")
 }
 
-// Start starts a workflow. The error is KindInvalid if the ID or the input is wrong, and KindConflict if a workflow with this ID
-// runs already.
-func (p Plans) Start(ctx context.Context, s PlanStart) (Started, error) {
+// PlanStarted names a workflow that was started.
+type PlanStarted struct {
+	Started
+
+	// Plan has the phases that the workflow has found; nil if no worker has read the plan yet.
+	Plan *escalation.PlanState `json:"plan,omitempty"`
+	// Warning says what to know before the work begins; empty if nothing.
+	Warning string `json:"warning,omitempty"`
+}
+
+// Start starts a workflow, and waits a moment for the phases that it finds. The error is KindInvalid if the ID, the input or the plan is
+// wrong, and KindConflict if a workflow with this ID runs already.
+func (p Plans) Start(ctx context.Context, s PlanStart) (PlanStarted, error) {
 	if err := s.Check(); err != nil {
-		return Started{}, err
+		return PlanStarted{}, err
 	}
 	connection, cfg, err := p.connect(ctx)
 	if err != nil {
-		return Started{}, err
+		return PlanStarted{}, err
 	}
 	id := s.workflowID()
 	run, err := connection.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
@@ -98,12 +110,41 @@ func (p Plans) Start(ctx context.Context, s PlanStart) (Started, error) {
 		StaticSummary: line(fmt.Sprintf("%s of %s", s.Task, s.Input.File), 200), Memo: map[string]any{planMemo: s.Input.File},
 	}, s.workflowType(), s.Input)
 	if _, runs := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); runs {
-		return Started{}, withKind(KindConflict, s.alreadyRuns(id))
+		return PlanStarted{}, withKind(KindConflict, s.alreadyRuns(id))
 	}
 	if err != nil {
-		return Started{}, fmt.Errorf("start %s: %w", id, err)
+		return PlanStarted{}, fmt.Errorf("start %s: %w", id, err)
 	}
-	return Started{run.GetID(), run.GetRunID()}, nil
+	started := PlanStarted{Started: Started{run.GetID(), run.GetRunID()}}
+	if started.Plan, err = awaitPlan(ctx, connection, run); started.Plan != nil {
+		started.Warning = started.Plan.Warning()
+	}
+	return started, err
+}
+
+// planPatience limits how long a start waits for the phases of a plan, and planPause is the time between two looks.
+const planPatience, planPause = 5 * time.Second, 100 * time.Millisecond
+
+// awaitPlan returns what a workflow has found in its plan; nil if no worker answers in time. If the workflow has refused the plan, the
+// error says why.
+func awaitPlan(ctx context.Context, c client.Client, run client.WorkflowRun) (*escalation.PlanState, error) {
+	ctx, cancel := context.WithTimeout(ctx, planPatience)
+	defer cancel()
+	for ctx.Err() == nil {
+		chain, err := Query(ctx, c, run.GetID(), run.GetRunID())
+		if err == nil && chain.Plan != nil {
+			return chain.Plan, nil
+		}
+		described, err := c.DescribeWorkflowExecution(ctx, run.GetID(), run.GetRunID())
+		if err == nil && described.GetWorkflowExecutionInfo().GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_FAILED {
+			return nil, Invalid(RootCause(run.Get(ctx, nil)))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(planPause):
+		}
+	}
+	return nil, nil
 }
 
 // planMemo is the memo of a workflow that holds the path of its plan. Lists of workflows have memos, and no input.

@@ -1,13 +1,9 @@
 package review
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 )
 
 // Plan is a plan in Markdown: phases with checklists.
@@ -34,83 +30,6 @@ type Item struct {
 // Done reports whether the phase has a checklist, and all of it is done.
 func (p Phase) Done() bool {
 	return len(p.Items) > 0 && !slices.ContainsFunc(p.Items, func(item Item) bool { return !item.Done })
-}
-
-var (
-	headingPattern = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$`)
-	phasePattern   = regexp.MustCompile(`(?i)^phase[ \t]+([0-9]+(?:\.[0-9]+)*)(?:[ \t]*[:.–—-][ \t]*|[ \t]+|$)(.*)$`)
-	itemPattern    = regexp.MustCompile(`^[ \t]*[-*+][ \t]+\[([ xX])\][ \t]+(.+?)[ \t]*$`)
-	tickPattern    = regexp.MustCompile(`^([ \t]*[-*+][ \t]+)\[[ xX]\]`)
-	fencePattern   = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})(.*)$")
-)
-
-// maxPhases limits the phases of a plan.
-const maxPhases = 50
-
-// ParsePlan reads a plan. A phase reaches to the next heading of its level or a higher one. Code blocks count as text.
-func ParsePlan(text string) (Plan, error) {
-	var plan Plan
-	level, fence := 0, "" // level of the current phase's heading; 0 outside of a phase
-	digest := sha256.New()
-	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
-		_, _ = fmt.Fprintln(digest, tickPattern.ReplaceAllString(line, "$1[ ]"))
-		if match := fencePattern.FindStringSubmatch(line); match != nil {
-			switch {
-			case fence == "":
-				fence = match[1]
-			case strings.HasPrefix(match[1], fence) && strings.TrimSpace(match[2]) == "":
-				fence = ""
-			}
-			continue
-		}
-		if fence != "" {
-			continue
-		}
-		if match := headingPattern.FindStringSubmatch(line); match != nil {
-			level = plan.heading(len(match[1]), match[2], level)
-			continue
-		}
-		if match := itemPattern.FindStringSubmatch(line); match != nil && level > 0 {
-			last := &plan.Phases[len(plan.Phases)-1]
-			last.Items = append(last.Items, Item{Text: match[2], Done: match[1] != " "})
-		}
-	}
-	plan.Digest = hex.EncodeToString(digest.Sum(nil))
-	err := plan.check()
-	return plan, err
-}
-
-// heading adds the phase that a heading begins. It returns the level of the phase that is current now; 0 if none is.
-func (p *Plan) heading(level int, text string, current int) int {
-	if phase := phasePattern.FindStringSubmatch(text); phase != nil {
-		p.Phases = append(p.Phases, Phase{Number: phase[1], Title: strings.TrimSpace(phase[2])})
-		return level
-	}
-	if p.Title == "" && level == 1 {
-		p.Title = text
-	}
-	if level <= current {
-		return 0
-	}
-	return current
-}
-
-// check returns the first defect of the plan.
-func (p *Plan) check() error {
-	if len(p.Phases) == 0 {
-		return errors.New(`the plan has no phases: write headings such as "## Phase 1: what to do"`)
-	}
-	if len(p.Phases) > maxPhases {
-		return fmt.Errorf("the plan has %d phases, and at most %d are allowed", len(p.Phases), maxPhases)
-	}
-	seen := map[string]bool{}
-	for _, phase := range p.Phases {
-		if seen[phase.Number] {
-			return fmt.Errorf("the plan has phase %s twice", phase.Number)
-		}
-		seen[phase.Number] = true
-	}
-	return nil
 }
 
 // Phase returns the phase with a number; nil if the plan has no such phase.

@@ -58,7 +58,7 @@ type ChainDirector interface {
 
 // Plans is described at operations.Plans.
 type Plans interface {
-	Start(ctx context.Context, start operations.PlanStart) (operations.Started, error)
+	Start(ctx context.Context, start operations.PlanStart) (operations.PlanStarted, error)
 }
 
 // Gates is described at operations.Gates.

@@ -84,9 +84,13 @@ func (a *app) startPlan(ctx context.Context, task escalation.PlanTask, file stri
 	}
 	if !o.wait {
 		return a.Print(started, func(w io.Writer) {
+			writeStartedPlan(w, a.Width(), started)
 			_, _ = fmt.Fprintf(w, "Started %s. See it with: %s\n",
 				console.PrintableID(started.ChainID), console.PlanCommand(started.ChainID))
 		})
+	}
+	if a.Output != console.JSON {
+		writeStartedPlan(a.Stdout, a.Width(), started)
 	}
 	chain, err := a.follow(ctx, started.ChainID)
 	return a.printEnded(chain, err)

@@ -27,6 +27,28 @@ func stateOf(now operations.Snapshot) string {
 	return "running"
 }
 
+// writeStartedPlan writes the phases that were found in a plan, and what to know before the work on it begins.
+func writeStartedPlan(w io.Writer, width int, started operations.PlanStarted) {
+	plan := started.Plan
+	if plan == nil {
+		_, _ = fmt.Fprintln(w, "No worker has read the plan yet.")
+		return
+	}
+	if started.Warning != "" {
+		console.WriteLabelled(w, "Warning: ", started.Warning, width)
+	}
+	if plan.Task == escalation.PlanReviewed {
+		return
+	}
+	for _, phase := range plan.Phases {
+		status := ""
+		if phase.Status == escalation.PhaseSkipped {
+			status = " (not carried out)"
+		}
+		_, _ = fmt.Fprintln(w, console.Cut("  "+console.Printable(phase.Name(), 200)+status, width))
+	}
+}
+
 // writePlan writes the state of a plan: its phases, its open gate, and where its commits are.
 func writePlan(w io.Writer, clock console.Clock, width int, now operations.Snapshot) {
 	chain, plan := now.Chain, now.Chain.Plan

@@ -33,7 +33,7 @@ type planStart struct {
 	Body PlanRequest
 }
 
-func (a *API) startPlan(ctx context.Context, in *planStart) (*result[operations.Started], error) {
+func (a *API) startPlan(ctx context.Context, in *planStart) (*result[operations.PlanStarted], error) {
 	start := operations.PlanStart{Task: in.Body.Task, ID: in.Body.ID, Input: workflows.PlanInput{
 		File: in.Body.File, Repository: in.Body.Repository, Phases: in.Body.Phases, Prompt: in.Body.Prompt, BudgetUSD: in.Body.BudgetUSD,
 		Actor: personOf(ctx), Verified: true,

@@ -23,9 +23,10 @@ func planRepository(t *testing.T) string {
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	plan := "# Ports\n\n## Phase 1: The port\n- [x] done\n\n## Phase 2: The rule\n- [ ] open\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "plan.md"), []byte(plan), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "bold.md"), []byte("## Phase 1: a\n\n**Phase 2**\n"), 0o600))
 	for _, words := range [][]string{
 		{"init", "--quiet", "--initial-branch=main"},
-		{"add", "plan.md"},
+		{"add", "plan.md", "bold.md"},
 		{"-c", "user.name=ada", "-c", "user.email=ada@example.org", "commit", "--quiet", "--message", "a plan"},
 	} {
 		said, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir}, words...)...).CombinedOutput()
@@ -50,12 +51,19 @@ func TestPlanByAPI(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, viewing.status)
 	first := s.ask(t, http.MethodPost, "/api/v1/plans", body)
 	require.Equal(t, http.StatusCreated, first.status, string(first.body))
-	var started operations.Started
+	var started operations.PlanStarted
 	first.into(t, &started)
+	require.NotNil(t, started.Plan, "a worker has read the plan")
+	require.NotEmpty(t, started.Plan.Phases)
+	require.Contains(t, started.Warning, "no remote origin")
 	require.Contains(t, started.ChainID, "plan-run-plan-")
 	again := s.ask(t, http.MethodPost, "/api/v1/plans", body)
 	require.Equal(t, http.StatusConflict, again.status)
 	require.Equal(t, "the plan plan.md is being carried out already, by "+started.ChainID, again.problem(t).Detail)
+
+	stopped := s.ask(t, http.MethodPost, "/api/v1/plans", map[string]any{"task": "run", "file": "bold.md", "repository": "infra"})
+	require.Equal(t, http.StatusUnprocessableEntity, stopped.status, string(stopped.body))
+	require.Contains(t, stopped.problem(t).Detail, `line 3: "**Phase 2**" is no heading`)
 
 	var gates gateList
 	require.Eventually(t, func() bool {

@@ -10,7 +10,7 @@ import (
 type Plans struct{ client *Client }
 
 // Start starts the review or the execution of a plan. Its actor is the person to whom the token belongs.
-func (p Plans) Start(ctx context.Context, start operations.PlanStart) (started operations.Started, err error) {
+func (p Plans) Start(ctx context.Context, start operations.PlanStart) (started operations.PlanStarted, err error) {
 	if err := start.Check(); err != nil {
 		return started, err
 	}
