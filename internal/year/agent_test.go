@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,13 +61,57 @@ type agents struct {
 	paidSessions map[string]float64
 	ran          map[string]int // sessions, by tier or purpose
 	refused      map[string]int // sessions, by the way of the refusal
+	refusedAlone int            // sessions that were refused outside of the times in which all are
 	answers      func(run activities.AgentRun, prompt string) escalation.TalkReply
+	problem      func(format string, args ...any)
+	// looks holds the latest look of each chain, and repairs what agents have worked on. Those who look have seen everything at the end.
+	looks   map[string]span
+	repairs []repair
+}
+
+// repair is the work of an agent at a service.
+type repair struct {
+	span
+
+	chainID, service string
+}
+
+// checkRepair checks that no other agent works at a service, and that the chain has a reason to repair it: a person has said so, or the
+// service was broken at some time since the chain's latest look began, and no other chain had repaired it before that look ended.
+func (a *agents) checkRepair(input activities.RunTierInput, service string, now span) {
+	for _, other := range a.repairs {
+		if other.service == service && other.chainID != input.ChainID && other.to.After(now.from) && now.to.After(other.from) {
+			a.problem("two agents work at %s: those of the chains %s and %s, at %s", service, other.chainID, input.ChainID, now.from)
+		}
+	}
+	a.repairs = append(a.repairs, repair{now, input.ChainID, service})
+	look, looked := a.looks[input.ChainID]
+	if !looked { // an issue begins with the look of its parent
+		parent, _, _ := strings.Cut(input.ChainID, "-issue-")
+		look, looked = a.looks[parent]
+	}
+	if input.Guidance != "" || !looked || a.world.broken(service, now.from) != nil {
+		return
+	}
+	found := ""
+	for at := look.from; !at.After(now.from); at = at.Add(time.Minute) {
+		one := a.world.broken(service, at)
+		if one == nil {
+			continue
+		}
+		if one.repairedAt.IsZero() || one.repairer == input.ChainID || !one.repairEnds.Before(look.to) {
+			return
+		}
+		found = fmt.Sprintf("; chain %s had repaired it at %s", one.repairer, one.repairedAt)
+	}
+	a.problem("chain %s repairs %s at %s, which nobody had to: its look ended at %s%s", input.ChainID, service, now.from, look.to, found)
 }
 
 func newAgents(w *world) *agents {
 	return &agents{
 		world: w, inputs: map[string]activities.RunTierInput{}, conversations: map[string]int{}, stopping: make(chan struct{}),
 		paidDays: map[string]float64{}, paidSessions: map[string]float64{}, ran: map[string]int{}, refused: map[string]int{},
+		looks: map[string]span{},
 	}
 }
 
@@ -150,7 +195,7 @@ func (a *agents) Run(
 		return report, nil // the agent forgets to write it
 	}
 	var err error
-	report.Output, err = json.Marshal(a.conclude(run, prompt, time.Now()))
+	report.Output, err = json.Marshal(a.conclude(run, prompt, span{began, time.Now()}))
 	return report, err
 }
 
@@ -227,7 +272,7 @@ func (a *agents) work(
 }
 
 // conclude returns the structured output of a session.
-func (a *agents) conclude(run activities.AgentRun, prompt string, now time.Time) any {
+func (a *agents) conclude(run activities.AgentRun, prompt string, of span) any {
 	if run.TextField != "" {
 		return a.answers(run, prompt)
 	}
@@ -238,7 +283,11 @@ func (a *agents) conclude(run activities.AgentRun, prompt string, now time.Time)
 		panic("nobody has told the session what to do: " + run.SessionID)
 	}
 	if run.Tier == escalation.TierObserve {
-		return a.world.look(input, now)
+		a.looks[input.ChainID] = of
+		return a.world.look(input, of.to)
 	}
-	return a.world.repair(input, now)
+	for _, service := range a.world.repairs(input) {
+		a.checkRepair(input, service, of)
+	}
+	return a.world.repair(input, of.to)
 }

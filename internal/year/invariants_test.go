@@ -11,11 +11,13 @@ import (
 	"net/http"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
 	_ "modernc.org/sqlite" // reads the records beside the store
 
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/store"
 )
@@ -51,7 +53,7 @@ type figures struct {
 	rows, bytes                   int64
 	told, goroutines, longestList int
 	longestHistory                int
-	ran, refused                  map[string]int
+	ran, refused, continued       map[string]int
 	slowest                       time.Duration
 	slowestName, longestListName  string
 	incidents, memories           int
@@ -60,8 +62,9 @@ type figures struct {
 // String returns the figures in one line.
 func (f figures) String() string {
 	return fmt.Sprintf("seed=%d days=%d sessions=%d turns=%d usd=%.2f rows=%d bytes=%d incidents=%d memories=%d told=%d goroutines=%d history=%d "+
-		"longest_list=%d (%s) slowest=%s (%s) ran=%v refused=%v", f.seed, f.days, f.sessions, f.turns, f.usd, f.rows, f.bytes, f.incidents, f.memories,
-		f.told, f.goroutines, f.longestHistory, f.longestList, f.longestListName, f.slowest.Round(time.Millisecond), f.slowestName, f.ran, f.refused)
+		"longest_list=%d (%s) slowest=%s (%s) ran=%v refused=%v continued=%v", f.seed, f.days, f.sessions, f.turns, f.usd, f.rows, f.bytes, f.incidents, f.memories,
+		f.told, f.goroutines, f.longestHistory, f.longestList, f.longestListName, f.slowest.Round(time.Millisecond), f.slowestName, f.ran, f.refused,
+		f.continued)
 }
 
 // watch looks at the installation each hour until a time.
@@ -74,7 +77,7 @@ func (i *installation) watch(ctx context.Context, until time.Time) {
 		}
 		if *verbose {
 			i.temporal.mu.Lock()
-			fmt.Println(time.Now().UTC().Format(time.DateTime), realTime().Round(time.Millisecond), runtime.NumGoroutine(), i.temporal.calls)
+			fmt.Println(time.Now().UTC().Format(time.DateTime), realTime().Round(time.Millisecond), runtime.NumGoroutine(), i.temporal.calls, i.temporal.continued)
 			i.temporal.mu.Unlock()
 		}
 	}
@@ -304,7 +307,7 @@ func (i *installation) checkKept(ctx context.Context) {
 	keep := i.cfg.State.Retention
 	for name, ended := range i.seen.ended {
 		_, still := found[name]
-		if old := keep > 0 && time.Since(ended) > keep; !still && !old {
+		if old := keep > 0 && time.Since(ended) > keep-maxStep; !still && !old {
 			i.problem("%s, which ended at %s, has disappeared; retention is %s", name, ended.UTC().Format(time.RFC3339), keep)
 		}
 		if !still {
@@ -359,6 +362,7 @@ func (i *installation) conclude(ctx context.Context) {
 	i.checkDay(ctx)
 	i.checkBill(ctx, i.life.begin, false)
 	i.checkWorld(ctx)
+	i.checkTold(ctx)
 	if slowest := i.figures.slowest; slowest > maxOperation {
 		i.problem("%s took %s of the processors", i.figures.slowestName, slowest)
 	}
@@ -369,6 +373,7 @@ func (i *installation) conclude(ctx context.Context) {
 		f.usd += usd
 	}
 	f.seed, f.days, f.told, f.ran, f.refused, f.longestHistory = i.seed, i.days, len(i.told), i.agents.ran, i.agents.refused, i.temporal.longest
+	f.continued = i.temporal.continued
 	f.rows = i.count(ctx, map[string]*int{"sessions": &f.sessions, "talk_turns": &f.turns, "incidents": &f.incidents, "memories": &f.memories})
 	i.checkGrowth()
 }
@@ -435,6 +440,61 @@ func (i *installation) checkWorld(ctx context.Context) {
 			i.problem("%s is broken since %s, and no incident says so", service, one.begins)
 		}
 	}
+}
+
+// checkTold checks that people were told of each fault that lasts, that nobody got a notification twice, and not more of them than there
+// are things to tell, and that an event says what one of the targets did not get.
+func (i *installation) checkTold(ctx context.Context) {
+	now := time.Now()
+	i.mu.Lock()
+	told, paged := slices.Clone(i.told), maps.Clone(i.paged)
+	i.mu.Unlock()
+	faults := 0
+	for service, list := range i.faults {
+		for _, one := range list {
+			faults++
+			if one.repairedBy != 0 || now.Sub(one.begins) < i.slowly(30*time.Hour) || i.broken(service, now) != one {
+				continue
+			}
+			if !slices.ContainsFunc(told, func(n escalation.Notification) bool {
+				return strings.Contains(n.Title+n.Text, service) && n.Kind != escalation.NotifyResolved
+			}) {
+				i.problem("nobody was told of %s, which is broken since %s", service, one.begins)
+			}
+		}
+	}
+	keys := map[string]bool{}
+	for _, one := range told {
+		if keys[one.Key] {
+			i.problem("people got the notification %s twice: %s", one.Key, one.Title)
+		}
+		keys[one.Key] = true
+		if paged[one.Key] == 0 && i.cfg.State.Retention == 0 && !i.recorded(ctx, one.ChainID, escalation.EventNotNotified) {
+			i.problem("the pager did not get %s of chain %s, and no event says so", one.Key, one.ChainID)
+		}
+	}
+	for key, count := range paged {
+		if count > 1 {
+			i.problem("the pager got the notification %s %d times", key, count)
+		}
+	}
+	// Of each fault people hear when it begins, when it becomes worse, when its gate expires and when it is over.
+	i.agents.mu.Lock()
+	most := 8 * (faults + len(i.refusals) + i.agents.ran["answers"] + i.agents.ran["closed"] + i.agents.ran["plans"] + i.agents.refusedAlone)
+	i.agents.mu.Unlock()
+	if len(told) > most {
+		i.problem("people got %d notifications of %d faults, at most %d were expected", len(told), faults, most)
+	}
+}
+
+// recorded reports whether a chain has an event.
+func (i *installation) recorded(ctx context.Context, chainID string, kind escalation.EventKind) bool {
+	var count int
+	row := i.database.QueryRowContext(ctx, "SELECT COUNT(*) FROM events WHERE chain_id = $1 AND kind = $2", chainID, string(kind))
+	if err := row.Scan(&count); err != nil {
+		i.problem("the events of chain %s: %v", chainID, err)
+	}
+	return count > 0
 }
 
 // openDatabase opens the records beside the store, to read them.

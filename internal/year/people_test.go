@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -41,6 +42,23 @@ func (p people) Send(_ context.Context, told escalation.Notification) error {
 		after := p.i.between(10*time.Minute, 20*time.Hour, told.ChainID, "answers after")
 		p.i.later(after, func(ctx context.Context) { p.i.answer(ctx, told.ChainID, number) })
 	}
+	return nil
+}
+
+// pager gets the notifications, too. Now and then it takes none for a while.
+type pager struct{ i *installation }
+
+// ID implements activities.NotifyTarget.
+func (pager) ID() string { return "pager" }
+
+// Send implements activities.NotifyTarget.
+func (p pager) Send(_ context.Context, told escalation.Notification) error {
+	if _, deaf := during(p.i.deaf, time.Now()); deaf {
+		return errors.New("pager: it takes nothing")
+	}
+	p.i.mu.Lock()
+	defer p.i.mu.Unlock()
+	p.i.paged[told.Key]++
 	return nil
 }
 
@@ -86,7 +104,7 @@ func (i *installation) closeIncident(ctx context.Context, id string) {
 		return
 	}
 	for _, service := range firstNames(incident.Services) {
-		i.mend(service, time.Now())
+		i.mend(service, time.Now(), "")
 	}
 	status, body := i.ask(ctx, "ada", http.MethodPost, "/api/v1/incidents/"+id+"/close", map[string]any{"reason": "repaired by hand"})
 	if status != http.StatusOK && status != http.StatusConflict && status != http.StatusNotFound {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -23,6 +24,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
+// eventsOfStep is the number of events in a history for each activity, timer and message.
+const eventsOfStep = 3
+
 // remembered is the time for which the simulated Temporal knows a closed workflow.
 const remembered = 72 * time.Hour
 
@@ -33,16 +37,24 @@ type simulatedTemporal struct {
 	t    testing.TB
 	env  *testsuite.TestWorkflowEnvironment
 	done chan struct{} // ends the root workflow
+	// rootInfo is that of the root workflow. It is used in the environment's loop only.
+	rootInfo *workflow.Info
 
 	mu         sync.Mutex
 	executions map[string]*execution
 	began      int // workflows, to number their runs
 	requests   []*startRequest
+	next       map[string]*execution // the runs that have continued as new, until the next ones begin
 	// before is called before each activity, with its arguments. If it returns an error, the activity fails with it.
 	before func(ctx context.Context, args []any) error
 	// longest is the greatest number of activities, timers and messages of one workflow, which stand for its history.
 	longest int
 	turns   *turns
+	// suggests reports whether Temporal suggests that a run, which began at a time, continues as new now.
+	suggests func(workflowID string, began time.Time) bool
+	// continued counts the runs that have continued as new, by the type of the workflow.
+	continued map[string]int
+	problem func(format string, args ...any)
 	// calls counts the activities by their names.
 	calls map[string]int
 }
@@ -50,6 +62,8 @@ type simulatedTemporal struct {
 // execution is a workflow as visibility shows it.
 type execution struct {
 	id, runID, kind string
+	firstRunID      string // of the run that continued as new first
+	continues       string // the run before, which has continued as new; empty if there is none
 	started, closed time.Time
 	status          enumspb.WorkflowExecutionStatus
 	attributes      map[string]*commonpb.Payload
@@ -73,11 +87,13 @@ func newTemporal(t testing.TB, turns *turns) *simulatedTemporal {
 	suite := new(testsuite.WorkflowTestSuite)
 	suite.SetLogger(sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s := &simulatedTemporal{
-		t: t, env: suite.NewTestWorkflowEnvironment(), done: make(chan struct{}), executions: map[string]*execution{},
-		before: func(context.Context, []any) error { return nil }, turns: turns, calls: map[string]int{},
+		t: t, env: suite.NewTestWorkflowEnvironment(), done: make(chan struct{}), executions: map[string]*execution{}, next: map[string]*execution{},
+		before: func(context.Context, []any) error { return nil }, turns: turns, calls: map[string]int{}, continued: map[string]int{},
+		suggests: func(string, time.Time) bool { return false },
 	}
 	s.env.SetTestTimeout(10 * 365 * 24 * time.Hour)
 	s.env.SetDetachedChildWait(false)
+	s.env.SetContinueAsNewSuggested(true)                     // of the root, which lends it to the others (watchedSteps.GetInfo)
 	s.env.SetActivityTimeoutGracePeriod(365 * 24 * time.Hour) // it counts all attempts together
 	s.env.SetWorkerOptions(worker.Options{
 		DeadlockDetectionTimeout: time.Hour, Interceptors: []interceptor.WorkerInterceptor{&watching{s: s}},
@@ -93,15 +109,17 @@ func (s *simulatedTemporal) Live(context.Context) error {
 }
 
 // run runs the workflows until end is called.
-func (s *simulatedTemporal) run() {
+func (s *simulatedTemporal) run() error {
 	s.env.SetStartTime(time.Now())
 	s.env.ExecuteWorkflow(s.root)
+	return s.env.GetWorkflowError()
 }
 
 func (s *simulatedTemporal) end() { close(s.done) }
 
 // root starts the workflows that clients ask for.
 func (s *simulatedTemporal) root(ctx workflow.Context) error {
+	_ = workflow.GetInfo(ctx) // for rootInfo
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 9 * 365 * 24 * time.Hour})
 	over := workflow.ExecuteActivity(ctx, s.Live)
 	for running := true; running; {
@@ -135,7 +153,9 @@ func (s *simulatedTemporal) startAll(ctx workflow.Context) {
 			TypedSearchAttributes: request.attributes, WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		}), request.kind, request.args...)
 		workflow.Go(ctx, func(ctx workflow.Context) {
-			_ = child.GetChildWorkflowExecution().Get(ctx, nil)
+			if err := child.GetChildWorkflowExecution().Get(ctx, nil); err != nil {
+				s.problem("workflow %s does not start: %v", request.id, err)
+			}
 			close(request.started)
 		})
 	}
@@ -188,24 +208,38 @@ func (s *simulatedTemporal) start(ctx context.Context, request startRequest) (ru
 	return found.runID, nil
 }
 
-// running returns a workflow that runs; nil if there is none.
+// running returns a workflow that runs; nil if there is none. If one continues as new, it waits for the next run.
 func (s *simulatedTemporal) running(id string) *execution {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if found := s.executions[id]; found != nil && found.status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-		return found
+	for {
+		s.mu.Lock()
+		found := s.executions[id]
+		status := enumspb.WORKFLOW_EXECUTION_STATUS_UNSPECIFIED
+		if found != nil {
+			status = found.status
+		}
+		s.mu.Unlock()
+		switch status { //nolint:exhaustive // it has ended otherwise
+		case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
+			return found
+		case enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+			time.Sleep(100 * time.Millisecond)
+		default:
+			return nil
+		}
 	}
-	return nil
 }
 
-// known returns the workflows that Temporal still knows: those that run, the latest first, then those that have ended.
-func (s *simulatedTemporal) known() []execution {
+// known returns the workflows of a namespace that Temporal still knows: those that run, the latest first, then those that have ended.
+func (s *simulatedTemporal) known(namespace string) []execution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var known []execution
 	for _, one := range s.executions {
 		if s.forgotten(one) {
 			delete(s.executions, one.id)
+			continue
+		}
+		if namespaceOf(one.id) != namespace {
 			continue
 		}
 		copied := *one
@@ -261,7 +295,7 @@ func (s *simulatedTemporal) describe(id string) (*workflowpb.WorkflowExecutionIn
 func (e *execution) info() *workflowpb.WorkflowExecutionInfo {
 	info := &workflowpb.WorkflowExecutionInfo{
 		Execution: &commonpb.WorkflowExecution{WorkflowId: e.id, RunId: e.runID}, Type: &commonpb.WorkflowType{Name: e.kind},
-		FirstRunId: e.runID, StartTime: timestamppb.New(e.started), Status: e.status, TaskQueue: "claudeops",
+		FirstRunId: e.firstRunID, StartTime: timestamppb.New(e.started), Status: e.status, TaskQueue: "claudeops",
 		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: e.attributes},
 		Memo:             &commonpb.Memo{Fields: map[string]*commonpb.Payload{}},
 	}
@@ -322,6 +356,23 @@ type heartbeats struct {
 	interceptor.ActivityOutboundInterceptorBase
 
 	s *simulatedTemporal
+}
+
+// RecordHeartbeat implements interceptor.ActivityOutboundInterceptor.
+func (h *heartbeats) RecordHeartbeat(ctx context.Context, details ...any) {
+	if len(details) > 0 {
+		h.s.keepHeartbeat(ctx, details)
+	}
+	h.Next.RecordHeartbeat(ctx, details...)
+}
+
+func (s *simulatedTemporal) keepHeartbeat(ctx context.Context, details []any) {
+	info := activity.GetInfo(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.executions[info.WorkflowExecution.ID]; one != nil && one.pending[info.ActivityID] != nil {
+		one.pending[info.ActivityID].heartbeat, _ = converter.GetDefaultDataConverter().ToPayloads(details...)
+	}
 }
 
 // HasHeartbeatDetails implements interceptor.ActivityOutboundInterceptor.
@@ -416,11 +467,20 @@ func (w *watchedWorkflow) ExecuteWorkflow(ctx workflow.Context, input *intercept
 		id: info.WorkflowExecution.ID, runID: info.WorkflowExecution.RunID, kind: info.WorkflowType.Name, started: time.Now(),
 		status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, attributes: map[string]*commonpb.Payload{}, pending: map[string]*pendingActivity{},
 	}
+	one.firstRunID = one.runID
+	if before := w.s.next[one.id]; before != nil {
+		one.firstRunID, one.continues, one.memo, one.attributes = before.firstRunID, before.runID, before.memo, before.attributes
+		delete(w.s.next, one.id)
+	}
 	w.s.executions[one.id] = one
 	w.s.mu.Unlock()
 	result, err := w.Next.ExecuteWorkflow(ctx, input)
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
+	if workflow.IsContinueAsNewError(err) { // the environment begins the next run
+		w.s.continued[one.kind]++
+		w.s.next[one.id] = one
+	}
 	if info.WorkflowExecution.RunID == one.runID {
 		one.closed, one.err, one.status = time.Now(), err, statusOf(err)
 		w.s.longest = max(w.s.longest, one.steps)
@@ -448,15 +508,31 @@ type watchedSteps struct {
 	s *simulatedTemporal
 }
 
-// GetInfo implements interceptor.WorkflowOutboundInterceptor. A workflow that a client has started has no parent.
+// GetInfo implements interceptor.WorkflowOutboundInterceptor. A workflow that a client has started has no parent, and one that has
+// continued as new knows the run before. The environment sets the length of the history for its root only, so the root's info is lent.
 func (w *watchedSteps) GetInfo(ctx workflow.Context) *workflow.Info {
 	info := w.Next.GetInfo(ctx)
-	if parent := info.ParentWorkflowExecution; parent != nil && info.RootWorkflowExecution != nil && parent.ID == info.RootWorkflowExecution.ID {
-		copied := *info
-		copied.ParentWorkflowExecution, copied.RootWorkflowExecution = nil, nil
-		return &copied
+	w.s.mu.Lock()
+	one := w.s.executions[info.WorkflowExecution.ID]
+	w.s.mu.Unlock()
+	if one == nil || one.runID != info.WorkflowExecution.RunID { // the root
+		w.s.rootInfo = info
+		return info
 	}
-	return info
+	w.s.env.SetContinueAsNewSuggested(w.s.suggests(one.id, one.started))
+	w.s.env.SetCurrentHistoryLength(eventsOfStep * one.steps)
+	copied := *w.s.rootInfo
+	from, to := reflect.ValueOf(info).Elem(), reflect.ValueOf(&copied).Elem()
+	for i := range from.NumField() {
+		if from.Type().Field(i).IsExported() {
+			to.Field(i).Set(from.Field(i))
+		}
+	}
+	if parent := info.ParentWorkflowExecution; parent != nil && info.RootWorkflowExecution != nil && parent.ID == info.RootWorkflowExecution.ID {
+		copied.ParentWorkflowExecution, copied.RootWorkflowExecution = nil, nil
+	}
+	copied.FirstRunID, copied.ContinuedExecutionRunID = one.firstRunID, one.continues
+	return &copied
 }
 
 // ExecuteActivity implements interceptor.WorkflowOutboundInterceptor. The environment tells a workflow at once that its activity was
@@ -493,8 +569,10 @@ func (s *simulatedTemporal) cancelPending(id, name string) {
 
 // NewTimer implements interceptor.WorkflowOutboundInterceptor.
 func (w *watchedSteps) NewTimerWithOptions(ctx workflow.Context, d time.Duration, options workflow.TimerOptions) workflow.Future {
+	id := workflow.GetInfo(ctx).WorkflowExecution.ID
 	w.s.mu.Lock()
-	if one := w.s.executions[workflow.GetInfo(ctx).WorkflowExecution.ID]; one != nil {
+	if one := w.s.executions[id]; one != nil {
+		w.s.calls["timers of "+one.kind]++
 		one.steps++
 	}
 	w.s.mu.Unlock()
@@ -504,9 +582,10 @@ func (w *watchedSteps) NewTimerWithOptions(ctx workflow.Context, d time.Duration
 // UpsertTypedSearchAttributes implements interceptor.WorkflowOutboundInterceptor.
 func (w *watchedSteps) UpsertTypedSearchAttributes(ctx workflow.Context, updates ...temporal.SearchAttributeUpdate) error {
 	err := w.Next.UpsertTypedSearchAttributes(ctx, updates...)
+	id := workflow.GetInfo(ctx).WorkflowExecution.ID
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
-	if one := w.s.executions[workflow.GetInfo(ctx).WorkflowExecution.ID]; one != nil {
+	if one := w.s.executions[id]; one != nil {
 		attributes := temporal.NewSearchAttributes(updates...)
 		for key, value := range attributes.GetUntypedValues() {
 			if value == nil {

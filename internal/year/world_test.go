@@ -37,6 +37,10 @@ type fault struct {
 	// repairedBy is the tier that can repair the fault; 0 if only a person can.
 	repairedBy escalation.Tier
 	repairedAt time.Time
+	// repairer is the chain that has repaired it; empty if a person has.
+	repairer string
+	// repairEnds is the end of the session that has repaired it.
+	repairEnds time.Time
 }
 
 func (f *fault) worse(at time.Time) bool { return !f.worsens.IsZero() && !at.Before(f.worsens) }
@@ -65,6 +69,7 @@ type world struct {
 	from     time.Time
 	faults   map[string][]*fault // by service, oldest first
 	outages  []span              // of the database
+	deaf     []span              // in which one target of notifications takes none
 	refusals []refusalSpan       // of the provider
 	restarts []time.Time         // of the worker
 	losses   []time.Time         // of the host
@@ -134,6 +139,9 @@ func newWorld(seed uint64, begin time.Time, days int, ways []refusal) *world {
 		way := ways[w.draw(len(ways), "way", n)]
 		w.refusals = append(w.refusals, refusalSpan{span{at, at.Add(w.between(10*time.Minute, 6*time.Hour, "refuses for", n))}, way})
 	})
+	times("deaf", 4*24*time.Hour, func(n int, at time.Time) {
+		w.deaf = append(w.deaf, span{at, at.Add(w.between(time.Minute, 30*time.Hour, "deaf for", n))})
+	})
 	times("restart", 3*24*time.Hour, func(n int, at time.Time) { // while a scheduled look runs
 		w.restarts = append(w.restarts, at.Truncate(time.Hour).Add(w.between(15*time.Second, 45*time.Second, "restart in", n)))
 	})
@@ -154,10 +162,10 @@ func (w *world) broken(service string, at time.Time) *fault {
 	return nil
 }
 
-// mend repairs all faults that a service has at a time.
-func (w *world) mend(service string, at time.Time) {
+// mend repairs all faults that a service has at a time. The argument repairer is the chain that does so; empty for a person.
+func (w *world) mend(service string, at time.Time, repairer string) {
 	for one := w.broken(service, at); one != nil; one = w.broken(service, at) {
-		one.repairedAt = at
+		one.repairedAt, one.repairer, one.repairEnds = at, repairer, time.Now()
 	}
 }
 
@@ -217,24 +225,33 @@ func (w *world) nameKnown(verdict *escalation.Verdict, input activities.RunTierI
 	}
 }
 
+// affected returns the services that an agent of Tier 2 or 3 is told to repair, and repairs those that no other chain works on.
+func affected(input activities.RunTierInput) []string {
+	if named := firstNames(input.Services); len(named) > 0 {
+		return named
+	}
+	return firstNames(input.Affected)
+}
+
+func (*world) repairs(input activities.RunTierInput) []string {
+	return slices.DeleteFunc(affected(input), func(service string) bool {
+		return slices.ContainsFunc(input.Leave, func(i escalation.ChainIncident) bool { return slices.Contains(firstNames(i.Services), service) })
+	})
+}
+
 // repair is the verdict of Tier 2 or 3. With a person's guidance it repairs every fault. Agents that give up may name no service.
 func (w *world) repair(input activities.RunTierInput, done time.Time) *escalation.Verdict {
-	named := firstNames(input.Services)
-	if len(named) == 0 {
-		named = firstNames(input.Affected)
+	verdict := &escalation.Verdict{
+		Status: escalation.VerdictResolved, Summary: "repaired", Services: affected(input), Remediation: "did what it could",
 	}
-	verdict := &escalation.Verdict{Status: escalation.VerdictResolved, Summary: "repaired", Services: named, Remediation: "did what it could"}
-	for _, service := range named {
-		if slices.ContainsFunc(input.Leave, func(i escalation.ChainIncident) bool { return slices.Contains(firstNames(i.Services), service) }) {
-			continue
-		}
+	for _, service := range w.repairs(input) {
 		verdict.Actions = append(verdict.Actions, escalation.Action{Kind: escalation.ActionRestart, Service: service, Succeeded: true})
 		one := w.broken(service, done)
 		if one == nil {
 			continue
 		}
 		if input.Guidance != "" || one.repairedBy != 0 && input.Tier >= one.repairedBy {
-			w.mend(service, done)
+			w.mend(service, done, input.ChainID)
 			verdict.Memories = w.remember(verdict.Memories, input.SessionID, service)
 			continue
 		}

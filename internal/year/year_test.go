@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -72,7 +73,8 @@ type installation struct {
 	home     string
 	cfg      config.Config
 	records  *store.Store
-	database *sql.DB // the same records
+	there    *store.Store // the same records, as another namespace sees them
+	database *sql.DB      // the same records
 	does     *operations.Operations
 	temporal *simulatedTemporal
 	client   temporalClient
@@ -81,14 +83,17 @@ type installation struct {
 	tiers    activities.Tiers
 	chains   activities.Records
 	renamed  string // the service that has its new name
-	server   http.Handler
-	tokens   map[string]string
+	// activities counts the attempts of all activities.
+	activities int
+	server     http.Handler
+	tokens     map[string]string
 
 	ctx        context.Context //nolint:containedctx // it ends with the life
 	background sync.WaitGroup
 
 	mu       sync.Mutex
 	told     []escalation.Notification
+	paged    map[string]int // the deliveries of the target that fails, by the key of the notification
 	seen     seen
 	figures  figures
 	problems []string
@@ -100,13 +105,56 @@ type storeRecords struct {
 	*store.Store
 
 	client temporalClient
+	// there holds the records as the other namespace sees them.
+	there *store.Store
+}
+
+// in returns the records as the namespace of a chain sees them.
+func (r storeRecords) in(chainID string) *store.Store {
+	if namespaceOf(chainID) == there.ID {
+		return r.there
+	}
+	return r.Store
+}
+
+// Review implements activities.Admissions.
+func (r storeRecords) Review(
+	ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy,
+) (escalation.Admission, error) {
+	return r.in(request.ChainID).Review(ctx, request, policy)
+}
+
+// ReleaseServices implements activities.Recorder.
+func (r storeRecords) ReleaseServices(ctx context.Context, chainID string) error {
+	return r.in(chainID).ReleaseServices(ctx, chainID)
+}
+
+// ChainIncidents implements activities.Recorder.
+func (r storeRecords) ChainIncidents(
+	ctx context.Context, chain escalation.ChainRun, sessionID string,
+) (own, healed []escalation.Incident, err error) {
+	return r.in(chain.ChainID).ChainIncidents(ctx, chain, sessionID)
+}
+
+// RecordProgress implements activities.Recorder.
+func (r storeRecords) RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error {
+	return r.in(chain.ChainID).RecordProgress(ctx, chain, progress)
+}
+
+// AppendEvents implements activities.Recorder.
+func (r storeRecords) AppendEvents(ctx context.Context, events []escalation.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	return r.in(events[0].ChainID).AppendEvents(ctx, events)
 }
 
 // OpenSession implements activities.Admissions.
 func (r storeRecords) OpenSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (escalation.AdmissionResult, error) {
-	result, err := r.Store.OpenSession(ctx, session, request, policy)
+	records := r.in(session.ChainID)
+	result, err := records.OpenSession(ctx, session, request, policy)
 	if !isUnknown(err) {
 		return result, err
 	}
@@ -114,14 +162,14 @@ func (r storeRecords) OpenSession(
 		var chain escalation.Chain
 		answer, err := r.client.QueryWorkflow(ctx, id, "", workflows.ChainQuery)
 		if err == nil && answer.Get(&chain) == nil {
-			if _, err = r.Recover(ctx, chain); err != nil {
+			if _, err = records.Recover(ctx, chain); err != nil {
 				return result, err
 			}
 		}
 	}
-	if result, err = r.Store.OpenSession(ctx, session, request, policy); isUnknown(err) {
+	if result, err = records.OpenSession(ctx, session, request, policy); isUnknown(err) {
 		session.ParentID, request.Previous, request.Parent = 0, "", ""
-		return r.Store.OpenSession(ctx, session, request, policy)
+		return records.OpenSession(ctx, session, request, policy)
 	}
 	return result, err
 }
@@ -206,14 +254,16 @@ func newInstallation(t *testing.T, of life) *installation {
 	time.Sleep(time.Until(of.begin))
 	i := &installation{life: of, t: t, home: newHome(t), world: newWorld(of.seed, of.begin, of.days, refusals())}
 	i.seen.begin()
+	i.paged = map[string]int{}
 	i.agents = newAgents(i.world)
 	i.temporal = newTemporal(t, newTurns())
-	i.temporal.before = i.beforeActivity
+	i.temporal.before, i.temporal.suggests, i.temporal.problem = i.beforeActivity, i.suggests, i.problem
 	i.client = temporalClient{s: i.temporal, schedules: &schedules{}}
 	i.client.schedules.client = i.client
 	i.client.schedules.list = []*schedule{
 		{id: "hourly", every: of.slowly(time.Hour)},
 		{id: "nightly", at: 2*time.Hour + 30*time.Minute, zone: of.zone, input: workflows.ChainInput{Services: []string{"db"}}},
+		{id: "there", every: of.slowly(3 * time.Hour), phase: 31 * time.Minute},
 		{id: "dry", every: of.slowly(11 * time.Hour), phase: 50 * time.Minute, input: workflows.ChainInput{DryRun: true}},
 	}
 	i.writeServices()
@@ -234,7 +284,8 @@ func (i *installation) start() {
 	require.NoError(i.t, err)
 	texts, err := prompts.Load(i.cfg.Prompts.Overrides())
 	require.NoError(i.t, err)
-	kept := storeRecords{i.records, i.client}
+	kept := storeRecords{i.records, i.client, opened.In(there)}
+	i.there = opened.In(there)
 	i.chains = activities.Records{Store: kept, IsPermanent: isPermanent, IsUnknown: isUnknown}
 	i.tiers = activities.Tiers{
 		Agent: i.agents, Prompts: texts, Memories: kept, Heartbeats: i.temporal, ReadFile: config.ReadInstructions, Host: "host-1", Version: "test",
@@ -248,16 +299,19 @@ func (i *installation) start() {
 	env.RegisterWorkflowWithOptions(i.temporal.root, workflow.RegisterOptions{Name: "root"})
 	env.RegisterWorkflowWithOptions(workflows.Cycle, workflow.RegisterOptions{Name: workflows.CycleWorkflow})
 	env.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
+	env.RegisterWorkflowWithOptions(workflows.Delivery, workflow.RegisterOptions{Name: workflows.DeliveryWorkflow})
+	env.RegisterWorkflowWithOptions(workflows.PlanReview, workflow.RegisterOptions{Name: workflows.PlanReviewWorkflow})
+	env.RegisterWorkflowWithOptions(workflows.PhaseExecution, workflow.RegisterOptions{Name: workflows.PhaseExecutionWorkflow})
 	env.RegisterWorkflowWithOptions(workflows.Conversation, workflow.RegisterOptions{Name: workflows.ConversationWorkflow})
 	for _, one := range []any{
 		&i.settings, &i.chains, &i.tiers, &activities.Talks{Store: kept, IsPermanent: isPermanent, IsUnknown: isUnknown},
-		&activities.Notifications{Targets: []activities.NotifyTarget{people{i}}, Deliveries: i.records, IsPermanent: isPermanent},
+		&activities.Notifications{Targets: []activities.NotifyTarget{people{i}, pager{i}}, Deliveries: i.records, IsPermanent: isPermanent},
 		&activities.Schedules{},
 		&activities.Attempts{Reader: reconcile.PendingReader{Temporal: i.client, Converter: converter.GetDefaultDataConverter()}},
 	} {
 		env.RegisterActivity(one)
 	}
-	i.agents.answers = i.reply
+	i.agents.answers, i.agents.problem = i.reply, i.problem
 	i.does = operations.New(operations.Options{
 		Environ: i.environ(), Logger: slog.New(slog.DiscardHandler), Clock: func() time.Time { return time.Now().In(i.zone) },
 		Patience: operations.Patience, Masked: func() {},
@@ -286,8 +340,13 @@ func (i *installation) restart(ctx context.Context, lost bool) {
 	require.NoError(i.t, err)
 }
 
-// beforeActivity is called before each activity. During an outage of the database, activities fail until it is over.
-func (i *installation) beforeActivity(_ context.Context, args []any) error {
+// beforeActivity is called before each activity, which has its turn. Some begin late, so that local activities time out and other
+// workflows move on meanwhile. During an outage of the database, activities fail until it is over.
+func (i *installation) beforeActivity(ctx context.Context, args []any) error {
+	if i.activities++; i.in(3, "slow", i.activities) {
+		time.Sleep(i.between(time.Second, 9*time.Second, "slow for", i.activities))
+		i.temporal.turns.take(ctx)
+	}
 	for _, one := range args {
 		if input, ok := one.(activities.RunTierInput); ok {
 			i.agents.mu.Lock()
@@ -303,6 +362,12 @@ func (i *installation) beforeActivity(_ context.Context, args []any) error {
 	return nil
 }
 
+// suggests reports whether Temporal suggests that a run, which began at a time, continues as new: now and then.
+func (i *installation) suggests(id string, began time.Time) bool {
+	hour := time.Now().Truncate(time.Hour)
+	return began.Before(hour) && i.in(30, id, "continues as new", hour.Unix())
+}
+
 // live lives with the installation, and ends it.
 func (i *installation) live() {
 	ctx, stop := context.WithCancel(i.t.Context())
@@ -311,20 +376,27 @@ func (i *installation) live() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		i.temporal.run()
+		if err := i.temporal.run(); err != nil {
+			i.problem("the simulated Temporal ended: %v", err)
+		}
 	}()
 	stopTurns := i.temporal.turns.give(i.draw)
 	logger := slog.New(problemLog{i})
-	sweeper := reconcile.Sweeper{
-		Holder: "worker", Host: "host-1", Records: i.records, Temporal: i.client, NamespaceID: here.ID,
-		Converter: converter.GetDefaultDataConverter(), Interval: sweeps, Logger: logger,
+	for _, records := range []*store.Store{i.records, i.there} {
+		namespace := map[bool]store.Namespace{true: here, false: there}[records == i.records]
+		swept := clocked{records, i, namespace.ID + " sweeper"}
+		sweeper := reconcile.Sweeper{
+			Holder: "worker", Host: "host " + namespace.ID, Records: swept, Temporal: i.client, NamespaceID: namespace.ID,
+			Converter: converter.GetDefaultDataConverter(), Interval: sweeps, Logger: logger,
+		}
+		kept := clocked{records, i, namespace.ID + " retention"}
+		retention := reconcile.Retention{
+			Records: kept, Talks: kept, Archive: archive{i}, Temporal: i.client, NamespaceID: namespace.ID, Holder: "worker",
+			Keep: i.cfg.State.Retention, Logger: logger,
+		}
+		background.Go(func() { sweeper.Run(ctx) })
+		background.Go(func() { retention.Run(ctx) })
 	}
-	retention := reconcile.Retention{
-		Records: i.records, Talks: i.records, Archive: archive{i}, Temporal: i.client, NamespaceID: here.ID, Holder: "worker",
-		Keep: i.cfg.State.Retention, Logger: logger,
-	}
-	background.Go(func() { sweeper.Run(ctx) })
-	background.Go(func() { retention.Run(ctx) })
 	for _, one := range i.client.schedules.list {
 		background.Go(func() { i.client.schedules.run(ctx, one, "") })
 	}
@@ -376,7 +448,7 @@ func (i *installation) endWorkflows() {
 	ctx := context.WithoutCancel(i.t.Context())
 	for range 1000 {
 		left := 0
-		for _, one := range i.temporal.known() {
+		for _, one := range slices.Concat(i.temporal.known(here.ID), i.temporal.known(there.ID)) {
 			if one.closed.IsZero() {
 				left++
 				_ = i.client.CancelWorkflow(ctx, one.id, "") // it may have ended
@@ -400,6 +472,10 @@ func (problemLog) Enabled(_ context.Context, level slog.Level) bool { return lev
 func (l problemLog) Handle(_ context.Context, record slog.Record) error {
 	text := record.Message
 	record.Attrs(func(one slog.Attr) bool { text += " " + one.String(); return true })
+	if strings.Contains(text, "nothing is removed, because it is") { // a clock has jumped
+		l.i.agents.count(l.i.agents.ran, "clock refused")
+		return nil
+	}
 	l.i.problem("a worker warns: %s", text)
 	return nil
 }
