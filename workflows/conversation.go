@@ -105,7 +105,8 @@ type conversationRun struct {
 	// continues its conversation, unless the message follows another answer.
 	last *escalation.Session
 	// before is the session whose conversation the running turn continues; nil if it begins a new one.
-	before *escalation.Session
+	before  *escalation.Session
+	refused refusedConversation
 	// about is the chain that the conversation is about; empty if it is about none.
 	about string
 	// opened reports whether the conversation knows what the records have of it. unopened is the reason why it cannot begin.
@@ -173,7 +174,7 @@ func composeConversation(ctx workflow.Context, input ConversationInput, limit in
 	}
 	var firstRun string
 	if carried := input.Carried; carried != nil && isContinued(ctx) {
-		chain, firstRun, c.last = carried.State, carried.FirstRunID, carried.Last
+		chain, firstRun, c.last, c.refused = carried.State, carried.FirstRunID, carried.Last, carried.Refused
 		c.turns.restore(*carried)
 	}
 	c.log = &eventLog{view: newView(chain, policy), firstRunID: firstRun}

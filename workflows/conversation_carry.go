@@ -17,6 +17,8 @@ type CarriedConversation struct {
 	State escalation.Chain `json:"state"`
 	// Last is the session whose conversation the next turn continues.
 	Last *escalation.Session `json:"last,omitempty"`
+	// Refused is a conversation that cannot be continued.
+	Refused refusedConversation `json:"refused,omitzero"`
 	// Waiting lists the turns that wait, Known the latest messages, and Ended the latest turns that have ended.
 	Waiting []talkTurn         `json:"waiting,omitempty"`
 	Known   []KnownMessage     `json:"known,omitempty"`
@@ -65,7 +67,7 @@ func (c *conversationRun) isQuiet(ctx workflow.Context) bool {
 // between.
 func (c *conversationRun) continueAsNew(ctx workflow.Context) error {
 	input := ConversationInput{About: c.about, Carried: &CarriedConversation{
-		FirstRunID: c.log.firstRun(ctx), State: withLastSession(c.log.chain), Last: c.last,
+		FirstRunID: c.log.firstRun(ctx), State: withLastSession(c.log.chain), Last: c.last, Refused: c.refused,
 		Waiting: c.turns.waiting, Known: c.turns.known, Latest: c.turns.latest, Ended: c.turns.ended,
 	}}
 	return workflow.NewContinueAsNewErrorWithOptions(ctx, workflow.ContinueAsNewErrorOptions{}, ConversationWorkflow, input)

@@ -426,6 +426,33 @@ func TestConversationStartsAnew(t *testing.T) {
 	}
 }
 
+// TestConversationRemembersARefusal has the provider refuse the conversation of the first answer for good, and the new one fail. The third
+// turn must not try the refused conversation again: it begins anew, and says so.
+func TestConversationRemembersARefusal(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	s.answer = func(n int, _ activities.RunTalkInput) (activities.RunTalkResult, error) {
+		report := escalation.Report{Attempts: 1}
+		switch n {
+		case 2:
+			report.Status, report.Ending, report.Error = escalation.SessionResumeFailed, escalation.EndingUnusable, "400: thinking blocks"
+		case 3:
+			report.Status, report.Ending, report.Error = escalation.SessionFailed, escalation.EndingProvider, "overloaded"
+		default:
+			return replied(), nil
+		}
+		return activities.RunTalkResult{Report: report}, nil
+	}
+	s.update(0, SendMessage, message("m-1"))
+	s.update(time.Minute, SendMessage, message("m-2"))
+	s.update(time.Hour, SendMessage, message("m-3"))
+	s.run()
+	require.Len(t, s.ran, 4)
+	require.NotEmpty(t, s.ran[1].ParentSessionID)
+	require.Empty(t, s.ran[3].ParentSessionID, "the provider has refused that conversation for good")
+	require.Contains(t, s.book.turns[2].Note, "400: thinking blocks")
+}
+
 // TestConversationOutgrowsTheWindow begins a new conversation before the session, because the one before is too large.
 func TestConversationOutgrowsTheWindow(t *testing.T) {
 	t.Parallel()

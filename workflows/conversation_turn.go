@@ -22,6 +22,12 @@ func (c *conversationRun) answer(ctx workflow.Context, turn *talkTurn) {
 	c.conclude(ctx, turn, decision, cost)
 }
 
+// refusedConversation is the latest conversation that a session could not continue, and why. Later turns do not try it again.
+type refusedConversation struct {
+	ID      string `json:"id"`
+	Because string `json:"because,omitempty"`
+}
+
 // converse runs the session of a turn. If that session cannot load the conversation, converse runs one more session, in a new
 // conversation. It returns how the turn ends, and its cost in US dollars. The end of ctx stops the session.
 func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decision escalation.TalkDecision, cost float64) {
@@ -39,6 +45,9 @@ func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decisi
 		tier := c.policy.For(escalation.TierObserve)
 		before.Window, before.Threshold, before.MaxTokens = c.sessions.window(tier), c.policy.ResumeThreshold, c.policy.ResumeMaxTokens
 		input.Limit = tier
+		if c.before != nil && c.refused.ID != "" && c.refused.ID == c.before.ReportedSessionID {
+			before.ResumeFailed, input.LostBecause = true, c.refused.Because
+		}
 		choice := escalation.ChooseTalkContinuity(before)
 		input.Lost = choice.LostBy()
 		cost += c.attempt(ctx, turn, choice, &input)
@@ -52,6 +61,9 @@ func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decisi
 		input.Again, input.Lost, input.LostBecause = true, decision.Lost, input.Session.Error
 		before.ResumeFailed = decision.Lost == escalation.ReasonResumeFailed
 		before.TranscriptLost = decision.Lost == escalation.ReasonTranscriptLost
+		if before.ResumeFailed && c.before != nil {
+			c.refused = refusedConversation{c.before.ReportedSessionID, input.LostBecause}
+		}
 		cost += c.attempt(ctx, turn, escalation.ChooseTalkContinuity(before), &input)
 	}
 }

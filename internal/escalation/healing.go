@@ -12,7 +12,7 @@ import (
 // ends another chain's incident that was opened or came back after its start. An incident of the kind KindLookFailed ends with each
 // look that has a result and includes its services.
 func (s *Session) Heals(incidents []Incident, own []string) []string {
-	if s.Verdict == nil {
+	if s.Verdict == nil || !s.Purpose.judgesServices() {
 		return nil
 	}
 	faults := withoutFailedLooks(incidents, own)

@@ -9,7 +9,7 @@ import (
 
 // Sightings returns the faults that the session has found, each with its incident. The parameter incidents holds open and
 // recently resolved incidents. The parameter own holds the IDs of the incidents that the chain already works on. If the
-// session finds nothing wrong, Sightings returns none.
+// session finds nothing wrong, or its verdict is not about services, Sightings returns none.
 //
 // If the session is a failed look, its failure is the only fault. If the chain already works on a fault, the session is
 // not the first look, and its failure is no fault. A verdict without a service is about the chain's own incidents or,
@@ -17,7 +17,7 @@ import (
 func (s *Session) Sightings(incidents []Incident, own []string) []Sighting {
 	m := matching{session: s, incidents: incidents, own: own}
 	switch {
-	case s.LookFailed() && m.worksOnFault():
+	case !s.Purpose.judgesServices(), s.LookFailed() && m.worksOnFault():
 		return nil
 	case s.LookFailed():
 		m.session = &Session{Report: Report{Verdict: new(Verdict)}, StartedAt: s.StartedAt}

@@ -131,6 +131,21 @@ func TestSightingsWithoutServices(t *testing.T) {
 	require.Empty(t, session.Sightings(incidents, nil)[0].Fault.Services, "a look has not been told what is broken")
 }
 
+// TestRolesFindNoFaults checks that the conclusions of those who look at no service open and end no incident: an author who needs a
+// person to decide has found no fault, and a reviewer heals none.
+func TestRolesFindNoFaults(t *testing.T) {
+	t.Parallel()
+	incidents := []Incident{{ID: "incident-1", Services: []string{"web"}}}
+	for _, purpose := range []Purpose{PurposeAuthor, PurposeReview, PurposeTalk, PurposeHandoff} {
+		for _, status := range []VerdictStatus{VerdictNeedsHuman, VerdictEscalate, VerdictHealthy, VerdictResolved} {
+			session := looked(Verdict{Status: status, Summary: "which port?"})
+			session.Purpose, session.Tier = purpose, TierSafeRepair
+			require.Empty(t, session.Sightings(incidents, nil), "%s %s", purpose, status)
+			require.Empty(t, session.Heals(incidents, []string{"incident-1"}), "%s %s", purpose, status)
+		}
+	}
+}
+
 // TestLookIsAnInterval checks that a look concludes nothing about an incident that was resolved or opened while the look ran.
 func TestLookIsAnInterval(t *testing.T) {
 	t.Parallel()

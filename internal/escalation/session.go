@@ -38,6 +38,11 @@ const (
 // purpose when it continues an interrupted session.
 func (p Purpose) HasRole() bool { return p == PurposeReview || p == PurposeAuthor }
 
+// judgesServices reports whether the verdict of a session with the purpose says how services are.
+func (p Purpose) judgesServices() bool {
+	return p == PurposeTier || p == PurposeContinuation || p == PurposeRecheck
+}
+
 // Trigger says what started a chain.
 type Trigger string
 
