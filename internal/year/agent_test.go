@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/review"
 )
 
 func agentActivities() []string { return activities.AgentActivities() }
@@ -38,12 +39,21 @@ func refusals() []refusal {
 		ways = append(ways, refusal{string(ending), func(report *activities.AgentReport) error {
 			report.Status, report.Ending, report.Error, report.CostUSD = escalation.SessionFailed, ending, "the provider says: "+string(ending), 0.01
 			if ending == escalation.EndingLimited {
-				report.LimitedUntil = time.Now().Add(time.Hour).Truncate(time.Second)
+				return limitedUntil(time.Now().Add(2 * time.Hour).Truncate(time.Second)).end(report)
 			}
 			return nil
 		}})
 	}
 	return ways
+}
+
+// limitedUntil returns the refusal of an account whose limit is used up until a time.
+func limitedUntil(until time.Time) *refusal {
+	return &refusal{string(escalation.EndingLimited), func(report *activities.AgentReport) error {
+		report.Status, report.Ending, report.Error = escalation.SessionFailed, escalation.EndingLimited, "the limit is used up"
+		report.LimitedUntil, report.CostUSD = until, 0
+		return nil
+	}}
 }
 
 // agents plays the agents of all hosts.
@@ -62,8 +72,15 @@ type agents struct {
 	ran          map[string]int // sessions, by tier or purpose
 	refused      map[string]int // sessions, by the way of the refusal
 	refusedAlone int            // sessions that were refused outside of the times in which all are
+	refuses      int
+	hectic       bool
+	poisoned     map[string]int // the sessions that were refused because of a conversation, by the conversation
+	paidRefusals map[string]int // by session and way
+	limited      span           // from the first report of the account's limit until its end
+	changes      map[string]*activities.Change
 	answers      func(run activities.AgentRun, prompt string) escalation.TalkReply
 	problem      func(format string, args ...any)
+	distorts     func(way string, report *activities.AgentReport) // changes how a refusal is reported, for the tests of the invariants
 	// looks holds the latest look of each chain, and repairs what agents have worked on. Those who look have seen everything at the end.
 	looks   map[string]span
 	repairs []repair
@@ -107,9 +124,9 @@ func (a *agents) checkRepair(input activities.RunTierInput, service string, now 
 	a.problem("chain %s repairs %s at %s, which nobody had to: its look ended at %s%s", input.ChainID, service, now.from, look.to, found)
 }
 
-func newAgents(w *world) *agents {
+func newAgents(w *world, of life) *agents {
 	return &agents{
-		world: w, inputs: map[string]activities.RunTierInput{}, conversations: map[string]int{}, stopping: make(chan struct{}),
+		world: w, refuses: of.refuses, hectic: of.hectic, poisoned: map[string]int{}, paidRefusals: map[string]int{}, changes: map[string]*activities.Change{}, inputs: map[string]activities.RunTierInput{}, conversations: map[string]int{}, stopping: make(chan struct{}),
 		paidDays: map[string]float64{}, paidSessions: map[string]float64{}, ran: map[string]int{}, refused: map[string]int{},
 		looks: map[string]span{},
 	}
@@ -158,6 +175,9 @@ func (a *agents) Run(
 			return report, nil
 		}
 	}
+	if run.TextField != "" {
+		a.answers(run, prompt)
+	}
 	began := time.Now()
 	cost, takes, kind := a.plan(run)
 	a.begin(run, kind)
@@ -170,10 +190,11 @@ func (a *agents) Run(
 		report.DurationMS = time.Since(began).Milliseconds()
 		a.pay(run.SessionID, report.CostUSD, began)
 	}()
-	if refused := a.refusal(began); refused != nil {
+	if refused := a.refusal(run, began); refused != nil {
 		time.Sleep(min(20*time.Second, takes))
-		a.count(a.refused, refused.name)
 		err := refused.end(&report)
+		a.checkRefusal(run, refused, &report)
+		a.distorts(refused.name, &report)
 		return report, err
 	}
 	observe(activities.AgentProgress{Turns: 1, CostUSD: cost / 2})
@@ -194,6 +215,9 @@ func (a *agents) Run(
 	if run.LeavesHandoff {
 		return report, nil // the agent forgets to write it
 	}
+	if run.Authoring != nil {
+		report.Change = a.commit(run)
+	}
 	var err error
 	report.Output, err = json.Marshal(a.conclude(run, prompt, span{began, time.Now()}))
 	return report, err
@@ -204,12 +228,19 @@ func (a *agents) plan(run activities.AgentRun) (cost float64, takes time.Duratio
 	w := a.world
 	kind, cost, takes = "look", 0.01, w.between(30*time.Second, 3*time.Minute, run.SessionID, "takes")
 	switch {
+	case run.Authoring != nil:
+		kind, cost, takes = "author", 0.30, w.between(3*time.Minute, 20*time.Minute, run.SessionID, "takes")
+	case run.Schema == review.Schema:
+		kind, cost, takes = "review", 0.10, w.between(time.Minute, 5*time.Minute, run.SessionID, "takes")
 	case run.TextField != "":
 		kind, cost, takes = "talk", 0.04, w.between(3*time.Second, 40*time.Second, run.SessionID, "takes")
 	case run.Tier == escalation.TierSafeRepair:
 		kind, cost, takes = "tier 2", 0.20, w.between(3*time.Minute, 14*time.Minute, run.SessionID, "takes")
 	case run.Tier == escalation.TierFullRepair:
 		kind, cost, takes = "tier 3", 1.00, w.between(5*time.Minute, 25*time.Minute, run.SessionID, "takes")
+	}
+	if a.hectic && kind != "talk" {
+		takes = 12 * time.Minute
 	}
 	return cost * (1 + float64(w.draw(300, run.SessionID, "cost"))/100), takes, kind
 }
@@ -235,14 +266,68 @@ func (a *agents) pay(sessionID string, usd float64, at time.Time) {
 	a.paidSessions[sessionID] += usd
 }
 
-// refusal returns how the provider refuses calls now; nil if it does not.
-func (a *agents) refusal(at time.Time) *refusal {
+// refusal returns how the provider refuses a call now; nil if it does not.
+func (a *agents) refusal(run activities.AgentRun, at time.Time) *refusal {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.limited.to.After(at) {
+		if at.Sub(a.limited.from) > 10*time.Minute { // those that had been admitted have begun by then
+			a.problem("a session of %s begins at %s, although it is known that the account is limited until %s", run.ChainID,
+				at.UTC().Format(time.RFC3339), a.limited.to.UTC().Format(time.RFC3339))
+		}
+		return limitedUntil(a.limited.to)
+	}
 	for i := range a.world.refusals {
 		if one := &a.world.refusals[i]; !at.Before(one.from) && at.Before(one.to) {
 			return &one.way
 		}
 	}
+	if a.refuses == 0 {
+		return nil
+	}
+	if run.Resume != "" && a.world.in(a.refuses, run.Resume, "is poisoned") {
+		return &refusal{"poisoned", func(report *activities.AgentReport) error {
+			report.Status, report.Ending, report.Error = escalation.SessionResumeFailed, escalation.EndingUnusable, "400: thinking blocks"
+			return nil
+		}}
+	}
+	if a.world.in(a.refuses, run.SessionID, run.Resume, "is refused") {
+		ways := refusals()
+		return &ways[a.world.draw(len(ways), run.SessionID, "way")]
+	}
 	return nil
+}
+
+// mayRefuse is how often one session is refused at most, by the way of the refusal. What is not here is refused for good, and once.
+var mayRefuse = map[string]int{
+	"no verdict":                      2, // it is asked again, once
+	string(escalation.EndingTooLong):  2, // it is asked once for a shorter answer
+	string(escalation.EndingUnknown):  3,
+	string(escalation.EndingProvider): 10,
+}
+
+// checkRefusal checks that no session is paid twice for one refusal, and that no conversation is resumed that the provider has refused.
+func (a *agents) checkRefusal(run activities.AgentRun, way *refusal, report *activities.AgentReport) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refused[way.name]++
+	a.refusedAlone++
+	if *verbose {
+		fmt.Println("REFUSED", time.Now().UTC().Format(time.DateTime), run.ChainID, run.SessionID, run.Resume, way.name, run.Tier)
+	}
+	if report.Ending == escalation.EndingLimited && !a.limited.to.After(time.Now()) {
+		a.limited = span{time.Now(), report.LimitedUntil}
+	}
+	key := run.SessionID + " " + way.name
+	if a.paidRefusals[key]++; a.paidRefusals[key] > max(1, mayRefuse[way.name]) {
+		a.problem("session %s of %s is paid for %d times, and refused each time: %s", run.SessionID, run.ChainID, a.paidRefusals[key], way.name)
+	}
+	if way.name != "poisoned" {
+		return
+	}
+	if a.poisoned[run.Resume]++; a.poisoned[run.Resume] > 1 {
+		a.problem("the provider refuses the conversation %s for good, and %s resumes it for the %d. time", run.Resume, run.ChainID, a.poisoned[run.Resume])
+	}
 }
 
 // work waits until the work is done, or until something stops it.
@@ -275,6 +360,15 @@ func (a *agents) work(
 func (a *agents) conclude(run activities.AgentRun, prompt string, of span) any {
 	if run.TextField != "" {
 		return a.answers(run, prompt)
+	}
+	if run.Authoring != nil {
+		return review.Work{
+			Status:  []review.WorkStatus{review.WorkComplete, review.WorkComplete, review.WorkComplete, review.WorkNeedsHuman}[a.world.draw(4, run.SessionID, "work")],
+			Summary: "what was to do",
+		}
+	}
+	if run.Schema == review.Schema {
+		return a.review(run)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -427,6 +427,7 @@ func textsOf(payload *commonpb.Payload) []string {
 // schedules starts cycles, as Temporal's schedules do: a cycle that is due while the one before runs is skipped.
 type schedules struct {
 	client temporalClient
+	late   func(id string, since time.Time) // is told of a cycle that still runs when the next one is due
 	list   []*schedule
 }
 
@@ -466,6 +467,7 @@ func (s *schedules) run(ctx context.Context, one *schedule, last string) {
 		}
 		if last != "" && s.client.s.running(last) != nil {
 			one.skipped++
+			s.late(last, one.cycles[len(one.cycles)-1])
 			continue
 		}
 		last = workflows.CycleWorkflowID(one.id) + "-" + due.UTC().Format("2006-01-02T15:04:05Z")

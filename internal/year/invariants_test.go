@@ -36,6 +36,11 @@ type seen struct {
 	turns map[string]int // the latest turn of each person
 	// ended holds the ends of the sessions that the records had, by session, and of the turns, by conversation and turn.
 	ended map[string]time.Time
+	// memories holds what people have decided: the texts that they have confirmed, by the ID; empty for those that they have deleted.
+	memories map[string]string
+	asked    map[string]string // what the sessions of talks were asked
+	// alone holds since when nobody takes care of an open incident.
+	alone map[string]time.Time
 	// early and late are the numbers of goroutines on the third day and on the last one.
 	early, late int
 	// rows and files are how much there was at half time.
@@ -43,7 +48,10 @@ type seen struct {
 	files int
 }
 
-func (s *seen) begin() { s.turns, s.ended = map[string]int{}, map[string]time.Time{} }
+func (s *seen) begin() {
+	s.turns, s.ended, s.memories, s.alone = map[string]int{}, map[string]time.Time{}, map[string]string{}, map[string]time.Time{}
+	s.asked = map[string]string{}
+}
 
 // figures are those of a life.
 type figures struct {
@@ -71,6 +79,7 @@ func (f figures) String() string {
 func (i *installation) watch(ctx context.Context, until time.Time) {
 	for hour, at := 0, i.life.begin.Add(37*time.Minute); at.Before(until); hour, at = hour+1, at.Add(time.Hour) {
 		time.Sleep(time.Until(at))
+		i.hourly(hour)
 		i.checkHour(ctx)
 		if hour%24 == 12 {
 			i.checkDay(ctx)
@@ -105,6 +114,7 @@ func (i *installation) checkHour(ctx context.Context) {
 			}
 		}
 	}
+	i.checkCare(ctx)
 	i.agents.mu.Lock()
 	paid := i.agents.paidDays[now.UTC().Format(time.DateOnly)]
 	i.agents.mu.Unlock()
@@ -119,6 +129,65 @@ func (i *installation) checkHour(ctx context.Context) {
 		i.checkNowAgain(ctx, shown)
 	}
 	i.figures.goroutines = max(i.figures.goroutines, runtime.NumGoroutine())
+}
+
+// alone is how long an incident may stay open without anybody who can repair it: until the looks after the one that has tried.
+const aloneAtMost = 5 * time.Hour
+
+// checkCare checks that no incident is left as known while nobody can repair it: a chain of it runs, or people were asked.
+func (i *installation) checkCare(ctx context.Context) {
+	now := time.Now()
+	incidents, err := i.records.Incidents(ctx, store.IncidentFilter{})
+	if err != nil {
+		i.problem("the incidents: %v", err)
+		return
+	}
+	open := map[string]bool{}
+	for _, incident := range incidents {
+		open[incident.ID] = true
+		if !slices.ContainsFunc(firstNames(incident.Services), func(service string) bool { return i.broken(service, now) != nil }) || i.cared(incident) {
+			delete(i.seen.alone, incident.ID)
+			continue
+		}
+		since, known := i.seen.alone[incident.ID]
+		if !known {
+			i.seen.alone[incident.ID] = now
+		} else if now.Sub(since) > i.slowly(aloneAtMost) && !i.disturbed(since, now) {
+			i.problem("%s is open since %s: no chain of it runs, and nobody was asked", incident.Describe(), since)
+			delete(i.seen.alone, incident.ID)
+		}
+	}
+	for id := range i.seen.alone {
+		if !open[id] {
+			delete(i.seen.alone, id)
+		}
+	}
+}
+
+// cared reports whether a chain of an incident runs, or has asked people.
+func (i *installation) cared(incident escalation.Incident) bool {
+	return slices.ContainsFunc(incident.Chains, func(chain escalation.IncidentChain) bool {
+		if chain.Status != escalation.ChainEnded && i.temporal.running(chain.ChainID) != nil {
+			return true
+		}
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		return slices.ContainsFunc(i.told, func(told escalation.Notification) bool {
+			return told.ChainID == chain.ChainID && told.Kind != escalation.NotifyResolved && !incident.WorseAt.After(chain.At)
+		})
+	})
+}
+
+// disturbed reports whether something kept chains from beginning at some time: the database, the provider, or the day's budget.
+func (i *installation) disturbed(from, to time.Time) bool {
+	spans := slices.Clone(i.outages)
+	for _, one := range i.refusals {
+		spans = append(spans, one.span)
+	}
+	i.agents.mu.Lock()
+	spans = append(spans, i.agents.limited)
+	i.agents.mu.Unlock()
+	return i.cfg.Limits.DayBudgetUSD > 0 || slices.ContainsFunc(spans, func(one span) bool { return one.from.Before(to) && one.to.After(from) })
 }
 
 // checkNowAgain checks that the API and the page show the money of the overview.
@@ -195,6 +264,7 @@ func (i *installation) checkDay(ctx context.Context) {
 	i.checkBill(ctx, time.Now().Add(-50*time.Hour), false)
 	i.checkKept(ctx)
 	i.checkChains(ctx)
+	i.checkMemories(ctx)
 	for _, path := range []string{
 		"/api/v1/incidents", "/api/v1/incidents?all=true", "/api/v1/memories", "/api/v1/conversations", "/api/v1/gates", "/api/v1/schedules",
 		"/api/v1/services", "/api/v1/chains?limit=100", "/api/v1/conversations/@me/turns",
@@ -280,7 +350,9 @@ func (i *installation) checkCosts(ctx context.Context) {
 	}
 	var again operations.CostReport
 	i.get(ctx, "/api/v1/costs", &again)
-	for name, total := range map[string]float64{"the days": days, "the sessions": usd, "the API": again.Total.USD} {
+	var printed operations.CostReport
+	i.print(ctx, &printed, "costs")
+	for name, total := range map[string]float64{"the days": days, "the sessions": usd, "the API": again.Total.USD, "the command": printed.Total.USD} {
 		if math.Abs(total-report.Total.USD) > cent {
 			i.problem("%s add up to $%.4f, and the report to $%.4f", name, total, report.Total.USD)
 		}
@@ -339,6 +411,13 @@ func (i *installation) readTimes(ctx context.Context, query string, into map[str
 func (i *installation) checkChains(ctx context.Context) {
 	var page operations.ChainPage
 	i.get(ctx, "/api/v1/chains?limit=40", &page)
+	var printed []operations.Row
+	i.print(ctx, &printed, "chains", "--limit", "40")
+	for n, row := range page.Chains {
+		if n >= len(printed) || printed[n].ID != row.ID || math.Abs(printed[n].CostUSD-row.CostUSD) > cent || printed[n].Status != row.Status {
+			i.problem("the API lists chain %s with $%.4f, and the command does not", row.ID, row.CostUSD)
+		}
+	}
 	for _, row := range page.Chains {
 		chain, err := i.does.Chains.Get(ctx, row.ID)
 		if err != nil {

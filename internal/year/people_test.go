@@ -17,6 +17,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/web"
 	"github.com/claudeops/claudeops/internal/web/access"
 	"github.com/claudeops/claudeops/internal/web/api"
@@ -87,6 +88,18 @@ func (i *installation) answer(ctx context.Context, chainID string, number int) {
 		}
 	}
 	action := gate.Options[i.draw(len(gate.Options), chainID, number, "action")]
+	if i.in(50, chainID, number, "by a command") {
+		args := []string{"gate", chainID, "--gate", gate.ID, "--action", string(action), "--actor", "ada"}
+		if action == escalation.GateFix || action == escalation.GateContinue {
+			args = append(args, "--guidance", "do this")
+		}
+		code, _, complaint := i.command(ctx, []time.Duration{-24 * time.Hour, 0, 24 * time.Hour}[i.draw(3, chainID, number, "laptop")], args...)
+		if code == program.ExitUsage {
+			i.problem("starter %v: %s", args, complaint)
+		}
+		i.agents.count(i.agents.ran, "answers")
+		return
+	}
 	said := map[string]any{"gate_id": gate.ID, "action": action}
 	if action == escalation.GateFix || action == escalation.GateContinue {
 		said["guidance"] = "do this"
@@ -106,11 +119,16 @@ func (i *installation) closeIncident(ctx context.Context, id string) {
 	for _, service := range firstNames(incident.Services) {
 		i.mend(service, time.Now(), "")
 	}
+	i.agents.count(i.agents.ran, "closed")
+	if i.in(50, id, "by a command") {
+		ahead := []time.Duration{-24 * time.Hour, 0, 24 * time.Hour}[i.draw(3, id, "laptop")]
+		i.command(ctx, ahead, "incidents", "close", id, "--reason", "repaired by hand", "--actor", "ada")
+		return
+	}
 	status, body := i.ask(ctx, "ada", http.MethodPost, "/api/v1/incidents/"+id+"/close", map[string]any{"reason": "repaired by hand"})
 	if status != http.StatusOK && status != http.StatusConflict && status != http.StatusNotFound {
 		i.problem("closing %s: %d %s", id, status, body)
 	}
-	i.agents.count(i.agents.ran, "closed")
 }
 
 // serve makes the web server, and the tokens of its people.
@@ -156,10 +174,11 @@ func (i *installation) ask(ctx context.Context, person, method, path string, bod
 	begin := realTime()
 	waits := time.Now()
 	i.server.ServeHTTP(recorder, request)
+	shown := i.mangle(path, recorder.Body.Bytes())
 	if time.Since(waits) == 0 { // it waited for nothing but its own work
 		i.took(method+" "+strings.Split(path, "?")[0], realTime()-begin)
 	}
-	return recorder.Code, recorder.Body.Bytes()
+	return recorder.Code, shown
 }
 
 // took notes how long an operation took.
@@ -179,13 +198,16 @@ type said struct {
 	reply        string
 }
 
-// reply is what the agent answers: what it was asked, and when.
-func (i *installation) reply(_ activities.AgentRun, prompt string) escalation.TalkReply {
-	from, to := strings.LastIndex(prompt, "«"), strings.LastIndex(prompt, "»")
-	asked := "nothing"
-	if from >= 0 && to > from {
+// reply is what the agent answers: what it was asked, and when. A session that is asked for its reply once more remembers what it was
+// asked first.
+func (i *installation) reply(run activities.AgentRun, prompt string) escalation.TalkReply {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	asked := i.seen.asked[run.SessionID]
+	if from, to := strings.LastIndex(prompt, "«"), strings.LastIndex(prompt, "»"); from >= 0 && to > from {
 		asked = prompt[from : to+len("»")]
 	}
+	i.seen.asked[run.SessionID] = asked
 	return escalation.TalkReply{Reply: fmt.Sprintf("You asked %s at %s.", asked, time.Now().UTC().Format(time.RFC3339))}
 }
 
@@ -200,6 +222,12 @@ func (i *installation) talk() {
 		})
 	}
 	i.regularly("chat", 30*time.Hour, i.chatOn)
+}
+
+// work lets people start what is no talk.
+func (i *installation) work() {
+	i.regularly("planner", 6*24*time.Hour, i.plan)
+	i.regularly("gardener", 4*24*time.Hour, i.tend)
 }
 
 // regularly lets a person do something again and again.
@@ -272,6 +300,7 @@ const waitsAtMost = 9 * time.Hour
 // heard checks what a person gets for a message.
 func (i *installation) heard(one *said, turn escalation.TalkTurn) {
 	one.ended, one.reply = turn.EndedAt, turn.Reply
+	i.heardBy(one)
 	i.agents.count(i.agents.ran, "turns "+string(turn.State))
 	if *verbose && turn.State == escalation.TalkFailed {
 		fmt.Println("FAILED", one.person, one.text, turn.Failure, turn.Note)

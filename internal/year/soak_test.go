@@ -42,3 +42,6 @@ func TestSoakSettings(t *testing.T) {
 		seed++
 	}
 }
+
+// TestSoakHectic lives through hectic days with a hundred seeds.
+func TestSoakHectic(t *testing.T) { runHectic(t, 1000, 100) }

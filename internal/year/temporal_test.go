@@ -1,6 +1,7 @@
 package year
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -54,7 +55,7 @@ type simulatedTemporal struct {
 	suggests func(workflowID string, began time.Time) bool
 	// continued counts the runs that have continued as new, by the type of the workflow.
 	continued map[string]int
-	problem func(format string, args ...any)
+	problem   func(format string, args ...any)
 	// calls counts the activities by their names.
 	calls map[string]int
 }
@@ -251,9 +252,9 @@ func (s *simulatedTemporal) known(namespace string) []execution {
 			return order
 		}
 		if a.closed.IsZero() {
-			return b.started.Compare(a.started)
+			return cmp.Or(b.started.Compare(a.started), cmp.Compare(a.id, b.id))
 		}
-		return b.closed.Compare(a.closed)
+		return cmp.Or(b.closed.Compare(a.closed), cmp.Compare(a.id, b.id))
 	})
 	return known
 }

@@ -74,6 +74,9 @@ type world struct {
 	restarts []time.Time         // of the worker
 	losses   []time.Time         // of the host
 	renames  []rename
+	// What the tests of the invariants break: a service that all looks see broken, and that looks see nothing.
+	imagines string
+	blind    bool
 }
 
 // rename gives a service another name; its first name stays as an alias. If from is its new name, it gets the first one back.
@@ -103,9 +106,10 @@ func firstNames(given []string) []string {
 	return names
 }
 
-// newWorld draws what happens in some days. In the last hours nothing new happens.
-func newWorld(seed uint64, begin time.Time, days int, ways []refusal) *world {
-	w := &world{chances: chances(seed), from: begin, faults: map[string][]*fault{}}
+// newWorld draws what happens in some days. In the last hours nothing new happens. In a hectic life services break several times a day.
+func newWorld(of life, ways []refusal) *world {
+	begin, days := of.begin, of.days
+	w := &world{chances: chances(of.seed), from: begin, faults: map[string][]*fault{}}
 	last := time.Duration(days)*24*time.Hour - quiet
 	for _, service := range services() {
 		kind := []string{"down", "slow", ""}[w.draw(3, service, "kind")]
@@ -121,6 +125,9 @@ func newWorld(seed uint64, begin time.Time, days int, ways []refusal) *world {
 			}
 			w.faults[service] = append(w.faults[service], one)
 			next := w.between(12*time.Hour, 12*24*time.Hour, service, n, "next")
+			if of.hectic {
+				next = w.between(4*time.Hour, 28*time.Hour, service, n, "next")
+			}
 			if w.in(20, service, n, "flaps") {
 				next /= 12
 			}
@@ -132,21 +139,27 @@ func newWorld(seed uint64, begin time.Time, days int, ways []refusal) *world {
 			does(n, begin.Add(at))
 		}
 	}
-	times("outage", 9*24*time.Hour, func(n int, at time.Time) {
+	often := func(days int) time.Duration {
+		if of.hectic {
+			days = 1
+		}
+		return time.Duration(days) * 24 * time.Hour
+	}
+	times("outage", often(9), func(n int, at time.Time) {
 		w.outages = append(w.outages, span{at, at.Add(w.between(time.Minute, 2*time.Hour, "outage for", n))})
 	})
-	times("refusal", 6*24*time.Hour, func(n int, at time.Time) {
+	times("refusal", often(6), func(n int, at time.Time) {
 		way := ways[w.draw(len(ways), "way", n)]
 		w.refusals = append(w.refusals, refusalSpan{span{at, at.Add(w.between(10*time.Minute, 6*time.Hour, "refuses for", n))}, way})
 	})
-	times("deaf", 4*24*time.Hour, func(n int, at time.Time) {
+	times("deaf", often(4), func(n int, at time.Time) {
 		w.deaf = append(w.deaf, span{at, at.Add(w.between(time.Minute, 30*time.Hour, "deaf for", n))})
 	})
-	times("restart", 3*24*time.Hour, func(n int, at time.Time) { // while a scheduled look runs
+	times("restart", often(3), func(n int, at time.Time) { // while a scheduled look runs
 		w.restarts = append(w.restarts, at.Truncate(time.Hour).Add(w.between(15*time.Second, 45*time.Second, "restart in", n)))
 	})
 	times("loss", 25*24*time.Hour, func(_ int, at time.Time) { w.losses = append(w.losses, at) })
-	times("rename", 20*24*time.Hour, func(n int, at time.Time) {
+	times("rename", often(20), func(n int, at time.Time) {
 		w.renames = append(w.renames, rename{at, services()[w.draw(len(services()), "rename what", n)]})
 	})
 	return w
@@ -179,7 +192,13 @@ func (w *world) look(input activities.RunTierInput, at time.Time) *escalation.Ve
 	verdict := &escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"}
 	for _, service := range named {
 		check := escalation.CheckResult{Service: service, CheckType: "http", Status: escalation.CheckHealthy}
-		if one := w.broken(service, at); one != nil {
+		one := w.broken(service, at)
+		if w.blind {
+			one = nil
+		} else if one == nil && service == w.imagines {
+			one = &fault{service: service}
+		}
+		if one != nil {
 			check.Status = escalation.CheckDegraded
 			issue := escalation.Issue{Summary: service + " is broken", Services: []string{service}, Severity: escalation.SeverityWarning, Kind: one.kind}
 			if one.worse(at) {
@@ -209,6 +228,9 @@ func (w *world) look(input activities.RunTierInput, at time.Time) *escalation.Ve
 // nameKnown adds the known incidents to a verdict.
 func (w *world) nameKnown(verdict *escalation.Verdict, input activities.RunTierInput, at time.Time) {
 	for _, incident := range input.Incidents {
+		if w.blind {
+			break
+		}
 		known := escalation.KnownIncident{ID: incident.ID, Status: escalation.IncidentGone}
 		for _, service := range firstNames(incident.Services) {
 			if one := w.broken(service, at); one != nil {

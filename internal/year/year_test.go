@@ -46,6 +46,8 @@ var verbose = flag.Bool("hours", false, "print what the installation does each h
 const (
 	// quiet is the time at the end in which nothing new happens.
 	quiet = 6 * time.Hour
+	// hangs is longer than a look, a repair and a wait for the day's budget take, together.
+	hangs = 28 * time.Hour
 	// sweeps is the time between two sweeps.
 	sweeps = 20 * time.Minute
 )
@@ -59,6 +61,12 @@ type life struct {
 	settings []string // "NAME=value", without the prefix
 	// pace is how many times slower than usual things happen; 0 is 1.
 	pace int
+	// hectic means that services break several times a day, that looks take long, and that two schedules look at the same time.
+	hectic bool
+	// refuses is the percentage of the sessions that the provider refuses, each in a way of its own.
+	refuses int
+	// breaks breaks the installation or what is seen of it, for the tests of the invariants; nil if nothing is broken.
+	breaks func(i *installation)
 }
 
 // slowly returns a duration at the pace of the life.
@@ -90,6 +98,13 @@ type installation struct {
 
 	ctx        context.Context //nolint:containedctx // it ends with the life
 	background sync.WaitGroup
+
+	// What the tests of the invariants break.
+	hourly  func(hour int)                        // is called before the checks of each hour
+	mangle  func(what string, body []byte) []byte // changes what is shown
+	heardBy func(one *said)                       // changes a message before its answer is checked
+	hoards  bool                                  // retention finds nothing old
+	hangs   time.Duration                         // how long a cycle may take
 
 	mu       sync.Mutex
 	told     []escalation.Notification
@@ -252,22 +267,30 @@ func newHome(t *testing.T) string {
 func newInstallation(t *testing.T, of life) *installation {
 	t.Helper()
 	time.Sleep(time.Until(of.begin))
-	i := &installation{life: of, t: t, home: newHome(t), world: newWorld(of.seed, of.begin, of.days, refusals())}
+	i := &installation{life: of, t: t, home: newHome(t), world: newWorld(of, refusals())}
 	i.seen.begin()
+	i.hourly, i.heardBy, i.hangs = func(int) {}, func(*said) {}, hangs
+	i.mangle = func(_ string, body []byte) []byte { return body }
 	i.paged = map[string]int{}
-	i.agents = newAgents(i.world)
+	i.agents = newAgents(i.world, of)
 	i.temporal = newTemporal(t, newTurns())
 	i.temporal.before, i.temporal.suggests, i.temporal.problem = i.beforeActivity, i.suggests, i.problem
 	i.client = temporalClient{s: i.temporal, schedules: &schedules{}}
-	i.client.schedules.client = i.client
+	i.client.schedules.client, i.client.schedules.late = i.client, i.late
 	i.client.schedules.list = []*schedule{
 		{id: "hourly", every: of.slowly(time.Hour)},
 		{id: "nightly", at: 2*time.Hour + 30*time.Minute, zone: of.zone, input: workflows.ChainInput{Services: []string{"db"}}},
 		{id: "there", every: of.slowly(3 * time.Hour), phase: 31 * time.Minute},
 		{id: "dry", every: of.slowly(11 * time.Hour), phase: 50 * time.Minute, input: workflows.ChainInput{DryRun: true}},
 	}
+	if of.hectic {
+		i.client.schedules.list = append(i.client.schedules.list, &schedule{id: "often", every: 45 * time.Minute, phase: 22 * time.Minute})
+	}
 	i.writeServices()
 	i.start()
+	if of.breaks != nil {
+		of.breaks(i)
+	}
 	return i
 }
 
@@ -288,7 +311,7 @@ func (i *installation) start() {
 	i.there = opened.In(there)
 	i.chains = activities.Records{Store: kept, IsPermanent: isPermanent, IsUnknown: isUnknown}
 	i.tiers = activities.Tiers{
-		Agent: i.agents, Prompts: texts, Memories: kept, Heartbeats: i.temporal, ReadFile: config.ReadInstructions, Host: "host-1", Version: "test",
+		Agent: i.agents, Plans: i.agents, Pusher: i.agents, Prompts: texts, Memories: kept, Heartbeats: i.temporal, ReadFile: config.ReadInstructions, Host: "host-1", Version: "test",
 		Talk: activities.Talker{
 			Store: kept, Proposals: kept, AllowedCalls: i.records.AllowedCalls, Persona: i.cfg.Talk.Persona, IsUnknown: isUnknown, Zone: i.zone,
 		},
@@ -312,11 +335,15 @@ func (i *installation) start() {
 		env.RegisterActivity(one)
 	}
 	i.agents.answers, i.agents.problem = i.reply, i.problem
+	i.agents.distorts = func(string, *activities.AgentReport) {}
 	i.does = operations.New(operations.Options{
 		Environ: i.environ(), Logger: slog.New(slog.DiscardHandler), Clock: func() time.Time { return time.Now().In(i.zone) },
-		Patience: operations.Patience, Masked: func() {},
-		Dial: func(context.Context, client.Options) (client.Client, error) { return i.client, nil },
+		Patience: operations.Patience, Masked: func() {}, Dial: i.dial,
 	})
+}
+
+func (i *installation) dial(context.Context, client.Options) (client.Client, error) {
+	return i.client, nil
 }
 
 // configure gives the activities what they have of the settings.
@@ -362,10 +389,17 @@ func (i *installation) beforeActivity(ctx context.Context, args []any) error {
 	return nil
 }
 
+// late complains of a cycle that still runs when the next one is due.
+func (i *installation) late(id string, since time.Time) {
+	if time.Since(since) > i.hangs {
+		i.problem("cycle %s runs since %s", id, since.UTC().Format(time.RFC3339))
+	}
+}
+
 // suggests reports whether Temporal suggests that a run, which began at a time, continues as new: now and then.
 func (i *installation) suggests(id string, began time.Time) bool {
-	hour := time.Now().Truncate(time.Hour)
-	return began.Before(hour) && i.in(30, id, "continues as new", hour.Unix())
+	now := time.Now()
+	return now.Sub(began) > 10*time.Second && i.in(20, id, "continues as new", now.Unix()/60)
 }
 
 // live lives with the installation, and ends it.
@@ -429,6 +463,7 @@ func (i *installation) live() {
 	})
 	i.serve()
 	i.talk()
+	i.work()
 	i.watch(ctx, i.begin.Add(time.Duration(i.days)*24*time.Hour))
 	i.conclude(ctx)
 	stop()
@@ -509,6 +544,31 @@ func skipUnderRace(t *testing.T) {
 	if raceDetector {
 		t.Skip("a long simulation: not under the race detector")
 	}
+}
+
+// TestHectic lives for days in which much goes wrong at the same time.
+func TestHectic(t *testing.T) {
+	skipUnderRace(t)
+	runHectic(t, 1, 2)
+}
+
+// runHectic lives through hectic days, with some seeds.
+func runHectic(t *testing.T, first, count uint64) {
+	t.Helper()
+	for seed := first; seed < first+count; seed++ {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			settings := []string{"MAX_PARALLEL_ISSUES=2", "RESTART_LIMIT=3/4h", "GATE_TIMEOUT=" + []string{"0s", "20h", "100h"}[seed%3]}
+			runLife(t, life{
+				seed: seed, days: 3, begin: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), zone: time.UTC, hectic: true, settings: settings,
+			})
+		})
+	}
+}
+
+// TestRefusals lives for a month in which the provider says no in each way at random.
+func TestRefusals(t *testing.T) {
+	skipUnderRace(t)
+	runLife(t, life{seed: 1, days: 30, begin: time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), zone: time.UTC, pace: 3, refuses: 12})
 }
 
 // TestMonth lives with an installation for a month, in which things happen less often than in the years of make soak.
