@@ -61,9 +61,6 @@ func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decisi
 		input.Again, input.Lost, input.LostBecause = true, decision.Lost, input.Session.Error
 		before.ResumeFailed = decision.Lost == escalation.ReasonResumeFailed
 		before.TranscriptLost = decision.Lost == escalation.ReasonTranscriptLost
-		if before.ResumeFailed && c.before != nil {
-			c.refused = refusedConversation{c.before.ReportedSessionID, input.LostBecause}
-		}
 		cost += c.attempt(ctx, turn, escalation.ChooseTalkContinuity(before), &input)
 	}
 }
@@ -121,6 +118,9 @@ func (c *conversationRun) attempt(
 	input.Session, input.Replied, input.Recalled, input.Unarchived = session, result.Replied, result.Recalled, result.Unarchived
 	if result.Replied {
 		c.last = brief(session)
+	}
+	if c.before != nil && session.Status == escalation.SessionResumeFailed { // even if somebody has stopped the turn
+		c.refused = refusedConversation{c.before.ReportedSessionID, session.Error}
 	}
 	return session.CostUSD
 }
