@@ -35,6 +35,9 @@ type grants struct {
 // the entries that these directories have now. If a symbolic link later replaces an entry, the link is not granted.
 func (s *Sandbox) forInit() (*treeinit.Sandbox, error) {
 	calls, err := filter()
+	if s.Offline {
+		calls, err = offlineFilter()
+	}
 	granted := s.grantsOf()
 	return &treeinit.Sandbox{
 		Required: s.Required, Grants: granted.list, Executable: s.Executable,
