@@ -363,7 +363,11 @@ func (s *sessions) ended(ctx workflow.Context, session escalation.Session) {
 		Kind: escalation.EventSessionEnded, SessionID: session.SessionID, Message: describeEnd(session),
 	})
 	if left := session.Worktree.Describe(session.Host); left != "" {
-		s.log.add(ctx, escalation.Event{Kind: escalation.EventWorktreeKept, SessionID: session.SessionID, Message: left})
+		kept := escalation.Event{Kind: escalation.EventWorktreeKept, SessionID: session.SessionID, Message: left}
+		if session.Worktree.Missing != "" {
+			kept.Severity = escalation.SeverityWarning
+		}
+		s.log.add(ctx, kept)
 	}
 }
 

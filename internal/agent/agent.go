@@ -238,7 +238,7 @@ func (r *Runner) start(
 	invocation.API = key.endpoint()
 	without := r.confine(&invocation, run, workspace, own)
 	place.adjust(&invocation)
-	watch, err := r.guards.open(ctx, run, &invocation, workspace.asked(run), place.guarded())
+	watch, err := r.guards.open(ctx, run, &invocation, workspace.asked(run), place)
 	var result claude.Result
 	limited, stopWatching := r.watchUsage(ctx, own, workspace)
 	if err == nil && run.LatePrompt != nil {

@@ -84,23 +84,22 @@ type watch struct {
 }
 
 // open starts to answer questions about the calls of a session, and changes invocation so that the CLI asks these
-// questions. The guard takes into account the files that the agent is asked to write (asked), and the agent's worktree;
-// nil if there is none.
+// questions. The guard takes into account the files that the agent is asked to write (asked), and the agent's workplace.
 func (g *guards) open(
-	ctx context.Context, run activities.AgentRun, invocation *claude.Invocation, asked []string, worktree *guard.Worktree,
+	ctx context.Context, run activities.AgentRun, invocation *claude.Invocation, asked []string, at workplace,
 ) (*watch, error) {
 	place, err := g.place(run.Directory, invocation.Env, asked)
 	if err != nil {
 		return nil, err
 	}
-	place.Worktree = worktree
+	place.Worktree = at.guarded()
 	place.Own = slices.Concat(place.Own, []string{g.sockets.path}, resolved(g.sockets.path))
 	tier, visitors := tierOf(run), newVisitors(run.SessionID, g.logger)
 	audit := &callAudit{
 		records: g.records, logger: g.logger, catalog: g.catalog, chainID: run.ChainID, executable: g.executable, known: map[string]bool{},
 		session: context.WithoutCancel(ctx),
 	}
-	post, err := hook.Open(g.sockets.path, guard.New(g.policyOf(run), guard.Host{}), hook.Session{
+	post, err := hook.Open(g.sockets.path, guard.New(g.policyOf(run, at), guard.Host{}), hook.Session{
 		ID: run.SessionID, Tier: int(tier), Place: place, Narrowed: len(run.Policy.AllowedTools) > 0,
 		Executables: g.executables(tier, invocation.Sandbox), Admit: visitors.admit,
 	}, charges{g.records, g.catalog, run}, audit.record)
@@ -113,12 +112,16 @@ func (g *guards) open(
 	return &watch{post, audit, g.logger}, nil
 }
 
-// policyOf returns the policy for a run. An author proposes nothing itself.
-func (g *guards) policyOf(run activities.AgentRun) *guard.Policy {
-	if run.Authoring == nil {
-		return g.policy
+// policyOf returns the policy for a run. An author proposes nothing itself. Whoever has no worktree commits nothing, if commits are reviewed.
+func (g *guards) policyOf(run activities.AgentRun, at workplace) *guard.Policy {
+	policy := g.policy
+	if run.Authoring != nil {
+		policy = config.WithoutProposals(policy)
 	}
-	return config.WithoutProposals(g.policy)
+	if missing := at.missing(run); missing != "" {
+		policy = config.WithoutCommits(policy, missing)
+	}
+	return policy
 }
 
 // executables returns what each program of a tier may execute; nil if there is no limit. The limit would keep sudo from

@@ -174,10 +174,10 @@ func (i *inspection) check(ctx context.Context, found *checkout.Change, change *
 		text, _ := i.place.File(ctx, found.Fork, name, maxScript) // a directory, or too large for a script
 		return text
 	})
-	var gates []string
+	var gates, shown []string
 	for _, file := range change.Files {
 		if (file.Checks || file.Class() == review.ClassGate) && file.Path != review.ChecksFile {
-			gates = append(gates, file.Path)
+			gates, shown = append(gates, file.Path), append(shown, plaintext.Name(file.Path))
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, i.checkLimit)
@@ -191,7 +191,7 @@ func (i *inspection) check(ctx context.Context, found *checkout.Change, change *
 	if err := i.place.Restore(ctx, i.tree, found.Fork, gates); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(&output, "With the earlier version of %s:\n", strings.Join(gates, ", "))
+	_, _ = fmt.Fprintf(&output, "With the earlier version of %s:\n", strings.Join(shown, ", "))
 	change.Checks = i.runChecks(ctx, listed, &output)
 	if i.tree, err = i.place.Committed(ctx, found.Commit); err != nil || change.Checks != review.QualityFailed {
 		return err

@@ -34,30 +34,56 @@ type workplaces struct {
 	scratch string
 	// otherUser reports whether agents run as a different user from that of this process.
 	otherUser bool
-	mask      *redact.Redactor
-	logger    *slog.Logger
+	// reviewed reports that each commit must be reviewed, so that only sessions with a worktree may commit.
+	reviewed bool
+	mask     *redact.Redactor
+	logger   *slog.Logger
 }
 
 func newWorkplaces(options Options, boxes sandboxes) (workplaces, error) {
-	settings := options.Config.Claude
-	driver := ClaudeOptions(settings, options.Environ)
-	checkouts := checkout.Options{
-		Locks: filepath.Join(options.Config.State.Dir, "directories"), SearchPath: pathIn(options.Environ),
-		User: driver.User, Containment: driver.Containment, Patience: activities.MaxDirectoryWait,
-		Sandbox: boxes.ofGit(),
-		End: func(session string) error {
-			_, err := claude.EndSession(session)
-			return err
-		},
-	}
-	if settings.Worktrees == config.WorktreesAuto {
-		checkouts.Worktrees = options.Config.WorktreesDir()
+	settings, checkouts := options.Config.Claude, checkoutOptions(options.Config, options.Environ, boxes)
+	checkouts.End = func(session string) error {
+		_, err := claude.EndSession(session)
+		return err
 	}
 	keeper, err := checkout.New(checkouts)
+	if err == nil {
+		for _, missing := range missingWorktrees(options.Config, checkouts) {
+			options.Logger.Warn("sessions may not commit, because commits are reviewed and there can be no worktree", "why", missing)
+		}
+	}
 	return workplaces{
 		keeper: keeper, scratch: options.Config.ScratchDir(), otherUser: settings.Account != nil,
-		mask: options.Mask, logger: options.Logger,
+		reviewed: options.Config.Review.Changes == escalation.ReviewRequired,
+		mask:     options.Mask, logger: options.Logger,
 	}, err
+}
+
+// checkoutOptions returns the options for the directories of sessions.
+func checkoutOptions(cfg config.Config, environ []string, boxes sandboxes) checkout.Options {
+	driver := ClaudeOptions(cfg.Claude, environ)
+	options := checkout.Options{
+		Locks: filepath.Join(cfg.State.Dir, "directories"), SearchPath: pathIn(environ), User: driver.User,
+		Containment: driver.Containment, Patience: activities.MaxDirectoryWait, Sandbox: boxes.ofGit(),
+	}
+	if cfg.Claude.Worktrees == config.WorktreesAuto {
+		options.Worktrees = cfg.WorktreesDir()
+	}
+	return options
+}
+
+// missingWorktrees says for which directories of agents there can be no worktrees, if commits are reviewed.
+func missingWorktrees(cfg config.Config, options checkout.Options) []string {
+	if cfg.Review.Changes != escalation.ReviewRequired {
+		return nil
+	}
+	var all []string
+	for _, dir := range append([]string{cfg.Claude.WorkDir}, cfg.Claude.Repositories...) {
+		if missing := checkout.Missing(context.Background(), options, dir); missing != "" {
+			all = append(all, dir+": "+missing)
+		}
+	}
+	return all
 }
 
 // pathIn returns the value of PATH in an environment.
@@ -144,6 +170,19 @@ func (p workplace) guarded() *guard.Worktree {
 	return &tree.Guarded
 }
 
+// missing says why a session has no worktree, if it may not commit because of that; empty otherwise.
+func (p workplace) missing(run activities.AgentRun) string {
+	switch {
+	case p.tree() != nil || !p.reviewed && run.Authoring == nil:
+		return ""
+	case p.Place != nil:
+		return p.Shared
+	case run.Repairs:
+		return "it works in the directory that all sessions share"
+	}
+	return "it repairs nothing"
+}
+
 // describe returns a description of the worktree and of the changes that are left in it.
 func (p workplace) describe(left checkout.Left) escalation.Worktree {
 	return escalation.Worktree{
@@ -157,6 +196,9 @@ func (p workplace) adjust(invocation *claude.Invocation) {
 	tree := p.tree()
 	if tree == nil {
 		return
+	}
+	for _, of := range []string{"GIT_AUTHOR_", "GIT_COMMITTER_"} { // the account may have no full name
+		invocation.Env[of+"NAME"] = committerName
 	}
 	invocation.Env["EMAIL"] = committer
 	// Inside its sandbox the agent cannot write the repository's configuration. With this setting git does not try to
@@ -181,11 +223,17 @@ func (p workplace) adjust(invocation *claude.Invocation) {
 // of commits.
 const committer = "claudeops@localhost"
 
+// committerName is the name of the author and the committer of an agent's commits.
+const committerName = "claudeops"
+
 // leave releases the workplace. It returns a description of the worktree and of the changes left there; nil if there was no
 // worktree.
 func (p workplace) leave(ctx context.Context, limit time.Duration) (left *escalation.Worktree) {
 	if p.Place == nil {
 		return nil
+	}
+	if missing := p.missing(activities.AgentRun{Repairs: true}); missing != "" {
+		left = &escalation.Worktree{Origin: p.shared, Missing: p.mask.Text(missing)}
 	}
 	if p.Worktree != nil {
 		described := p.describe(p.Tidy(ctx, limit))

@@ -67,9 +67,6 @@ func (g git) restore(ctx context.Context, tree *Worktree, session Session) error
 	if after && !session.Exact || replaced && session.Interrupted {
 		return nil
 	}
-	if err := g.unlock(tree); err != nil {
-		return err
-	}
 	in := inTree(tree)
 	in.writable = tree.Writable()
 	left, err := g.collect(ctx, in, head)
@@ -85,15 +82,37 @@ func (g git) restore(ctx context.Context, tree *Worktree, session Session) error
 	return g.alone(ctx, in, []string{"checkout", "--quiet", "--force", "--no-track", "-B", tree.Branch, from.Commit})
 }
 
-// unlock removes the locks of a git that was killed. No process of an earlier session works in the worktree any more.
+// unlock removes the locks of a git that was killed: those of the worktree's own files and of its branch. No process of an earlier session
+// works in the worktree any more. Locks that all worktrees of the repository share stay, because another session may hold them.
 func (g git) unlock(tree *Worktree) error {
 	return process.AsUser(g.options.User, func() error {
-		for _, name := range []string{"index.lock", "HEAD.lock"} {
-			if err := os.Remove(filepath.Join(tree.Guarded.GitDir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		common, err := os.OpenRoot(tree.Guarded.Common) // an agent can make links there
+		if err != nil {
+			return err
+		}
+		defer func() { _ = common.Close() }()
+		own, err := filepath.Rel(tree.Guarded.Common, tree.Guarded.GitDir)
+		if err != nil {
+			return err
+		}
+		locks := []string{filepath.Join("refs", "heads", filepath.FromSlash(tree.Branch)+".lock")}
+		err = fs.WalkDir(common.FS(), filepath.ToSlash(own), func(name string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
 				return err
+			case entry.IsDir() && entry.Name() == "modules": // the repositories of submodules
+				return fs.SkipDir
+			case strings.HasSuffix(name, ".lock"):
+				locks = append(locks, filepath.FromSlash(name))
+			}
+			return nil
+		})
+		for _, name := range locks {
+			if gone := common.Remove(name); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+				err = errors.Join(err, gone)
 			}
 		}
-		return nil
+		return err
 	})
 }
 

@@ -113,6 +113,8 @@ func (g git) atMost(ctx context.Context, tree *Worktree, most int, args ...strin
 type where struct {
 	repository repository
 	tree       *Worktree
+	// index is the file of the index; empty for the one that the agent uses, too.
+	index string
 	// writable lists what git writes. Git follows links that agents have made in a repository, so its sandbox permits
 	// nothing else.
 	writable []string
@@ -180,8 +182,12 @@ func (g git) write(ctx context.Context, at where, args []string, stdin io.Reader
 	defer cancel()
 	top := at.repository.top
 	stderr := limited{most: maxMessage}
+	environment := g.environment(filepath.Dir(top))
+	if at.index != "" {
+		environment = append(environment, "GIT_INDEX_FILE="+at.index)
+	}
 	exit, err := process.Run(ctx, process.Spec{
-		Path: g.path, Args: slices.Concat(at.directories(), g.settings(top), args), Env: g.environment(filepath.Dir(top)), Dir: top,
+		Path: g.path, Args: slices.Concat(at.directories(), g.settings(top), args), Env: environment, Dir: top,
 		Stdin: stdin, Stdout: stdout, Stderr: &stderr, Grace: gitGrace, Containment: g.options.Containment, User: g.options.User,
 		Sandbox: g.sandbox(at),
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/guard"
@@ -45,6 +46,35 @@ func New(options Options) (*Keeper, error) {
 		return nil, fmt.Errorf("create the directory for the locks of working directories: %w", err)
 	}
 	return &Keeper{options: options, git: newGit(options)}, nil
+}
+
+// Missing says why a directory can have no worktrees; empty if it can.
+func Missing(ctx context.Context, options Options, directory string) string {
+	g := newGit(options)
+	_, in := findRepository(directory)
+	err := in.problem
+	switch {
+	case options.Worktrees == "":
+		err = unavailable("worktrees are off")
+	case err != nil:
+	case g.path == "":
+		err = unavailable("there is no git on the PATH")
+	default:
+		if err = in.repository.check(options.User); err != nil {
+			break
+		}
+		if _, err = g.in(ctx, in.repository, "rev-parse", "--verify", "HEAD^{commit}"); err != nil {
+			break
+		}
+		name := strings.TrimSuffix(branchPrefix, "/")
+		if _, none := g.in(ctx, in.repository, "rev-parse", "--verify", "--quiet", "refs/heads/"+name); none == nil {
+			err = unavailable("%s has a branch %s, so git can make no branch below that name", in.repository.top, name)
+		}
+	}
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // Session is a session that repairs.
@@ -147,6 +177,9 @@ func (k *Keeper) enterWorktree(ctx context.Context, session Session, in found, w
 	}
 	tree.forkFile = held.file + ".fork"
 	if err = k.git.open(ctx, tree); err == nil {
+		err = k.git.unlock(tree)
+	}
+	if err == nil {
 		err = k.git.restore(ctx, tree, session)
 	}
 	if err != nil {

@@ -277,11 +277,16 @@ func (g git) look(ctx context.Context, tree *Worktree) (Left, error) {
 	if err := g.recheck(tree); err != nil {
 		return left, err
 	}
-	status, err := g.at(ctx, tree, "status", "--porcelain", "--no-renames", "--ignored", "--ignore-submodules=dirty", "-z")
+	status, err := g.run(ctx, inTree(tree), listChanges)
 	if err != nil {
 		return left, err
 	}
 	left.Changed = changes(status, tree.repository.below)
+	if !left.Changed {
+		if left.Changed, err = g.hidden(ctx, tree); err != nil {
+			return left, err
+		}
+	}
 	// The worktree's branch can be gone, or the agent can work on another branch. So count the commits of HEAD and, if
 	// it exists, of the worktree's branch.
 	tips := []string{"HEAD"}
@@ -296,6 +301,37 @@ func (g git) look(ctx context.Context, tree *Worktree) (Left, error) {
 	}
 	left.Commits, err = strconv.Atoi(count)
 	return left, err
+}
+
+// listChanges are the arguments of git that list all changes in a worktree.
+var listChanges = []string{"status", "--porcelain", "--no-renames", "--ignored", "--ignore-submodules=dirty", "-z"}
+
+// hidden reports whether the worktree has changes that the agent's index hides: its entries can say that git need not look at a file.
+func (g git) hidden(ctx context.Context, tree *Worktree) (changed bool, err error) {
+	at := inTree(tree)
+	at.index, at.writable = filepath.Join(tree.Guarded.GitDir, "claudeops.index"), []string{tree.Guarded.GitDir}
+	clear := func() error {
+		return process.AsUser(g.options.User, func() error {
+			return errors.Join(removeFile(at.index), removeFile(at.index+".lock"))
+		})
+	}
+	if err := clear(); err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, clear()) }()
+	if _, err := g.run(ctx, at, []string{"read-tree", "HEAD"}); err != nil {
+		return false, err
+	}
+	status, err := g.run(ctx, at, listChanges)
+	return changes(status, tree.repository.below), err
+}
+
+// removeFile removes a file, if there is one.
+func removeFile(name string) error {
+	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // workspaces is the directory in which the supervisor exchanges files with agents. Its content does not count as a change.

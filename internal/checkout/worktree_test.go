@@ -3,6 +3,7 @@ package checkout_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -66,6 +67,25 @@ func TestWhatIsKept(t *testing.T) {
 			func(s *stage, _ string) {
 				s.git(s.work, "config", "status.showUntrackedFiles", "no")
 				s.write("worktrees/chain/new", "")
+			}, checkout.Left{Kept: true, Changed: true},
+		},
+		"a changed file that the index hides": {
+			func(s *stage, dir string) {
+				s.git(dir, "update-index", "--assume-unchanged", "compose.yaml")
+				s.write("worktrees/chain/compose.yaml", "changed")
+			}, checkout.Left{Kept: true, Changed: true},
+		},
+		"a changed file that the index skips": {
+			func(s *stage, dir string) {
+				s.git(dir, "update-index", "--skip-worktree", "sub/config")
+				s.write("worktrees/chain/sub/config", "changed")
+			}, checkout.Left{Kept: true, Changed: true},
+		},
+		"a file that only the index has": {
+			func(s *stage, dir string) {
+				s.write("worktrees/chain/new", "x")
+				s.git(dir, "add", "new")
+				require.NoError(s.t, os.Remove(filepath.Join(dir, "new")))
 			}, checkout.Left{Kept: true, Changed: true},
 		},
 		"an ignored file": {func(s *stage, _ string) { s.write("worktrees/chain/x.cache", "") }, checkout.Left{Kept: true, Changed: true}},
@@ -204,6 +224,11 @@ func TestWhereThereIsNoWorktree(t *testing.T) {
 			require.Equal(t, s.work, place.Directory)
 			require.Nil(t, place.Worktree)
 			require.Contains(t, place.Shared, test.why)
+			if missing := checkout.Missing(t.Context(), s.options(), s.work); name != "the place is taken" {
+				require.NotEmpty(t, missing)
+			} else {
+				require.Empty(t, missing)
+			}
 			require.Equal(t, checkout.Left{}, s.leave(place))
 		})
 	}
@@ -289,6 +314,161 @@ func TestAHostileRepository(t *testing.T) {
 
 	ran, err := os.ReadFile(mark)
 	require.ErrorIs(t, err, os.ErrNotExist, string(ran))
+}
+
+// TestEachSessionFindsNoLocks enters a worktree in which git was killed. No lock is left, and a commit works.
+func TestEachSessionFindsNoLocks(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).repository()
+	place := s.enter(s.session("chain"))
+	dir := place.Worktree.Guarded.GitDir
+	s.write("worktrees/chain/new", "x")
+	s.leave(place)
+	locks := []string{
+		filepath.Join(dir, "index.lock"), filepath.Join(dir, "HEAD.lock"), filepath.Join(dir, "logs", "HEAD.lock"),
+		filepath.Join(s.work, ".git/refs/heads/claudeops/chain.lock"),
+	}
+	for _, lock := range locks {
+		require.NoError(t, os.WriteFile(lock, nil, 0o600))
+	}
+	other := filepath.Join(s.work, ".git", "packed-refs.lock")
+	require.NoError(t, os.WriteFile(other, nil, 0o600))
+	outside := filepath.Join(s.root, "outside.lock")
+	require.NoError(t, os.WriteFile(outside, nil, 0o600))
+	require.NoError(t, os.Symlink(s.root, filepath.Join(dir, "link")))
+	place = s.enter(s.session("chain"))
+	for _, lock := range locks {
+		require.NoFileExists(t, lock)
+	}
+	require.FileExists(t, other, "another session may hold it")
+	require.FileExists(t, outside)
+	s.commit(place.Directory, "it works")
+	s.leave(place)
+}
+
+// TestHostileRepositories runs all operations on repositories that name programs in every way that git knows. None of them runs, and each
+// operation succeeds or gives an error.
+func TestHostileRepositories(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(s *stage, program string){
+		"hooks": func(s *stage, program string) {
+			for _, hook := range []string{
+				"post-checkout", "reference-transaction", "post-index-change", "pre-commit", "post-commit", "commit-msg", "pre-push", "post-merge",
+				"post-rewrite", "pre-auto-gc", "fsmonitor-watchman", "update", "post-update", "pre-receive", "push-to-checkout",
+			} {
+				require.NoError(s.t, process.WriteProgram(filepath.Join(s.work, ".git/hooks", hook), []byte("#!/bin/sh\n"+program+"\n")))
+			}
+		},
+		"filters": func(s *stage, program string) {
+			s.write("work/.gitattributes", "* filter=evil diff=evil merge=evil\n")
+			s.write("work/.git/info/attributes", "* filter=evil diff=evil merge=evil textconv=evil\n")
+			for _, key := range []string{"filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "merge.evil.driver"} {
+				s.git(s.work, "config", key, program)
+			}
+		},
+		"textconv": func(s *stage, program string) {
+			s.write("work/.gitattributes", "* diff=evil\n")
+			s.git(s.work, "config", "diff.evil.textconv", program)
+			s.git(s.work, "config", "diff.evil.command", program)
+			s.git(s.work, "config", "diff.external", program)
+		},
+		"attributes without a configuration": func(s *stage, _ string) {
+			s.write("work/.gitattributes", "* filter=evil diff=evil merge=evil text=auto eol=crlf ident working-tree-encoding=UTF-16 export-subst\n")
+		},
+		"programs": func(s *stage, program string) {
+			for _, key := range []string{
+				"core.fsmonitor", "core.pager", "core.editor", "core.sshCommand", "core.askPass", "core.gitProxy", "gpg.program", "credential.helper",
+				"sequence.editor", "uploadpack.packObjectsHook", "core.alternateRefsCommand", "alias.status", "interactive.diffFilter",
+			} {
+				s.git(s.work, "config", key, program)
+			}
+			s.git(s.work, "config", "commit.gpgsign", "true")
+			s.git(s.work, "config", "log.showSignature", "true")
+		},
+		"a remote that is a program": func(s *stage, program string) { s.git(s.work, "remote", "add", "origin", "ext::sh -c '"+program+"'") },
+		"an included configuration": func(s *stage, program string) {
+			s.write("evil", "[core]\n\tfsmonitor = "+program+"\n")
+			s.git(s.work, "config", "include.path", filepath.Join(s.root, "evil"))
+		},
+		"submodules": func(s *stage, program string) {
+			s.write("work/.gitmodules", "[submodule \"x\"]\n\tpath = x\n\turl = ext::sh -c '"+program+"'\n\tupdate = !"+program+"\n")
+			s.git(s.work, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",x")
+			s.write("work/x/.git", "gitdir: "+filepath.Join(s.root, "evil")+"\n")
+			s.write("evil/config", "[core]\n\tfsmonitor = "+program+"\n")
+			s.write("evil/HEAD", "ref: refs/heads/main\n")
+			s.git(s.work, "commit", "--quiet", "--message", "a submodule")
+		},
+		"alternates": func(s *stage, _ string) {
+			s.write("work/.git/objects/info/alternates", filepath.Join(s.root, "elsewhere")+"\n")
+		},
+		"links": func(s *stage, _ string) {
+			require.NoError(s.t, os.Symlink(filepath.Join(s.root, "hidden"), filepath.Join(s.work, "link")))
+			require.NoError(s.t, os.Symlink("/etc/passwd", filepath.Join(s.work, "passwd")))
+			s.commit(s.work, "links")
+		},
+		"names": func(s *stage, program string) {
+			for _, name := range []string{"a\nb", "`" + filepath.Base(program) + "`", "$(x)", `quo"te`, "-rf", "--exec=x", ":(top)x", "tab\there", "ü"} {
+				require.NoError(s.t, os.WriteFile(filepath.Join(s.work, name), []byte("x"), 0o600))
+			}
+			s.commit(s.work, "names")
+		},
+		"an unborn head": func(s *stage, _ string) { s.git(s.work, "switch", "--quiet", "--orphan", "empty") },
+		"a shallow clone": func(s *stage, _ string) {
+			s.write("work/second", "x")
+			s.commit(s.work, "second")
+			s.git(s.root, "clone", "--quiet", "--depth=1", "file://"+s.work, "shallow")
+			require.NoError(s.t, os.RemoveAll(s.work))
+			require.NoError(s.t, os.Rename(filepath.Join(s.root, "shallow"), s.work))
+		},
+		"replaced objects": func(s *stage, _ string) {
+			s.write("work/second", "x")
+			s.commit(s.work, "second")
+			s.git(s.work, "replace", "HEAD", "HEAD~")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t).repository()
+			mark := filepath.Join(s.root, "mark")
+			program := filepath.Join(s.root, "program")
+			require.NoError(t, process.WriteProgram(program, []byte("#!/bin/sh\necho ran >> "+mark+"\ncat\n")))
+			prepare(s, program)
+			require.NoError(t, os.RemoveAll(mark), "a person's git has run programs, too")
+
+			keeper, ctx := s.keeper(), t.Context()
+			_, _ = keeper.Document(ctx, s.work, "compose.yaml", 100)
+			_ = checkout.Missing(ctx, s.options(), s.work)
+			_, _ = keeper.Origin(ctx, s.work, checkout.Checkpoint{})
+			place := s.enter(s.session("chain"))
+			if place.Worktree != nil {
+				s.write("worktrees/chain/compose.yaml", "changed")
+				_ = exec.CommandContext(ctx, "git", "-C", place.Directory, "-c", "core.hooksPath=/dev/null", "-c", "commit.gpgsign=false",
+					"-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--all", "--message", "an author's").Run()
+				require.NoError(t, os.RemoveAll(mark))
+				change, err := place.Change(ctx, checkout.Question{Pack: true}, patience)
+				require.NoError(t, err)
+				require.NotNil(t, change)
+				tree, err := place.Committed(ctx, change.Commit)
+				require.NoError(t, err)
+				require.NoError(t, place.Restore(ctx, tree, change.Fork, []string{"compose.yaml"}))
+				text, err := place.File(ctx, change.Commit, "compose.yaml", 100)
+				require.NoError(t, err)
+				require.Equal(t, "changed", text)
+				_, _ = place.File(ctx, change.Commit, "a\nb", 100)
+				_, err = place.Remote(ctx)
+				require.NoError(t, err)
+				_, err = place.Subject(ctx, change.Commit)
+				require.NoError(t, err)
+				from := checkout.Checkpoint{Commit: change.Fork, Base: change.Fork}
+				s.leave(place)
+				place, err = keeper.Enter(ctx, checkout.Session{ID: "2", Name: "chain", Directory: s.work, From: from, Exact: true}, func(string) {})
+				require.NoError(t, err)
+			}
+			s.leave(place)
+			ran, err := os.ReadFile(mark)
+			require.ErrorIs(t, err, os.ErrNotExist, string(ran))
+		})
+	}
 }
 
 // TestPathsOfAWorktree checks the directories for the sandbox. The hooks and the configuration can only be read.

@@ -25,12 +25,17 @@ type Worktree struct {
 	Changed bool `json:"changed,omitempty"`
 	// Problem says why Commits and Changed are unknown; empty if both are known.
 	Problem string `json:"problem,omitempty"`
+	// Missing says why the session had no worktree, although it needs one to commit; empty if it had one. Then only Origin is set, too.
+	Missing string `json:"missing,omitempty"`
 }
 
 // Describe says in a sentence where a session has left its work. If host is empty, the sentence names no host. If the
 // session has left nothing, Describe returns "".
 func (w *Worktree) Describe(host string) string {
-	if w == nil || !w.Kept {
+	switch {
+	case w != nil && w.Missing != "":
+		return fmt.Sprintf("the session had no worktree of %s and could not commit: %s", w.Origin, w.Missing)
+	case w == nil || !w.Kept:
 		return ""
 	}
 	var holds []string

@@ -60,6 +60,18 @@ func Block(text string) string {
 	}, valid)
 }
 
+// Name returns the name of a file for a sentence: as it is, if it has only letters, digits and . _ - / +; otherwise in quotes, with escapes
+// for what would end a line, a quotation or a code span.
+func Name(name string) string {
+	plain := func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-/+", r)
+	}
+	if name != "" && !strings.ContainsFunc(name, func(r rune) bool { return !plain(r) }) {
+		return name
+	}
+	return strings.ReplaceAll(strconv.QuoteToGraphic(name), "`", `\x60`)
+}
+
 // Cut returns text if it has at most limit characters. If text is longer, Cut returns the first limit-1 characters and
 // an ellipsis. limit must be at least 1.
 func Cut(text string, limit int) string {

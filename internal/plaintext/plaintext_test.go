@@ -151,3 +151,14 @@ func FuzzClean(f *testing.F) {
 		require.True(t, short == compact || strings.HasPrefix(compact, strings.TrimSuffix(short, "…")))
 	})
 }
+
+// TestName checks that a file's name cannot end the line, the quotation or the code span in which it is shown.
+func TestName(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"web/compose.yaml": "web/compose.yaml", "ü.md": "ü.md", "a b": `"a b"`, "a\nb": `"a\nb"`, `a"b`: `"a\"b"`, "a`b": `"a\x60b"`, "": `""`,
+		"a\u202eb": `"a\u202eb"`, "a\x1b[31m": `"a\x1b[31m"`, "a, b": `"a, b"`,
+	} {
+		require.Equal(t, want, plaintext.Name(name))
+	}
+}

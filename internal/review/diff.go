@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // File is one changed file.
@@ -198,7 +200,7 @@ func (s Scope) ForPerson(files []File) []string {
 		var named []string
 		for _, file := range files {
 			if matches(file) {
-				named = append(named, file.Path)
+				named = append(named, plaintext.Name(file.Path))
 			}
 		}
 		if left := len(named) - maxNamed; left > 0 {
@@ -208,7 +210,7 @@ func (s Scope) ForPerson(files []File) []string {
 			reasons = append(reasons, fmt.Sprintf("it changes %s: %s", what, strings.Join(named, ", ")))
 		}
 	}
-	add("files outside of "+s.Within, func(f File) bool { return !s.holds(f.Path) })
+	add("files outside of "+plaintext.Name(s.Within), func(f File) bool { return !s.holds(f.Path) })
 	for _, one := range []struct {
 		class Class
 		what  string

@@ -86,7 +86,7 @@ func (a *app) examine(ctx context.Context) []finding {
 			checkDatabase(ctx, cfg), checkTranscripts(ctx, cfg))
 	}
 	findings = append(findings, checkServices(cfg.Services), checkEncryption(cfg.Encryption),
-		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg), a.checkAgentUser(ctx, cfg),
+		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg), a.checkCell(ctx, cfg), a.checkWorktrees(cfg), a.checkAgentUser(ctx, cfg),
 		a.checkClaude(ctx, cfg), a.checkCredentials(cfg), checkPrices(cfg))
 	return append(findings, a.checkTemporal(ctx, cfg)...)
 }
@@ -264,6 +264,29 @@ func (a *app) checkSandbox(ctx context.Context, cfg config.Config) finding {
 		return noted(check, found)
 	}
 	return passed(check, found)
+}
+
+// checkCell reports whether checks and previews can run on this host.
+func (a *app) checkCell(ctx context.Context, cfg config.Config) finding {
+	const check = "checks"
+	found, err := agent.ProbeCell(ctx, cfg, a.Environ)
+	if err != nil {
+		return noted(check, err.Error())
+	}
+	return passed(check, found)
+}
+
+// checkWorktrees reports where sessions may not commit, because commits are reviewed and there can be no worktree.
+func (a *app) checkWorktrees(cfg config.Config) finding {
+	const check = "worktrees"
+	missing, err := agent.ProbeWorktrees(cfg, a.Environ)
+	switch {
+	case err != nil:
+		return failed(check, err)
+	case len(missing) > 0:
+		return noted(check, "sessions may not commit, because commits are reviewed and there can be no worktree: "+strings.Join(missing, "; "))
+	}
+	return passed(check, "sessions that repair in a repository get a worktree")
 }
 
 // checkAgentUser tests whether agents can run as the configured user.
