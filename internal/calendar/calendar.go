@@ -139,24 +139,24 @@ func Zone(t time.Time) string {
 	return "UTC" + t.Format("-07:00")
 }
 
-// Skip is a change of the clocks that leaves out a time.
-type Skip struct {
+// Change is a change of the clocks.
+type Change struct {
 	// At is the first instant after the change, in the zone. From is the time of day that clocks showed next without the change: its
-	// date and time are those left out first, and its zone is UTC.
+	// zone is UTC. If clocks are set ahead, it is the first time of day that is left out.
 	At, From time.Time
-	// By is the length of the time that is left out.
+	// By is how far the clocks are set ahead. If they are set back, it is negative, and the time before At is shown a second time.
 	By time.Duration
 }
 
-// Skips returns the changes between two instants, in the zone of from.
-func Skips(from, to time.Time) (skips []Skip) {
+// Changes returns the changes between two instants, in the zone of from.
+func Changes(from, to time.Time) (changes []Change) {
 	zone := from.Location()
 	for at := from.Truncate(time.Second); at.Before(to); at = at.Add(stride) {
 		before, after := offset(at.Add(-1), zone), offset(at.Add(stride-1), zone)
-		if after > before {
+		if after != before {
 			change := lastChange(at, at.Add(stride), zone).In(zone)
-			skips = append(skips, Skip{At: change, From: change.UTC().Add(before), By: after - before})
+			changes = append(changes, Change{At: change, From: change.UTC().Add(before), By: after - before})
 		}
 	}
-	return skips
+	return changes
 }

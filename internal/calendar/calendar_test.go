@@ -186,15 +186,18 @@ func TestZone(t *testing.T) {
 	}
 }
 
-func TestSkips(t *testing.T) {
+func TestChanges(t *testing.T) {
 	t.Parallel()
 	from := time.Date(2011, 6, 1, 12, 34, 56, 789, load(t, "Pacific/Apia"))
-	for _, skip := range Skips(from, from.AddDate(0, 8, 0)) {
-		require.Zero(t, skip.At.Nanosecond())
+	changes := Changes(from, from.AddDate(0, 11, 0))
+	for _, change := range changes {
+		require.Zero(t, change.At.Nanosecond())
 	}
-	last := Skips(from, from.AddDate(0, 8, 0))
-	require.Len(t, last, 2) // summer time, and the day that was left out
-	require.Equal(t, "2011-12-31T00:00:00+14:00", last[1].At.Format(time.RFC3339))
-	require.Equal(t, "2011-12-30T00:00:00Z", last[1].From.Format(time.RFC3339))
-	require.Equal(t, 24*time.Hour, last[1].By)
+	require.Len(t, changes, 3) // summer time, the day that was left out, and the end of summer time
+	require.Equal(t, "2011-12-31T00:00:00+14:00", changes[1].At.Format(time.RFC3339))
+	require.Equal(t, "2011-12-30T00:00:00Z", changes[1].From.Format(time.RFC3339))
+	require.Equal(t, 24*time.Hour, changes[1].By)
+	require.Equal(t, "2012-04-01T03:00:00+13:00", changes[2].At.Format(time.RFC3339))
+	require.Equal(t, "2012-04-01T04:00:00Z", changes[2].From.Format(time.RFC3339))
+	require.Equal(t, -time.Hour, changes[2].By)
 }

@@ -276,19 +276,30 @@ func TestSchedulesOnARealServer(t *testing.T) {
 	require.Regexp(t, `Actor +Ada Lovelace\n`, shown)
 
 	// In the night in which the clocks skip 02:30, it starts when they continue. What an update does not name stays.
-	berlin, err := time.LoadLocation("Europe/Berlin")
+	york, err := time.LoadLocation("America/New_York")
 	require.NoError(t, err)
-	spring := calendar.Skips(time.Now().In(berlin), time.Now().Add(400*24*time.Hour))[0].At
-	cron := fmt.Sprintf("30 2 %d %d * %d", spring.Day(), spring.Month(), spring.Year())
-	b.must("schedule", "create", "spring", "--cron", cron, "--timezone", "Europe/Berlin", "--model", "tier2=opus")
+	changes := calendar.Changes(time.Now().In(york), time.Now().Add(400*24*time.Hour))
+	spring, autumn := changes[0], changes[1]
+	if spring.By < 0 {
+		spring, autumn = autumn, spring
+	}
+	cron := fmt.Sprintf("30 2 %d %d * %d", spring.At.Day(), spring.At.Month(), spring.At.Year())
+	b.must("schedule", "create", "spring", "--cron", cron, "--timezone", "America/New_York", "--model", "tier2=opus")
 	b.must("schedule", "update", "spring", "--model", "tier3=haiku", "--note", "x")
 	detail = b.describe("spring")
-	require.Equal(t, cron+" (Europe/Berlin)", detail.When)
+	require.Equal(t, cron+" (America/New_York)", detail.When)
 	require.Len(t, detail.Next, 1)
-	require.WithinDuration(t, spring, detail.Next[0], 0)
+	require.WithinDuration(t, spring.At, detail.Next[0], 0)
 	require.JSONEq(t, `{"2":"opus","3":"haiku"}`, modelsOf(t, detail.Input))
+	// In the night in which they show it twice, it starts the first time.
+	cron = fmt.Sprintf("30 1 %d %d * %d", autumn.At.Day(), autumn.At.Month(), autumn.At.Year())
+	b.must("schedule", "update", "spring", "--cron", cron)
+	detail = b.describe("spring")
+	require.Equal(t, cron+" (America/New_York)", detail.When)
+	require.Len(t, detail.Next, 1)
+	require.WithinDuration(t, autumn.At.Add(-30*time.Minute), detail.Next[0], time.Second)
 	b.must("schedule", "update", "spring", "--cron", "@daily")
-	require.Equal(t, "@daily (Europe/Berlin)", b.describe("spring").When)
+	require.Equal(t, "@daily (America/New_York)", b.describe("spring").When)
 
 	// The defaults, and a schedule that pauses itself because its chains fail.
 	b.must("schedule", "create", "broken", "--every", "1s", "--pause-on-failure", "--repository", "/nowhere")

@@ -227,8 +227,12 @@ func actorOf(input json.RawMessage) string {
 	return said.Actor
 }
 
-// OnceSkipped is the comment of calendars that make up for times that the clocks skip.
-const OnceSkipped = "once, when the clocks skip a time"
+const (
+	// OnceSkipped is the comment of calendars that make up for times that the clocks skip or repeat.
+	OnceSkipped = "once, when the clocks skip a time"
+	// OnceRepeated is the least length of intervals that do so. Each starts once, because it is longer than anything lasts.
+	OnceRepeated = 50 * 365 * 24 * time.Hour
+)
 
 // whenOf describes when a schedule starts cycles.
 func whenOf(spec *client.ScheduleSpec) string {
@@ -237,6 +241,9 @@ func whenOf(spec *client.ScheduleSpec) string {
 	}
 	var parts []string
 	for _, interval := range spec.Intervals {
+		if interval.Every >= OnceRepeated {
+			continue
+		}
 		part := "every " + escalation.ShortDuration(interval.Every)
 		if interval.Offset > 0 {
 			part += " with an offset of " + escalation.ShortDuration(interval.Offset)

@@ -26,6 +26,8 @@ const (
 	// skips the cycle. Each cycle examines the current state, so several cycles at once after an outage would be of no
 	// use.
 	defaultCatchup = time.Minute
+	// longestEvery is the longest interval. Much longer ones are those with which amend makes up for a change of the clocks.
+	longestEvery = 10 * 365 * 24 * time.Hour
 	// leastCatchup is Temporal's minimum catch-up window.
 	leastCatchup = 10 * time.Second
 )
@@ -73,7 +75,7 @@ func (o *scheduleOptions) register(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.offset, "offset", 0, "with --every: how long after the full interval, such as 10m for ten past each hour")
 	flags.StringArrayVar(&o.cron, "cron", nil, "cron expression with 5 to 7 fields, or @daily and its like; can be repeated")
 	flags.StringVar(&o.timezone, "timezone", "",
-		"with --cron: time zone, such as Europe/Berlin (default UTC); a time that its clocks skip runs once, after the change")
+		"with --cron: time zone, such as Europe/Berlin (default UTC); a time that its clocks skip or repeat runs once")
 	flags.DurationVar(&o.jitter, "jitter", 0, "start each cycle up to this much later, by chance")
 	flags.StringVar(&o.overlap, "overlap", "skip", "what if the cycle before still runs: "+operations.OverlapNames())
 	flags.DurationVar(&o.catchup, "catchup-window", defaultCatchup, "how late a cycle may still start after an outage of Temporal")
@@ -140,9 +142,12 @@ var (
 	errTimezone = errors.New("--timezone goes with --cron only")
 )
 
-// amend lets a schedule start once in the nights in which the clocks skip one of its times.
+// marks tell what amend adds.
+var marks = crontime.Marks{Comment: operations.OnceSkipped, Every: operations.OnceRepeated}
+
+// amend lets a schedule start once in the nights in which the clocks skip or repeat one of its times.
 func amend(id string, spec *client.ScheduleSpec, now time.Time) error {
-	if err := crontime.Amend(spec, operations.OnceSkipped, now); err != nil {
+	if err := crontime.Amend(spec, marks, now); err != nil {
 		return operations.Invalid(fmt.Errorf("schedule %s: Temporal refuses it: %w", id, err))
 	}
 	return nil
@@ -158,6 +163,8 @@ func (o *scheduleOptions) check(id string, given func(flag string) bool) error {
 		return errWhen
 	case given("every") && (o.every < time.Second || o.every%time.Second != 0):
 		return fmt.Errorf("--every %s must be one or more whole seconds", o.every)
+	case o.every > longestEvery:
+		return fmt.Errorf("--every %s must be at most %s", o.every, escalation.ShortDuration(longestEvery))
 	case given("offset") && given("cron"):
 		return errOffset
 	case o.offset < 0 || given("every") && o.offset > 0 && o.offset >= o.every || o.offset%time.Second != 0:

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/claudeops/claudeops/internal/cli/console"
+	"github.com/claudeops/claudeops/internal/embedded/crontime"
 	"github.com/claudeops/claudeops/internal/operations"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/workflows"
@@ -83,6 +84,7 @@ func (o *scheduleOptions) change(id string, schedule *client.Schedule, given fun
 	if err != nil {
 		return err
 	}
+	crontime.Restore(schedule.Spec, marks)
 	if err := o.changeTimes(schedule.Spec, given); err != nil {
 		return program.Misuse(err)
 	}

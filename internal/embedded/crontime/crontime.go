@@ -1,8 +1,10 @@
-// Package crontime finds the times of a schedule that the clocks of its zone skip. Temporal starts nothing at these times, so a
-// schedule for 02:30 does not run in the night in which 02:00 becomes 03:00. The package reads schedules with Temporal's own code.
+// Package crontime finds the times of a schedule that the clocks of its zone skip or repeat. Temporal starts nothing at the former, so a
+// schedule for 02:30 does not run in the night in which 02:00 becomes 03:00, and starts twice at the latter. The package reads schedules
+// with Temporal's own code.
 package crontime
 
 import (
+	"iter"
 	"slices"
 	"time"
 	_ "time/tzdata" // the host may have no time zones
@@ -17,16 +19,30 @@ import (
 const (
 	// ahead limits how far ahead Amend looks: 20 years. Governments change the rules of time zones more often.
 	ahead = 20 * 365 * 24 * time.Hour
-	// maxMoved limits the starts that Amend moves in one night.
+	// maxMoved limits the starts that Amend changes in one night.
 	maxMoved = 60
 )
 
-// Amend adds a calendar to a schedule for each change of the clocks that skips one of its times: the schedule starts once, at the
-// first instant after the change. Calendars that Amend has added before are replaced. Calendars that run in every hour are left
-// alone, because their next time is never far. The comment marks what Amend has added. The error is that of Temporal about the schedule.
-func Amend(spec *client.ScheduleSpec, comment string, now time.Time) error {
-	added := func(c client.ScheduleCalendarSpec) bool { return c.Comment == comment }
+// Marks tell what Amend adds to a schedule from what people have written.
+type Marks struct {
+	// Comment is the comment of calendars.
+	Comment string
+	// Every is the least length of intervals, which have no comment. It is so long that each of them starts once.
+	Every time.Duration
+}
+
+// Restore removes from a schedule what Amend has added.
+func Restore(spec *client.ScheduleSpec, marks Marks) {
+	added := func(c client.ScheduleCalendarSpec) bool { return c.Comment == marks.Comment }
 	spec.Calendars, spec.Skip = slices.DeleteFunc(spec.Calendars, added), slices.DeleteFunc(spec.Skip, added)
+	spec.Intervals = slices.DeleteFunc(spec.Intervals, func(i client.ScheduleIntervalSpec) bool { return i.Every >= marks.Every })
+}
+
+// Amend lets a schedule start once at each of its times that a change of the clocks skips or repeats: for all that are skipped, at the
+// first instant after the change, and for one that is repeated, the first time that it is shown. What Amend has added before is replaced.
+// Calendars that run in every hour are left alone, because their next time is never far. The error is that of Temporal about the schedule.
+func Amend(spec *client.ScheduleSpec, marks Marks, now time.Time) error {
+	Restore(spec, marks)
 	own, err := compile(&schedulepb.ScheduleSpec{
 		StructuredCalendar: structured(spec.Calendars), CronString: spec.CronExpressions, TimezoneName: spec.TimeZoneName,
 	})
@@ -38,30 +54,93 @@ func Amend(spec *client.ScheduleSpec, comment string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	// The schedule on clocks that never change, and that show UTC.
-	still, err := compile(&schedulepb.ScheduleSpec{StructuredCalendar: slices.DeleteFunc(canonical.GetStructuredCalendar(), hourly)})
-	if err != nil {
+	a := amendment{spec: spec, marks: marks, now: now, zone: zone, own: own}
+	daily := slices.DeleteFunc(slices.Clone(canonical.GetStructuredCalendar()), hourly)
+	each := slices.DeleteFunc(slices.Clone(canonical.GetStructuredCalendar()), func(c *schedulepb.StructuredCalendarSpec) bool { return !hourly(c) })
+	if a.daily, err = compile(&schedulepb.ScheduleSpec{StructuredCalendar: daily}); err != nil {
 		return err
 	}
-	for _, skip := range calendar.Skips(now.In(zone), now.Add(ahead)) {
-		if at := next(still, skip.From); at.IsZero() || !at.Before(skip.From.Add(skip.By)) {
-			continue
-		}
-		spec.Calendars = append(spec.Calendars, only(skip.At, comment))
-		// In a skip of less than an hour, Temporal starts at a time that the schedule does not have.
-		shown := func(at time.Time) time.Time { return skip.From.Add(skip.By).Add(at.Sub(skip.At)) }
-		at := next(own, skip.At.Add(time.Second))
-		for range maxMoved {
-			if at.IsZero() || !at.Before(skip.At.Add(skip.By)) {
-				break
-			}
-			if !next(still, shown(at)).Equal(shown(at)) {
-				spec.Skip = append(spec.Skip, only(at.In(zone), comment))
-			}
-			at = next(own, at.Add(time.Second))
+	if a.hourly, err = compile(&schedulepb.ScheduleSpec{StructuredCalendar: each}); err != nil {
+		return err
+	}
+	for _, change := range calendar.Changes(now.In(zone), now.Add(ahead)) {
+		if change.By > 0 {
+			a.skipped(change)
+		} else {
+			a.repeated(change)
 		}
 	}
 	return nil
+}
+
+// amendment is one call of Amend.
+type amendment struct {
+	spec  *client.ScheduleSpec
+	marks Marks
+	now   time.Time
+	zone  *time.Location
+	// own is the schedule. daily and hourly are its calendars that do not and that do run in every hour, on clocks that never change, and
+	// that show UTC.
+	own, daily, hourly *scheduler.CompiledSpec
+}
+
+// skipped adds what a change that sets the clocks ahead needs.
+func (a amendment) skipped(change calendar.Change) {
+	if at := next(a.daily, change.From); at.IsZero() || !at.Before(change.From.Add(change.By)) {
+		return
+	}
+	a.spec.Calendars = append(a.spec.Calendars, only(change.At, a.marks.Comment))
+	// In a skip of less than an hour, Temporal starts at a time that the schedule does not have.
+	for at := range a.starts(change.At.Add(time.Second), change.At.Add(change.By)) {
+		if shown := a.shown(at); !next(a.daily, shown).Equal(shown) && !next(a.hourly, shown).Equal(shown) {
+			a.spec.Skip = append(a.spec.Skip, only(at, a.marks.Comment))
+		}
+	}
+}
+
+// repeated adds what a change that sets the clocks back needs. Temporal then starts once, twice or an hour late, depending on the zone and
+// on when it looks. It reads calendars by the time that clocks show, so all these starts are taken away. The first one is added, a second
+// later: as an interval since 1970 that ends then for the first time.
+func (a amendment) repeated(change calendar.Change) {
+	begin := change.At.Add(change.By)
+	shownFirst := a.shown(begin)
+	shown := next(a.daily, shownFirst)
+	for range maxMoved {
+		if shown.IsZero() || !shown.Before(shownFirst.Add(-change.By)) {
+			return
+		}
+		if !next(a.hourly, shown).Equal(shown) {
+			a.spec.Skip = append(a.spec.Skip, only(shown, a.marks.Comment))
+			late := shown.Add(time.Hour)
+			if !next(a.daily, late).Equal(late) && !next(a.hourly, late).Equal(late) {
+				a.spec.Skip = append(a.spec.Skip, only(late, a.marks.Comment))
+			}
+			if first := begin.Add(shown.Sub(shownFirst)); first.After(a.now) {
+				since := time.Duration(first.Unix()+1) * time.Second
+				a.spec.Intervals = append(a.spec.Intervals, client.ScheduleIntervalSpec{Every: since})
+			}
+		}
+		shown = next(a.daily, shown.Add(time.Second))
+	}
+}
+
+// starts returns the starts of the schedule from a time until before another one, at most maxMoved.
+func (a amendment) starts(from, to time.Time) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		at := next(a.own, from)
+		for range maxMoved {
+			if at.IsZero() || !at.Before(to) || !yield(at.In(a.zone)) {
+				return
+			}
+			at = next(a.own, at.Add(time.Second))
+		}
+	}
+}
+
+// shown returns the time of day that clocks show, in UTC.
+func (a amendment) shown(at time.Time) time.Time {
+	at = at.In(a.zone)
+	return time.Date(at.Year(), at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), 0, time.UTC)
 }
 
 func compile(spec *schedulepb.ScheduleSpec) (*scheduler.CompiledSpec, error) {
