@@ -39,7 +39,7 @@ func (a *app) talkCommand() *cobra.Command {
 			"and ends with 1. Ctrl-C then stops the turn.\n\n" +
 			"With --chain the conversation begins with a copy of the last session of that chain: ask it what it did, and why.",
 		Example: "  starter talk\n  starter talk --message \"how is jellyfin?\"\n  starter talk --chain chain-20261121-020140-b7dd05\n" +
-			"  starter talk --confirm 1\n  starter talk --show-context",
+			"  starter talk --turn 3 --confirm 1\n  starter talk --show-context",
 		Args: console.OneArgumentAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.talk(cmd.Context(), strings.Join(args, ""), *o)
@@ -50,8 +50,8 @@ func (a *app) talkCommand() *cobra.Command {
 	flags.StringVar(&o.messageID, "message-id", "", "ID of the message: sent again with it, it is answered once (default: a new one)")
 	flags.StringVar(&o.chain, "chain", "", "talk about this chain")
 	flags.StringVar(&o.actor, "actor", "", "who talks, for the record (default: the user)")
-	flags.IntVar(&o.confirm, "confirm", 0, "carry out this proposal of a turn")
-	flags.IntVar(&o.turn, "turn", 0, "the turn for --confirm and --show-context (default: the latest one)")
+	flags.IntVar(&o.confirm, "confirm", 0, "carry out this proposal of the turn that --turn names")
+	flags.IntVar(&o.turn, "turn", 0, "the turn for --confirm and --show-context (default for the latter: the latest one)")
 	flags.IntVar(&o.history, "history", 0, "print this many of the latest turns")
 	flags.BoolVar(&o.end, "end", false, "end the conversation; the next message begins it anew, from the latest answer")
 	flags.BoolVar(&o.showContext, "show-context", false, "print what was sent in addition to a message")
@@ -68,6 +68,9 @@ func (o talkOptions) check() error {
 	}
 	if given > 1 {
 		return errors.New("--message, --confirm, --history, --end and --show-context exclude each other")
+	}
+	if o.confirm != 0 && o.turn <= 0 {
+		return errors.New("--confirm needs --turn: give the turn that has shown you the proposal, and not the latest one")
 	}
 	return nil
 }
@@ -203,11 +206,7 @@ func (a *app) turnOf(ctx context.Context, name string, o talkOptions) (escalatio
 
 // confirmOne carries out a proposal.
 func (a *app) confirmOne(ctx context.Context, name string, o talkOptions) error {
-	turn, err := a.turnOf(ctx, name, o)
-	if err != nil {
-		return err
-	}
-	result, err := a.Operations.Conversations.Confirm(ctx, name, turn.Turn, o.confirm, operations.Actor{Name: o.actor})
+	result, err := a.Operations.Conversations.Confirm(ctx, name, o.turn, o.confirm, operations.Actor{Name: o.actor})
 	if operations.KindOf(err) == operations.KindConflict {
 		return fmt.Errorf("%w; nothing was done", err)
 	}

@@ -19,6 +19,7 @@ func TestTalkMisuse(t *testing.T) {
 		"text has 16001 characters":                   {"talk", "-m", strings.Repeat("x", escalation.MaxTalkText+1)},
 		"--show-context exclude each other":           {"talk", "-m", "x", "--show-context"},
 		"conversation-bob is a conversation, not a":   {"talk", "--chain", "conversation-bob", "-m", "x"},
+		"--confirm needs --turn":                      {"talk", "--confirm", "1"},
 		"message_id must be at most 100 printable by": {"talk", "-m", "x", "--message-id", "a\nb"},
 	} {
 		got := starter(t, clitest.Environment(t, "USER=ada"), args...)
