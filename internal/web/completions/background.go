@@ -43,8 +43,15 @@ func (s *Server) noConversation(asked request, from sender, d dialogue) (string,
 		why = fmt.Sprintf("it asks for %d tokens at most, which is less than an answer has", limit)
 	case first && quotes:
 		why = "it quotes an answer of another chat"
+	case d.instructed:
+		why = "it ends with an instruction of the client, and no message of yours"
+	case !first && !asked.Stream && s.recent.streamed(from.owner(), d.before, s.clock()):
+		why = "it waits for its whole answer, and the chat before it was shown while it was written"
 	default:
 		return "", false
+	}
+	if !quotes && !first {
+		quoted.text, quotes = canonical(string(d.before[0].Text)), true
 	}
 	answer := fmt.Sprintf("(No session was started: this looks like a request that your client makes by itself, because %s. "+
 		"To have it answered, name a conversation in the header %s.)", why, conversationHeader)
@@ -60,6 +67,8 @@ type exchange struct {
 	// text is the beginning of the message, and head that of the answer.
 	text, head string
 	at         time.Time
+	// streams reports that the client has shown the answer while it was written.
+	streams bool
 }
 
 // head returns the beginning of an answer by which it is recognized.
@@ -105,4 +114,22 @@ func (r *recent) quoted(owner, text string, now time.Time) (exchange, bool) {
 		}
 	}
 	return exchange{}, false
+}
+
+// streamed reports whether the last answer of a history is one that its client has shown while it was written.
+func (r *recent) streamed(owner string, history []message, now time.Time) bool {
+	said := ""
+	for _, m := range history {
+		if m.Role == roleAssistant {
+			said = canonical(string(m.Text))
+		}
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for _, one := range slices.Backward(r.exchanges) {
+		if one.owner == owner && now.Sub(one.at) <= recentWindow && one.head != "" && strings.HasPrefix(said, one.head) {
+			return one.streams
+		}
+	}
+	return false
 }

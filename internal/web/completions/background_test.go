@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -76,9 +77,54 @@ func TestBackgroundRequests(t *testing.T) {
 			require.Len(t, b.all(), 1, got.body)
 			require.Contains(t, got.body, "No session was started", "a person is told so")
 			require.Contains(t, got.body, conversationHeader, "and what to do")
-			require.Equal(t, strings.Contains(name, "quoted"), strings.Contains(got.body, `"content":"`+question+`\n\n(No session`), "a title")
+			require.Equal(t, strings.Contains(name, "quoted") || strings.Contains(name, "history"), strings.Contains(got.body, `"content":"`+question+`\n\n(No session`), "a title")
 		})
 	}
+}
+
+// TestTasksAfterAChat sends what a client asks by itself at the end of a whole chat, as NextChat does: for a title, without a stream, and for
+// a summary, as an instruction. Then it sends what a person asks.
+func TestTasksAfterAChat(t *testing.T) {
+	t.Parallel()
+	const question, title = "wie geht es jellyfin?", "Nenne vier bis fünf Wörter als Titel."
+	reply := "re: " + question
+	chat := []map[string]any{said(roleUser, question), said(roleAssistant, reply)}
+	for name, test := range map[string]struct {
+		streamed bool // whether the chat is
+		last     map[string]any
+		fields   map[string]any
+		header   []string
+		pays     bool
+	}{
+		"a title":                           {true, said(roleUser, title), nil, nil, false},
+		"a summary":                         {true, said(roleSystem, "Fasse zusammen."), map[string]any{"stream": true}, nil, false},
+		"a summary of a chat at once":       {false, said(roleDeveloper, "Fasse zusammen."), nil, nil, false},
+		"a question":                        {true, said(roleUser, title), map[string]any{"stream": true}, nil, true},
+		"a question of a program":           {false, said(roleUser, title), nil, nil, true},
+		"a question of a program, named":    {true, said(roleUser, title), nil, []string{conversationHeader, "ops"}, true},
+		"a question that somebody else has": {true, said(roleUser, title), nil, []string{userHeader, "u-2"}, true},
+		"to continue":                       {true, said(roleAssistant, "x"), map[string]any{"stream": true}, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBook()
+			s := serve(t, b, Options{})
+			s.ask(t, s.ada, http.MethodPost, "/v1/chat/completions", bodyWith(t, chat[:1], map[string]any{"stream": test.streamed}))
+			body := bodyWith(t, append(slices.Clip(chat), test.last), test.fields)
+			got := s.ask(t, s.ada, http.MethodPost, "/v1/chat/completions", body, test.header...)
+			require.Equal(t, http.StatusOK, got.StatusCode, got.body)
+			if test.pays {
+				require.Len(t, b.all(), 2, got.body)
+				return
+			}
+			require.Len(t, b.all(), 1, got.body)
+			require.Contains(t, got.body, `"content":"`+question+`\n\n(No session`, "a title, and what to do")
+		})
+	}
+	b := newBook()
+	s := serve(t, b, Options{})
+	s.ask(t, s.ada, http.MethodPost, "/v1/chat/completions", bodyWith(t, append(slices.Clip(chat), said(roleUser, "und nas?"), said(roleSystem, "Sei kurz.")), nil))
+	require.Len(t, b.all(), 1, "an instruction after a question")
 }
 
 // TestUnfulfillable checks that a request which demands what no answer has is refused.

@@ -34,6 +34,8 @@ type Talks interface {
 	Follow(ctx context.Context, name string, turn int, see func(operations.TalkEvent) error) (escalation.TalkTurn, error)
 	// TurnsOf calls see with the turns whose messages have a key, the latest first, until see returns false.
 	TurnsOf(ctx context.Context, name, key string, see func(escalation.TalkTurn) bool) error
+	// History returns the latest turns of a conversation, oldest first, at most limit.
+	History(ctx context.Context, name string, limit int) ([]escalation.TalkTurn, error)
 	// MessageTurn returns the turn of the message with an ID. The error is operations.KindNotFound if there is none.
 	MessageTurn(ctx context.Context, messageID string) (escalation.TalkTurn, error)
 	// Tokens returns the tokens that a turn has used.
@@ -170,7 +172,7 @@ func (s *Server) answer(r *http.Request, out *writer, from sender, d dialogue) e
 		return &noAnswerError{ended}
 	}
 	ended.ConversationID = escalation.ConversationPrefix + p.name
-	s.recent.add(exchange{from.owner(), canonical(d.text), head(render(ended)), s.clock()})
+	s.recent.add(exchange{from.owner(), canonical(d.text), head(render(ended)), s.clock(), out.streams})
 	var used escalation.TokenUsage
 	if out.usage {
 		used, _ = s.talks.Tokens(ctx, ended) // the answer counts, also without a figure

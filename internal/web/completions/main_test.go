@@ -253,6 +253,14 @@ func (b *book) TurnsOf(_ context.Context, name, key string, see func(escalation.
 	return nil
 }
 
+// History implements Talks.
+func (b *book) History(_ context.Context, name string, limit int) ([]escalation.TalkTurn, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	turns := slices.Clone(b.turns[name])
+	return turns[max(0, len(turns)-limit):], nil
+}
+
 // MessageTurn implements Talks.
 func (b *book) MessageTurn(_ context.Context, messageID string) (escalation.TalkTurn, error) {
 	for _, turn := range b.all() {

@@ -43,9 +43,6 @@ const (
 	maxLooks = 50
 	// maxRepeats limits the turns of one message among which that with the answer of a history is looked for.
 	maxRepeats = 500
-	// periodOfIDs is the time in which a message without an ID, which the records do not know yet, has the same ID when it is sent again.
-	// No ID of an earlier period is given again.
-	periodOfIDs = time.Hour
 	// maxInstructions limits the client's instructions in a message, in characters.
 	maxInstructions = 4_000
 )
@@ -171,7 +168,8 @@ func (s *Server) find(ctx context.Context, from sender, d dialogue) (place, erro
 }
 
 // identify returns the ID of a message or, if the message was sent before, its turn. The ID is the client's or ours. Ours is the same for
-// the same message after the same turns, so that a message that was not stored in time is stored once, and for no other message.
+// the same message after the same turns, whenever it is sent, so that a message that was not stored in time is stored once. It is no other
+// message's, because turns have growing numbers: they are removed after weeks without a message, when the conversation has ended, too.
 func (s *Server) identify(ctx context.Context, from sender, d dialogue, p place) (id string, before *escalation.TalkTurn, err error) {
 	key := p.message.Key
 	switch {
@@ -188,8 +186,8 @@ func (s *Server) identify(ctx context.Context, from sender, d dialogue, p place)
 		if err != nil || latest.Turn > 0 && s.isRepeated(from, d, p.name, latest) {
 			return "", &latest, err
 		}
-		period := s.clock().UnixMilli() / periodOfIDs.Milliseconds()
-		return "own-" + hash(key, latest.MessageID, fmt.Sprint(period)), nil, nil
+		newest, err := s.talks.History(ctx, p.name, 1)
+		return "own-" + hash(p.name, key, latest.MessageID, fmt.Sprint(numberOf(newest))), nil, err
 	}
 	found, err := s.talks.MessageTurn(ctx, id)
 	switch {
@@ -200,6 +198,14 @@ func (s *Server) identify(ctx context.Context, from sender, d dialogue, p place)
 			operations.ErrOtherMessage, repeatHeader))
 	}
 	return id, &found, err
+}
+
+// numberOf returns the number of the last of some turns; 0 if there is none.
+func numberOf(turns []escalation.TalkTurn) int {
+	if len(turns) == 0 {
+		return 0
+	}
+	return turns[len(turns)-1].Turn
 }
 
 // isRepeated reports whether a message, sent again without an ID, repeats the request for a turn. If the history before it leaves open what

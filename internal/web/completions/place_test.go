@@ -55,8 +55,10 @@ func TestRepetitions(t *testing.T) {
 		t.Helper()
 		first, before := id(from, question)
 		require.Nil(t, before)
+		now = now.Add(61 * time.Minute)
 		second, _ := id(from, question)
-		require.Equal(t, first, second, "two requests before one is stored are one message")
+		now = now.Add(-61 * time.Minute)
+		require.Equal(t, first, second, "two requests before one is stored are one message, however long the records are away")
 		require.NotContains(t, given, first)
 		given[first] = true
 		name := from.name(question)
@@ -89,6 +91,11 @@ func TestRepetitions(t *testing.T) {
 	retrying.retries = true
 	_, before = id(retrying, question)
 	require.Equal(t, len(given), before.Turn, "the client says that it repeats its request")
+
+	// A month later the turn of the question is gone, and the conversation has gone on.
+	name := named.name(question)
+	b.turns[name] = []escalation.TalkTurn{{Turn: len(given) + 1, State: escalation.TalkAnswered, TalkMessage: escalation.TalkMessage{Key: "other"}}}
+	ask(named, escalation.TalkAnswered, time.Second)
 }
 
 // TestClientsIDs sends messages with the client's IDs: the same request again, and another one with the same ID.

@@ -121,6 +121,8 @@ type dialogue struct {
 	// before holds the messages of the person and the answers so far, oldest first, and text is the new message.
 	before []message
 	text   string
+	// instructed reports that an instruction of the client comes last, after an answer.
+	instructed bool
 	// continues reports that the client asks to continue the last answer, which it will show as one with the new one.
 	continues bool
 }
@@ -173,7 +175,9 @@ func dialogueOf(messages []message) (dialogue, error) {
 	}
 	last := len(d.before) - 1
 	if d.before[last].Role == roleAssistant {
-		d.text, d.continues = continueText, true
+		ends := messages[len(messages)-1].Role
+		d.instructed = ends == roleSystem || ends == roleDeveloper
+		d.text, d.continues = continueText, !d.instructed
 		return d, nil
 	}
 	d.before, d.text = d.before[:last], string(d.before[last].Text)
