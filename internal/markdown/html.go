@@ -15,7 +15,7 @@ import (
 func HTML(given string) template.HTML {
 	tree, source := parse(given)
 	p := page{source: source}
-	p.blocks(tree, 0)
+	p.blocks(tree)
 	return template.HTML(p.out.String()) //nolint:gosec // all texts and addresses are escaped
 }
 
@@ -29,22 +29,20 @@ func (p *page) tag(format string, args ...any) { _, _ = fmt.Fprintf(&p.out, form
 
 func (p *page) text(text string) { p.out.WriteString(html.EscapeString(text)) }
 
-func (p *page) blocks(parent ast.Node, depth int) {
+func (p *page) blocks(parent ast.Node) {
 	for _, node := range children(parent) {
-		p.block(node, depth)
+		p.block(node)
 	}
 }
 
-// enclosed writes the blocks of a node within a tag, unless they are nested too deep.
-func (p *page) enclosed(node ast.Node, depth int, opening, closing string) {
-	if depth < maxDepth {
-		p.out.WriteString(opening)
-		defer p.out.WriteString(closing)
-	}
-	p.blocks(node, depth+1)
+// enclosed writes the blocks of a node within a tag.
+func (p *page) enclosed(node ast.Node, opening, closing string) {
+	p.tag("%s", opening)
+	p.blocks(node)
+	p.tag("%s", closing)
 }
 
-func (p *page) block(node ast.Node, depth int) {
+func (p *page) block(node ast.Node) {
 	switch node := node.(type) {
 	case *ast.Heading:
 		level := min(node.Level+2, 6) // the page has the first two levels
@@ -60,16 +58,16 @@ func (p *page) block(node ast.Node, depth int) {
 	case *ast.List:
 		switch {
 		case !node.IsOrdered():
-			p.enclosed(node, depth, "<ul>", "</ul>")
+			p.enclosed(node, "<ul>", "</ul>")
 		case node.Start != 1:
-			p.enclosed(node, depth, fmt.Sprintf(`<ol start="%d">`, node.Start), "</ol>")
+			p.enclosed(node, fmt.Sprintf(`<ol start="%d">`, node.Start), "</ol>")
 		default:
-			p.enclosed(node, depth, "<ol>", "</ol>")
+			p.enclosed(node, "<ol>", "</ol>")
 		}
 	case *ast.ListItem:
-		p.enclosed(node, depth, "<li>", "</li>")
+		p.enclosed(node, "<li>", "</li>")
 	case *ast.Blockquote:
-		p.enclosed(node, depth, "<blockquote>", "</blockquote>")
+		p.enclosed(node, "<blockquote>", "</blockquote>")
 	case *ast.ThematicBreak:
 		p.tag("<hr>")
 	case *ast.FencedCodeBlock, *ast.CodeBlock:
@@ -82,14 +80,14 @@ func (p *page) block(node ast.Node, depth int) {
 		p.tag("</p>")
 	case *extast.Table:
 		p.tag(`<div class="wide" tabindex="0"><table>`)
-		p.blocks(node, depth)
+		p.blocks(node)
 		p.tag("</table></div>")
 	case *extast.TableHeader:
 		p.row(node, "th")
 	case *extast.TableRow:
 		p.row(node, "td")
 	default:
-		p.blocks(node, depth)
+		p.blocks(node)
 	}
 }
 

@@ -11,20 +11,57 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
 
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// maxDepth limits how deep lists and quotes are nested. Deeper ones are shown at this depth.
+// maxDepth limits how deep lists and quotes are nested. The marks of deeper ones are text.
 const maxDepth = 20
 
-var parser = goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify)).Parser()
+var markdown = goldmark.New(
+	goldmark.WithParser(parser.NewParser(
+		parser.WithBlockParsers(shallow(parser.DefaultBlockParsers())...),
+		parser.WithInlineParsers(parser.DefaultInlineParsers()...),
+		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
+	)),
+	goldmark.WithExtensions(extension.Table, extension.Strikethrough, extension.Linkify),
+).Parser()
+
+// shallow returns the parsers of blocks such that lists and quotes are not nested too deep. Each line of a text costs time for each block
+// that is open, so a text of nothing but marks would take long.
+func shallow(all []util.PrioritizedValue) []util.PrioritizedValue {
+	for i, one := range all {
+		if one.Value == parser.NewListParser() || one.Value == parser.NewBlockquoteParser() {
+			all[i].Value = bounded{one.Value.(parser.BlockParser)} //nolint:forcetypeassert // it is one of the two above
+		}
+	}
+	return all
+}
+
+// bounded is a parser that opens no block within maxDepth lists and quotes.
+type bounded struct{ parser.BlockParser }
+
+// Open implements parser.BlockParser.
+func (b bounded) Open(parent ast.Node, reader text.Reader, context parser.Context) (ast.Node, parser.State) {
+	depth := 0
+	for node := parent; node != nil; node = node.Parent() {
+		if node.Kind() == ast.KindList || node.Kind() == ast.KindBlockquote {
+			depth++
+		}
+	}
+	if depth >= maxDepth {
+		return nil, parser.NoChildren
+	}
+	return b.BlockParser.Open(parent, reader, context)
+}
 
 // parse returns the tree of a text, and the text without what could harm a screen.
 func parse(given string) (ast.Node, []byte) {
 	source := []byte(plaintext.Block(given))
-	return parser.Parse(text.NewReader(source)), source
+	return markdown.Parse(text.NewReader(source)), source
 }
 
 // children returns the children of a node.
@@ -72,7 +109,7 @@ var fence = regexp.MustCompile("(?m)^([ \t>]*(?:(?:[-*+]|\\d{1,9}[.)])[ \t]+[ \t
 func WithoutLanguages(given string) string {
 	source := fence.ReplaceAll([]byte(given), []byte("$1$2$3"))
 	var infos []text.Segment
-	_ = ast.Walk(parser.Parse(text.NewReader(source)), func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+	_ = ast.Walk(markdown.Parse(text.NewReader(source)), func(node ast.Node, entering bool) (ast.WalkStatus, error) {
 		if block, is := node.(*ast.FencedCodeBlock); is && entering && block.Info != nil {
 			infos = append(infos, block.Info.Segment)
 		}
@@ -88,7 +125,7 @@ func WithoutLanguages(given string) string {
 // Close returns a text in Markdown after which another one can follow: an open block of code at its end is closed.
 func Close(given string) string {
 	const mark = "\n\nx"
-	last := parser.Parse(text.NewReader([]byte(given + mark))).LastChild()
+	last := markdown.Parse(text.NewReader([]byte(given + mark))).LastChild()
 	block, open := last.(*ast.FencedCodeBlock)
 	if !open {
 		return given

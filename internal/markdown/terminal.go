@@ -3,8 +3,8 @@ package markdown
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/yuin/goldmark/ast"
 	extast "github.com/yuin/goldmark/extension/ast"
 )
@@ -79,7 +79,7 @@ func (t *terminal) block(node ast.Node, indent string, depth int) {
 		}
 	case *ast.Blockquote:
 		t.gap()
-		t.blocks(node, deeper(indent, "> ", depth), depth+1)
+		t.blocks(node, indent+"> ", depth+1)
 	case *ast.ThematicBreak:
 		t.gap()
 		t.add(indent, "---")
@@ -99,14 +99,6 @@ func (t *terminal) block(node ast.Node, indent string, depth int) {
 	}
 }
 
-// deeper returns the indent of what a list or a quote contains.
-func deeper(indent, more string, depth int) string {
-	if depth >= maxDepth {
-		return indent
-	}
-	return indent + more
-}
-
 func (t *terminal) list(list *ast.List, indent string, depth int) {
 	number := list.Start
 	for _, item := range children(list) {
@@ -120,7 +112,7 @@ func (t *terminal) list(list *ast.List, indent string, depth int) {
 		} else {
 			t.lead += mark
 		}
-		t.blocks(item, deeper(indent, strings.Repeat(" ", len(mark)), depth), depth+1)
+		t.blocks(item, indent+strings.Repeat(" ", len(mark)), depth+1)
 		if t.lead != "" { // an empty item
 			t.add("", "")
 		}
@@ -150,11 +142,11 @@ func (t *terminal) table(table *extast.Table, indent string) {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cells[i]))
+			widths[i] = max(widths[i], ansi.StringWidth(cells[i]))
 		}
 		rows = append(rows, cells)
 	}
-	total := utf8.RuneCountInString(indent)
+	total := ansi.StringWidth(indent)
 	for _, width := range widths {
 		total += width + 2
 	}
@@ -171,7 +163,7 @@ func (t *terminal) table(table *extast.Table, indent string) {
 		var line strings.Builder
 		for i, cell := range row {
 			line.WriteString(cell)
-			line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+			line.WriteString(strings.Repeat(" ", widths[i]-ansi.StringWidth(cell)+2))
 		}
 		t.add(indent, strings.TrimRight(line.String(), " ")).Heading = i == 0
 	}
