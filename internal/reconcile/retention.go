@@ -59,6 +59,8 @@ type OldTalks interface {
 	OldTalkSessions(ctx context.Context, before time.Time, after store.OldTalkSession) ([]store.OldTalkSession, error)
 	// RemoveTalkSession removes the record of such a session.
 	RemoveTalkSession(ctx context.Context, sessionID string) error
+	// CompactCosts keeps what old sessions have cost as sums of days.
+	CompactCosts(ctx context.Context, now time.Time) error
 	// RemoveTurns removes turns that ended before a time, and returns their number.
 	RemoveTurns(ctx context.Context, before time.Time) (int64, error)
 }
@@ -171,6 +173,9 @@ func (r Retention) removeRecords(ctx context.Context, before time.Time, sum *rem
 	}
 	if err == nil {
 		err = r.removeTalkSessions(ctx, before, &left)
+	}
+	if err == nil {
+		err = r.Talks.CompactCosts(ctx, before.Add(r.Keep))
 	}
 	if err == nil {
 		sum.turns, err = r.Talks.RemoveTurns(ctx, before)

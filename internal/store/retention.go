@@ -182,6 +182,43 @@ ON CONFLICT (quarter, tier, model, trigger, conclusion, services) DO UPDATE SET
     unknown_usd = removed_costs.unknown_usd + excluded.unknown_usd`, startedAt, quarter.Milliseconds(), kind, sums, from, kind)
 }
 
+// daysOfCosts is the time for which the costs of removed sessions are kept by the quarter of an hour. After it, they are kept by the day.
+const daysOfCosts = 400
+
+// compactQueries turn the costs of removed sessions before the quarter $1 into sums of days (UTC). They stand at noon, which belongs to
+// the day of the same date in nearly all zones.
+var compactQueries = []string{
+	`
+INSERT INTO removed_costs (quarter, tier, model, trigger, conclusion, services, sessions, usd, estimated_usd, unknown_usd)
+SELECT (quarter / 96) * 96 + 48, tier, model, trigger, conclusion, services,
+    CAST(SUM(sessions) AS BIGINT), SUM(usd), SUM(estimated_usd), SUM(unknown_usd)
+FROM removed_costs WHERE quarter < $1 AND quarter % 96 <> 48
+GROUP BY 1, tier, model, trigger, conclusion, services
+ON CONFLICT (quarter, tier, model, trigger, conclusion, services) DO UPDATE SET
+    sessions = removed_costs.sessions + excluded.sessions, usd = removed_costs.usd + excluded.usd,
+    estimated_usd = removed_costs.estimated_usd + excluded.estimated_usd,
+    unknown_usd = removed_costs.unknown_usd + excluded.unknown_usd`,
+	"DELETE FROM removed_costs WHERE quarter < $1 AND quarter % 96 <> 48",
+}
+
+// CompactCosts keeps what removed sessions have cost more than 400 days before a time as sums of days, so that they grow with the days and
+// not with the sessions. No budget asks for a part of such a day, and reports keep their sums.
+func (s *Store) CompactCosts(ctx context.Context, now time.Time) error {
+	before := quarterOf(now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -daysOfCosts))
+	err := s.write(ctx, func(tx *sql.Tx) error {
+		for _, query := range compactQueries {
+			if _, err := tx.ExecContext(ctx, query, before); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("add up the costs of removed sessions by days: %w", err)
+	}
+	return nil
+}
+
 func removeSession(ctx context.Context, tx *sql.Tx, sessionID string) error {
 	for _, query := range sessionRemovals {
 		if _, err := tx.ExecContext(ctx, query, sessionID); err != nil {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -260,6 +261,26 @@ func testRemovedCosts(t *testing.T, database backend) {
 	require.Equal(t, day, stillDay)
 	require.Equal(t, map[string]int64{"calls": 1, "memory_uses": 1, "sessions": 1, "replaced_reports": 0, "ledger": 0, "removed_costs": 2},
 		store.CountRows(t, s, "calls", "memory_uses", "sessions", "replaced_reports", "ledger", "removed_costs"))
+
+	// A year later one row a day and kind is left of these costs, and of those of the next day, however many quarters of an hour have some.
+	for i := range 8 {
+		record(turn(fmt.Sprint("later ", i), noon.Add(time.Duration(i-3)*time.Hour)), completed(0.5))
+		require.NoError(t, s.RemoveTalkSession(bounded(t), fmt.Sprint("later ", i)))
+	}
+	spent, _ = read()
+	old := store.CountRows(t, s, "removed_costs")["removed_costs"]
+	for range 2 { // once more changes nothing
+		require.NoError(t, s.CompactCosts(bounded(t), noon.AddDate(0, 0, 399)))
+		require.Equal(t, old, store.CountRows(t, s, "removed_costs")["removed_costs"])
+	}
+	for range 2 {
+		require.NoError(t, s.CompactCosts(bounded(t), noon.AddDate(0, 0, 401)))
+		require.Less(t, store.CountRows(t, s, "removed_costs")["removed_costs"], int64(5))
+		stillSpent, _ = read()
+		require.InDelta(t, spent.USD, stillSpent.USD, 1e-9)
+		stillSpent.USD = spent.USD
+		require.Equal(t, spent, stillSpent)
+	}
 }
 
 // testTrustClock checks that a clock that has jumped ahead is not trusted before it has gone on for a day.
