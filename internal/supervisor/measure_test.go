@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/postgrestest"
 	"github.com/claudeops/claudeops/internal/redact"
 	"github.com/claudeops/claudeops/internal/store"
 	"github.com/claudeops/claudeops/internal/telemetry"
@@ -69,6 +70,46 @@ func TestSessionsCountOnce(t *testing.T) {
 	_, err = kept.Running(t.Context())
 	require.Error(t, err)
 	require.InDelta(t, 4, count("claudeops_store_errors_total"), 0, "the lookup before closing fails, too")
+}
+
+// TestTimesAreTheDatabases settles a session, claims a duty and records a delivery on a host whose clock is years ahead.
+func TestTimesAreTheDatabases(t *testing.T) {
+	t.Parallel()
+	opened, err := store.OpenPostgres(t.Context(), postgrestest.Database(t), 4)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, opened.Close()) })
+	own := opened.In(store.Namespace{ID: "here", Name: "default"})
+	kept := records{Store: own, mask: redact.New(nil)}
+	now, ahead := time.Now(), time.Now().AddDate(5, 0, 0)
+	_, err = kept.OpenSession(t.Context(), escalation.Session{ChainID: "lost", SessionID: "lost", Tier: 1, Model: "haiku", StartedAt: now},
+		escalation.AdmissionRequest{}, escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)})
+	require.NoError(t, err)
+	settled, err := kept.SettleSession(t.Context(), "lost", escalation.Report{Status: escalation.SessionFailed}, ahead)
+	require.NoError(t, err)
+	require.True(t, settled)
+	session, err := own.BySessionID(t.Context(), "lost")
+	require.NoError(t, err)
+	require.WithinDuration(t, now, session.EndedAt, time.Hour)
+
+	for holder, clock := range map[string]time.Time{"a": ahead, "b": now} {
+		claimed, err := kept.ClaimDuty(t.Context(), "of "+holder, holder, clock, clock.Add(time.Hour))
+		require.NoError(t, err)
+		require.True(t, claimed)
+		other, err := kept.ClaimDuty(t.Context(), "of "+holder, "c", now, now.Add(time.Hour))
+		require.NoError(t, err)
+		require.False(t, other, "%s has it for an hour", holder)
+		late, err := own.ClaimDuty(t.Context(), "of "+holder, "c", now.Add(2*time.Hour), now.Add(3*time.Hour))
+		require.NoError(t, err)
+		require.True(t, late, "and for no longer")
+	}
+	_, err = kept.ReportAlive(t.Context(), "host", ahead)
+	require.NoError(t, err)
+	require.NoError(t, kept.RecordDelivery(t.Context(), "key", "target", ahead))
+	_, err = own.RemoveIncidents(t.Context(), now.AddDate(1, 0, 0)) // and the deliveries before that time
+	require.NoError(t, err)
+	delivered, err := own.Delivered(t.Context(), "key")
+	require.NoError(t, err)
+	require.Empty(t, delivered)
 }
 
 func TestOutcomes(t *testing.T) {

@@ -102,11 +102,16 @@ func (r records) CloseSession(ctx context.Context, sessionID string, report esca
 	return err
 }
 
-// SettleSession implements reconcile.Records. It counts the session.
+// SettleSession implements reconcile.Records. It counts the session. As for the methods below, the database's time counts, and that of this
+// host only for a database without a clock: the records of all hosts have one time.
 func (r records) SettleSession(
 	ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time,
 ) (bool, error) {
 	settled, err := called(ctx, r, call{operation: telemetry.StoreSweep}, func() (bool, error) {
+		endedAt, err := r.Now(ctx, endedAt)
+		if err != nil {
+			return false, err
+		}
 		return r.Store.SettleSession(ctx, sessionID, report, endedAt)
 	})
 	if settled && r.metrics != nil {
@@ -226,8 +231,32 @@ func (r records) ReleaseServices(ctx context.Context, chainID string) error {
 // ClaimDuty implements reconcile.Records.
 func (r records) ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error) {
 	return called(ctx, r, call{operation: telemetry.StoreSweep}, func() (bool, error) {
-		return r.Store.ClaimDuty(ctx, name, holder, now, until)
+		at, err := r.Now(ctx, now)
+		if err != nil {
+			return false, err
+		}
+		return r.Store.ClaimDuty(ctx, name, holder, at, at.Add(until.Sub(now)))
 	})
+}
+
+// ReportAlive implements reconcile.Records.
+func (r records) ReportAlive(ctx context.Context, host string, now time.Time) ([]store.Absence, error) {
+	return called(ctx, r, call{operation: telemetry.StoreSweep}, func() ([]store.Absence, error) {
+		at, err := r.Now(ctx, now)
+		if err != nil {
+			return nil, err
+		}
+		return r.Store.ReportAlive(ctx, host, at)
+	})
+}
+
+// RecordDelivery implements activities.DeliveryLog.
+func (r records) RecordDelivery(ctx context.Context, key, target string, at time.Time) error {
+	now, err := r.Now(ctx, at)
+	if err != nil {
+		return err
+	}
+	return r.Store.RecordDelivery(ctx, key, target, now)
 }
 
 // Running implements reconcile.Records.

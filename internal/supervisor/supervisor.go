@@ -327,7 +327,7 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 	}
 	s.recovery.client, s.recovery.records = c, kept
 	way := records{kept, s.mask, s.telemetry.Metrics(), s.recovery}
-	s.records.Store, s.tiers.Memories, s.notifications.Deliveries, s.observed = way, way, kept, kept
+	s.records.Store, s.tiers.Memories, s.notifications.Deliveries, s.observed = way, way, way, kept
 	s.talks.Store, s.tiers.Talk.Store, s.tiers.Talk.Proposals = way, way, way
 	s.tiers.Talk.AllowedCalls = way.AllowedCalls
 	return reconcile.Sweeper{
@@ -357,7 +357,7 @@ func (s *Supervisor) clean(ctx context.Context, c client.Client, sweeper reconci
 	stopSweeping := inBackground(ctx, sweeper.Run)
 	kept := s.store.In(store.Namespace{ID: sweeper.NamespaceID})
 	retention := reconcile.Retention{
-		Records: kept, Talks: kept, Archive: s.archive, Temporal: c, NamespaceID: sweeper.NamespaceID,
+		Records: records{Store: kept, mask: s.mask, metrics: s.telemetry.Metrics(), recovery: s.recovery}, Talks: kept, Archive: s.archive, Temporal: c, NamespaceID: sweeper.NamespaceID,
 		Holder: s.identity, Keep: s.config.State.Retention, Logger: s.logger,
 	}
 	stopRemoving := inBackground(ctx, retention.Run)
