@@ -110,7 +110,7 @@ func (p Policy) OfSession(tier Tier) Policy {
 	}
 	return Policy{
 		Tiers: tiers, DryRun: p.DryRun, ChainBudgetUSD: p.ChainBudgetUSD, DayBudgetUSD: p.DayBudgetUSD,
-		Cooldowns: p.Cooldowns, EscalationLimit: p.EscalationLimit, Heartbeat: p.Heartbeat,
+		Cooldowns: p.Cooldowns, EscalationLimit: p.EscalationLimit, TalksPerPerson: p.TalksPerPerson, Heartbeat: p.Heartbeat,
 	}
 }
 

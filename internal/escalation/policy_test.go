@@ -1,6 +1,8 @@
 package escalation_test
 
 import (
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,4 +22,29 @@ func TestHeartbeatTimeout(t *testing.T) {
 		require.Equal(t, timeout, policy.HeartbeatTimeout(), "%s", interval)
 		require.GreaterOrEqual(t, policy.HeartbeatTimeout()/2, 3*policy.HeartbeatInterval())
 	}
+}
+
+// TestOfSessionKeepsLimits checks that no field of the policy by which sessions are admitted and run gets lost on the way. A new field must
+// be kept, too, or be listed here.
+func TestOfSessionKeepsLimits(t *testing.T) {
+	t.Parallel()
+	hourly := escalation.Limit{Max: 1, Window: escalation.Duration(time.Hour)}
+	whole := escalation.Policy{
+		Tiers: make([]escalation.TierPolicy, 3), DryRun: true, ChainBudgetUSD: 1, DayBudgetUSD: 1, Cooldowns: escalation.Cooldowns{Restarts: hourly},
+		EscalationLimit: hourly, TalksPerPerson: 1, Heartbeat: 1,
+	}
+	ofChains := []string{
+		"MaxTier", "Continuity", "ResumeThreshold", "Notify", "Repositories", "ResumeMaxTokens", "Returns", "MaxParallelIssues", "Gate", "Review",
+		"Author", "Encrypted",
+	}
+	all, kept := reflect.ValueOf(whole), reflect.ValueOf(whole.OfSession(1))
+	for i := range all.NumField() {
+		if name := all.Type().Field(i).Name; !slices.Contains(ofChains, name) {
+			require.False(t, all.Field(i).IsZero(), "%s needs a value here", name)
+			require.False(t, kept.Field(i).IsZero(), "%s gets lost", name)
+		}
+	}
+	asked := escalation.AdmissionRequest{Purpose: escalation.PurposeTalk, Tier: 1, Actor: "ada"}
+	admission := escalation.Admit(whole.OfSession(1), asked, escalation.AdmissionFacts{TalksOfActor: 1})
+	require.Equal(t, escalation.RuleTalksOfPerson, admission.Rule)
 }

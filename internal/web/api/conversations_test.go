@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -116,8 +117,24 @@ func TestConversations(t *testing.T) {
 
 	require.Equal(t, http.StatusOK, send(grace, "grace", "m-3", "wait for me").status)
 	until(3, operations.TalkWorks)
+	var waits sync.WaitGroup
+	ended := make(chan answer, maxWaits)
+	for range maxWaits {
+		waits.Go(func() { ended <- s.askAs(t, grace, "GET", path+"/grace/turns/3?wait=true", nil) })
+	}
+	require.Eventually(t, func() bool {
+		return s.askAs(t, grace, "GET", path+"/grace/turns/1?wait=true", nil).status == http.StatusTooManyRequests
+	}, testTimeout, testLook, "a person waits for so many turns at the same time")
+	require.NotEmpty(t, s.askAs(t, grace, "GET", path+"/grace/turns/1?wait=true", nil).header.Get("Retry-After"))
+	require.Equal(t, http.StatusOK, s.askAs(t, grace, "GET", path+"/grace/turns/1", nil).status, "who does not wait is not counted")
+	require.Equal(t, http.StatusOK, s.ask(t, "GET", path+"/grace/turns/1?wait=true", nil).status, "and others may wait")
 	require.JSONEq(t, `{"turn":3}`, string(s.askAs(t, grace, "POST", path+"/grace/stop", nil).body))
 	until(3, operations.TalkEnded)
+	waits.Wait()
+	for range maxWaits {
+		require.Equal(t, http.StatusOK, (<-ended).status)
+	}
+	require.Equal(t, http.StatusOK, s.askAs(t, grace, "GET", path+"/grace/turns/1?wait=true", nil).status, "the places are free again")
 	var turns turnList
 	s.ask(t, "GET", path+"/grace/turns?limit=2", nil).into(t, &turns)
 	require.Len(t, turns.Turns, 2)
@@ -131,6 +148,67 @@ func TestConversations(t *testing.T) {
 		Name: "grace", Turn: 3, State: escalation.TalkStopped, Actor: "grace", Head: "wait for me", ReceivedAt: all.Conversations[0].ReceivedAt,
 	}, all.Conversations[0])
 	requireMemories(t, s)
+}
+
+// TestChainsComeFirst sends four slow messages, of two people: one is answered in one conversation at a time, and two turns run at most.
+// A repair beside them begins and ends at once, although there is one place for agents of chains. Then the turns that wait get their places.
+func TestChainsComeFirst(t *testing.T) {
+	t.Parallel()
+	s := serve(t, webtest.Install(t, talking(), "CLAUDEOPS_HEARTBEAT_INTERVAL=1s", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=1"))
+	grace, err := s.tokens.Create(access.Token{Name: "grace", Roles: []access.Role{access.Talk}})
+	require.NoError(t, err)
+	const path = "/api/v1/conversations/"
+	send := func(token, name string) {
+		t.Helper()
+		got := s.askAs(t, token, "POST", path+name+"/messages", map[string]string{"message_id": "m-" + name, "text": "wait for me"})
+		require.Equal(t, http.StatusOK, got.status, string(got.body))
+	}
+	running := func(names ...string) (count int) {
+		t.Helper()
+		for _, name := range names {
+			var now operations.LiveConversation
+			s.ask(t, "GET", path+name, nil).into(t, &now)
+			if len(now.Turns) > 0 && now.Turns[0].State == escalation.TalkRunning && now.Progress != nil {
+				count++
+			}
+		}
+		return count
+	}
+	adas := []string{"ada", "second", "third"}
+	for _, name := range adas {
+		send(ownersToken, name)
+	}
+	send(grace, "grace")
+	require.Eventually(t, func() bool { return running(adas...) == 1 && running("grace") == 1 }, testTimeout, testLook)
+	for _, name := range adas {
+		if running(name) == 1 {
+			continue
+		}
+		require.Eventually(t, func() bool {
+			return strings.Contains(string(s.ask(t, "GET", path+name, nil).body), `"waits":"`)
+		}, testTimeout, testLook, "it says that it waits")
+	}
+
+	repair := map[string]any{"id": "chain-repair", "start_tier": 2, "services": []string{"nas"}, "prompt": "repair it"}
+	started := s.ask(t, "POST", "/api/v1/chains", repair)
+	require.Equal(t, http.StatusCreated, started.status, string(started.body))
+	var chain operations.Snapshot
+	require.Eventually(t, func() bool {
+		s.ask(t, "GET", "/api/v1/chains/chain-repair", nil).into(t, &chain)
+		return chain.Chain.Outcome != ""
+	}, testTimeout, testLook)
+	require.Equal(t, escalation.OutcomeHealthy, chain.Chain.Outcome)
+	require.Equal(t, 1, running(adas...), "the repair has taken nobody's place, and got none from a turn")
+	require.Equal(t, 1, running("grace"))
+
+	for left := len(adas); left > 0; left-- {
+		for _, name := range adas {
+			if running(name) == 1 {
+				require.Equal(t, http.StatusOK, s.ask(t, "POST", path+name+"/stop", nil).status)
+			}
+		}
+		require.Eventually(t, func() bool { return running(adas...) == min(1, left-1) }, testTimeout, testLook, "the next one gets its place")
+	}
 }
 
 // requireMemories reads and changes what the conversation has proposed.
