@@ -120,7 +120,7 @@ func (g *gates) mayContinueAsNew(ctx workflow.Context) bool {
 func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	input := c.input
 	input.Carried = &Carried{
-		Policy: *c.policy, FirstRunID: c.log.firstRun(ctx), Directory: c.sessions.directory,
+		Policy: withWindows(*c.policy, c.sessions), FirstRunID: c.log.firstRun(ctx), Directory: c.sessions.directory,
 		State: trimmed(c.log.chain), Step: at.carry(), InFlight: c.sessions.inFlight,
 		Reminded: c.gates.reminded, Detached: c.parent.detached, Request: c.requests.pending, Told: c.people.before,
 	}
@@ -130,6 +130,16 @@ func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	return workflow.NewContinueAsNewErrorWithOptions(ctx, workflow.ContinueAsNewErrorOptions{
 		InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade,
 	}, ChainWorkflow, input)
+}
+
+// withWindows returns a policy with the context windows that the CLI has reported for the models of its tiers, because the next run does not
+// have all sessions.
+func withWindows(policy escalation.Policy, s *sessions) escalation.Policy {
+	policy.Tiers = slices.Clone(policy.Tiers)
+	for i, tier := range policy.Tiers {
+		policy.Tiers[i].ContextWindow = s.window(tier)
+	}
+	return policy
 }
 
 // chainRun returns the chain in the state in which its previous run ended.
