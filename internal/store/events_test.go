@@ -38,6 +38,15 @@ func testEvents(t *testing.T, database backend) {
 	none, err := s.Events(bounded(t), "unknown")
 	require.NoError(t, err)
 	require.Empty(t, none)
+
+	var many []escalation.Event
+	for i := range 5_001 {
+		many = append(many, event("many", fmt.Sprint("many ", i)))
+	}
+	require.NoError(t, s.AppendEvents(bounded(t), many))
+	events, err = s.Events(bounded(t), "many")
+	require.NoError(t, err)
+	require.Equal(t, many[1:], events, "the latest ones")
 }
 
 func testEventsAtomic(t *testing.T, database backend) {

@@ -183,7 +183,7 @@ func testRename(t *testing.T, database backend) {
 	require.NoError(t, err)
 	changed, err := s.Rename(bounded(t), catalog.Canonical)
 	require.NoError(t, err)
-	require.Equal(t, 4, changed, "the incident, the lock, an entry of the ledger, and the look that runs")
+	require.Equal(t, 5, changed, "the incident, the lock, an entry of the ledger, the repair, and the look that runs")
 	mustClose(t, s, "looks", escalation.Report{Status: escalation.SessionCompleted, Attempts: 1, Verdict: &escalation.Verdict{
 		Status: escalation.VerdictHealthy, Summary: "all is well",
 	}}, noon.Add(2*time.Minute))
@@ -207,4 +207,9 @@ func testRename(t *testing.T, database backend) {
 	require.Zero(t, changed)
 	require.NoError(t, s.ReleaseServices(bounded(t), "nightly"))
 	require.Empty(t, locks(t, s))
+	later, err := s.OpenSession(bounded(t), repair("weekly", "later", noon.Add(10*time.Minute)),
+		escalation.AdmissionRequest{Services: []string{"Website"}}, lenient())
+	require.NoError(t, err)
+	require.Len(t, later.Repairs, 1, "it is told of the repair under the old name")
+	require.Equal(t, "nightly", later.Repairs[0].ChainID)
 }

@@ -90,7 +90,6 @@ var (
 	memoriesQuery   = selectMemories + " ORDER BY id DESC"
 	selectSources   = "SELECT " + columns(sourceFields(new(sourceRow))) + " FROM memory_sources"
 	sourcesQuery    = selectSources + " WHERE memory_id = $1 ORDER BY id"
-	allSourcesQuery = selectSources + " ORDER BY id"
 	memoryUsesQuery = "SELECT " + columns(useFields(new(memory.Use))) +
 		" FROM memory_uses WHERE memory_id = $1 ORDER BY id DESC LIMIT " + strconv.Itoa(maxUsesShown)
 	usedByChainQuery = "SELECT DISTINCT memory_id FROM memory_uses WHERE chain_id = $1 AND namespace_id = $2"
@@ -153,15 +152,25 @@ func rowNumbers(ctx context.Context, q querier, query string, args ...any) ([]in
 	return collect(ctx, q, func(id *int64) []field { return []field{{"memory_id", id}} }, query, args...)
 }
 
+// sourcesAtOnce is the number of memories whose sources one query reads.
+const sourcesAtOnce = 500
+
 // withSources returns memories with their sources.
 func withSources(ctx context.Context, q querier, rows []memoryRow) ([]memory.Memory, error) {
-	sources, err := collect(ctx, q, sourceFields, allSourcesQuery)
-	if err != nil {
-		return nil, err
-	}
 	of := map[int64][]memory.Source{}
-	for i := range sources {
-		of[sources[i].memory] = append(of[sources[i].memory], sources[i].Source)
+	for chunk := range slices.Chunk(rows, sourcesAtOnce) {
+		places, numbers := make([]string, len(chunk)), make([]any, len(chunk))
+		for i := range chunk {
+			places[i], numbers[i] = "$"+strconv.Itoa(i+1), chunk[i].row
+		}
+		query := selectSources + " WHERE memory_id IN (" + strings.Join(places, ", ") + ") ORDER BY id"
+		sources, err := collect(ctx, q, sourceFields, query, numbers...)
+		if err != nil {
+			return nil, err
+		}
+		for i := range sources {
+			of[sources[i].memory] = append(of[sources[i].memory], sources[i].Source)
+		}
 	}
 	found := make([]memory.Memory, len(rows))
 	for i := range rows {

@@ -10,7 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/memory"
 )
 
-// Rename gives the services of open and remembered incidents, of locks, of the ledger, of memories and of open sessions the names
+// Rename gives the services of open and remembered incidents, of locks, of the ledger, of memories, of open sessions and of recent repairs the names
 // that the function canonical returns. Call it when the operator's services file has changed: without it, a renamed service would have no
 // incident, no lock, no cooldown and no memory. Rename returns how many rows it has changed.
 //
@@ -114,13 +114,26 @@ func (r *renaming) memories(ctx context.Context) error {
 	return err
 }
 
-// sessions renames the services at which open sessions look or work. Their ends are compared with incidents by these names.
+// renamedSessions selects the open sessions, and the repairs of the last month, which later repairs of the same service are told of.
+const renamedSessions = ` WHERE ended_at IS NULL OR tier >= $1 AND NOT dry_run
+    AND started_at > (SELECT MAX(started_at) FROM sessions) - $2 ORDER BY id`
+
+// sessions renames the services at which sessions look or work. The ends of open sessions are compared with incidents by these names. An
+// ended repair keeps its verdict, and gets the new names of the verdict's services, too.
 func (r *renaming) sessions(ctx context.Context) error {
-	open, err := collect(ctx, r.tx, sessionFields, selectSessions+" WHERE ended_at IS NULL ORDER BY id")
+	open, err := collect(ctx, r.tx, sessionFields, selectSessions+renamedSessions,
+		int(escalation.TierSafeRepair), escalation.IncidentMemory.Milliseconds())
 	for i := range open {
 		var renamed []string
 		for _, service := range open[i].Scope {
 			renamed = append(renamed, r.canonical(service))
+		}
+		if verdict := open[i].Verdict; verdict != nil {
+			for _, service := range verdict.Services {
+				if name := r.canonical(service); name != service {
+					renamed = append(renamed, name)
+				}
+			}
 		}
 		if renamed = escalation.UniqueServices(renamed); err == nil && len(renamed) > 0 && !slices.Equal(renamed, open[i].Scope) {
 			err = r.update(ctx, "UPDATE sessions SET scope = $1 WHERE id = $2", jsonText[[]string]{&renamed}, open[i].ID)
