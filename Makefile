@@ -212,7 +212,7 @@ clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give docs/temporal-tools.md to t
 
 # Each test that calls recordHistory at its end writes the history of its branch.
 .PHONY: histories
-histories: ## Record the history of every branch of a chain anew for the replay test
+histories: ## Record the history of every branch of a chain anew for the replay test, after a change of what a workflow does
 	rm -f workflows/testdata/*.json
 	tests=$$(sh tools/tests.sh recordHistory internal/supervisor) && \
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -tags soak,$(SLIM) -run "$$tests" ./internal/supervisor -update
@@ -225,11 +225,11 @@ screenshots: ## Write pictures of all pages, light, dark and narrow, after a cha
 	cp $(BIN)/screenshots/page-*.webp docs/pictures/
 
 .PHONY: freeze
-freeze: ## Keep the recorded histories for VERSION, a release: they must replay from then on
+freeze: ## Keep the recorded histories for VERSION, which must replay from then on: before the tag of a release
 	sh tools/freeze.sh '$(VERSION)'
 
 .PHONY: streams
-streams: clis ## Record the streams of the real CLIs for the driver's replay tests
+streams: clis ## Record the streams of the real CLIs for the driver's replay tests, after a change of tools/claude or of what is recorded
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestRecord$$' ./internal/claude -record
 	$(GO) test -count=1 -run '^TestRecordedStreams$$' ./internal/claude -update
 
@@ -254,7 +254,7 @@ cover: | $(REPORT) ## Measure what the short tests cover, when you look for what
 ##@ Releases
 
 .PHONY: release
-release: ## Build both programs of VERSION, which must be tagged, for each platform into dist, with checksums
+release: ## Build both programs of VERSION for each platform into dist, with checksums, when its commit has the tag
 	sh tools/release.sh '$(VERSION)' -trimpath $(BUILD)
 
 ##@ Tools

@@ -180,22 +180,17 @@ func (e *ending) mayServe() bool {
 // forUnit reports whether the settings are those of a unit of systemd.
 func (s *setting) forUnit() bool { return strings.HasPrefix(s.now.files.Env, unitSettings+"/") }
 
-// scheduleFlags returns the flags for the schedule, except for --dry-run.
-func (e *ending) scheduleFlags() []string {
-	return append(e.answers.timing.Flags(), "--jitter", scheduleJitter)
-}
-
 // createFlags returns the flags for a new schedule. Where Tier 1 is the highest, its looks change nothing anyway, and people are told
 // of what they find, as of a dry run they are not. Where repairs are permitted, it begins as a dry run.
 func (e *ending) createFlags() []string {
-	flags := e.scheduleFlags()
+	flags := append(e.answers.timing.Flags(), "--jitter", scheduleJitter)
 	if e.answers.MaxTier > escalation.TierObserve {
 		flags = append(flags, "--dry-run")
 	}
 	return flags
 }
 
-// schedule creates the schedule, or gives the one that is there its new times.
+// schedule creates the schedule, or gives the one that is there its new times. Everything else of it stays.
 func (e *ending) schedule(ctx context.Context) error {
 	exists, err := e.scheduleExists(ctx)
 	if err != nil {
@@ -207,7 +202,7 @@ func (e *ending) schedule(ctx context.Context) error {
 	case e.answers.keepTiming:
 		return nil
 	default:
-		return e.run(ctx, append([]string{"schedule", "update", scheduleID}, e.scheduleFlags()...)...)
+		return e.run(ctx, append([]string{"schedule", "update", scheduleID}, e.answers.timing.Flags()...)...)
 	}
 }
 
