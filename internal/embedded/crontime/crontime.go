@@ -55,8 +55,14 @@ func Amend(spec *client.ScheduleSpec, marks Marks, now time.Time) error {
 		return err
 	}
 	a := amendment{spec: spec, marks: marks, now: now, zone: zone, own: own}
-	daily := slices.DeleteFunc(slices.Clone(canonical.GetStructuredCalendar()), hourly)
-	each := slices.DeleteFunc(slices.Clone(canonical.GetStructuredCalendar()), func(c *schedulepb.StructuredCalendarSpec) bool { return !hourly(c) })
+	var daily, each []*schedulepb.StructuredCalendarSpec
+	for _, c := range canonical.GetStructuredCalendar() {
+		if hourly(c) {
+			each = append(each, c)
+		} else {
+			daily = append(daily, c)
+		}
+	}
 	if a.daily, err = compile(&schedulepb.ScheduleSpec{StructuredCalendar: daily}); err != nil {
 		return err
 	}
