@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -152,7 +153,7 @@ func ScheduleError(id string, err error) error {
 
 func scheduleOf(entry *client.ScheduleListEntry) Schedule {
 	row := Schedule{
-		ID: entry.ID, When: whenOf(entry.Spec), Paused: entry.Paused, Note: entry.Note, Next: upcoming(entry.NextActionTimes, entry.Paused),
+		ID: entry.ID, When: whenOf(entry.Spec), Paused: entry.Paused, Note: entry.Note, Next: upcoming(entry.NextActionTimes, entry.Spec, entry.Paused),
 	}
 	if recent := entry.RecentActions; len(recent) > 0 {
 		row.LastAt = recent[len(recent)-1].ActualTime
@@ -160,13 +161,19 @@ func scheduleOf(entry *client.ScheduleListEntry) Schedule {
 	return row
 }
 
-// upcoming returns the times of the next cycles. For a paused schedule it returns none, although Temporal computes such
-// times.
-func upcoming(times []time.Time, paused bool) []time.Time {
-	if paused || times == nil {
-		return []time.Time{}
+// upcoming returns the times of the next cycles, without the second ones of intervals that start once. For a paused schedule it returns
+// none, although Temporal computes such times.
+func upcoming(times []time.Time, spec *client.ScheduleSpec, paused bool) []time.Time {
+	next := []time.Time{}
+	for _, at := range times {
+		over := spec != nil && slices.ContainsFunc(spec.Intervals, func(i client.ScheduleIntervalSpec) bool {
+			return i.Every >= OnceRepeated && at.Sub(time.Unix(0, 0)) >= 2*i.Every
+		})
+		if !paused && !over {
+			next = append(next, at)
+		}
 	}
-	return times
+	return next
 }
 
 // DescribeSchedule converts Temporal's description of a schedule. The argument data decodes the input of its chains.
@@ -175,7 +182,7 @@ func DescribeSchedule(id string, described *client.ScheduleDescription, data con
 	detail := ScheduleDetail{
 		Schedule: Schedule{
 			ID: id, When: whenOf(schedule.Spec), Paused: schedule.State.Paused, Note: schedule.State.Note,
-			Next: upcoming(info.NextActionTimes, schedule.State.Paused),
+			Next: upcoming(info.NextActionTimes, schedule.Spec, schedule.State.Paused),
 		},
 		Jitter:         escalation.Duration(schedule.Spec.Jitter),
 		Overlap:        OverlapName(schedule.Policy.Overlap),
