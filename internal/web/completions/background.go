@@ -21,6 +21,8 @@ const (
 	// recentWindow is the time after an answer in which a client asks for a title of the chat, and maxRecent is the number of answers among
 	// which its chat is looked for.
 	recentWindow, maxRecent = 10 * time.Minute, 200
+	// taskWindow is the time after an answer in which a client asks for something by itself at the end of the chat.
+	taskWindow = 30 * time.Second
 	// maxQuoted is the number of characters by which an answer is recognized, and minQuoted those that are needed.
 	maxQuoted, minQuoted = 60, 12
 	// maxRecentText limits a message that is remembered, in characters.
@@ -116,7 +118,7 @@ func (r *recent) quoted(owner, text string, now time.Time) (exchange, bool) {
 	return exchange{}, false
 }
 
-// streamed reports whether the last answer of a history is one that its client has shown while it was written.
+// streamed reports whether the last answer of a history is one that its client has just shown while it was written.
 func (r *recent) streamed(owner string, history []message, now time.Time) bool {
 	said := ""
 	for _, m := range history {
@@ -127,7 +129,7 @@ func (r *recent) streamed(owner string, history []message, now time.Time) bool {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	for _, one := range slices.Backward(r.exchanges) {
-		if one.owner == owner && now.Sub(one.at) <= recentWindow && one.head != "" && strings.HasPrefix(said, one.head) {
+		if one.owner == owner && now.Sub(one.at) <= taskWindow && one.head != "" && strings.HasPrefix(said, one.head) {
 			return one.streams
 		}
 	}
