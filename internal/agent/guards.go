@@ -112,7 +112,8 @@ func (g *guards) open(
 	return &watch{post, audit, g.logger}, nil
 }
 
-// policyOf returns the policy for a run. An author proposes nothing itself. Whoever has no worktree commits nothing, if commits are reviewed.
+// policyOf returns the policy for a run. An author proposes nothing itself. If commits are reviewed, a session without a worktree commits
+// nothing.
 func (g *guards) policyOf(run activities.AgentRun, at workplace) *guard.Policy {
 	policy := g.policy
 	if run.Authoring != nil {

@@ -55,9 +55,11 @@ func WithoutCommits(policy *guard.Policy, missing string) *guard.Policy {
 		guard.Never{Program: "git", Why: why, Command: "commit|commit-tree|merge|rebase|cherry-pick|revert|am|pull|push|send-pack|http-push|" +
 			"receive-pack|update-ref|symbolic-ref|fast-import|reset|filter-branch|filter-repo|notes|replace|subtree|svn|p4|cvsimport|citool|gui"},
 		guard.Never{Program: "git", Why: why, Command: "fetch", Args: []string{"*:*"}},
-		guard.Never{Program: "git", Why: why, Command: "branch|checkout|switch", Flags: "-f -B -m -M -d -D --force --force-create --move --delete"},
-		guard.Never{Program: "git-commit|git-commit-tree|git-merge|git-rebase|git-cherry-pick|git-revert|git-am|git-pull|git-push|git-send-pack|" +
-			"git-update-ref|git-symbolic-ref|git-fast-import|git-reset|git-filter-branch|git-fetch|git-receive-pack", Why: why})
+		guard.Never{
+			Program: "git", Why: why, Command: "branch|checkout|switch", Flags: "-f -B -m -M -d -D --force --force-create --move --delete",
+		},
+		guard.Never{Program: "git-commit|git-commit-tree|git-merge|git-rebase|git-cherry-pick|git-revert|git-am|git-pull|git-push|" +
+			"git-send-pack|git-update-ref|git-symbolic-ref|git-fast-import|git-reset|git-filter-branch|git-fetch|git-receive-pack", Why: why})
 	return &without
 }
 

@@ -86,7 +86,8 @@ func (a *app) examine(ctx context.Context) []finding {
 			checkDatabase(ctx, cfg), checkTranscripts(ctx, cfg))
 	}
 	findings = append(findings, checkServices(cfg.Services), checkEncryption(cfg.Encryption),
-		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg), a.checkCell(ctx, cfg), a.checkWorktrees(cfg), a.checkAgentUser(ctx, cfg),
+		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg), a.checkCell(ctx, cfg), a.checkWorktrees(cfg),
+		a.checkAgentUser(ctx, cfg),
 		a.checkClaude(ctx, cfg), a.checkCredentials(cfg), checkPrices(cfg))
 	return append(findings, a.checkTemporal(ctx, cfg)...)
 }
