@@ -271,7 +271,7 @@ func describeForPeople(chain escalation.Chain, message string) string {
 		}
 	}
 	about := ""
-	if slices.ContainsFunc(chain.Sessions, func(session escalation.Session) bool { return session.CostEstimated }) {
+	if chain.CostEstimated() {
 		about = "about "
 	}
 	lines = append(lines, fmt.Sprintf("Cost so far: %s$%.2f", about, chain.CostUSD))

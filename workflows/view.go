@@ -246,7 +246,7 @@ func describeSession(session escalation.Session, request sessionRequest) string 
 
 func describeEnd(session escalation.Session) string {
 	turns := plaintext.Count(session.Turns, "turn")
-	text := fmt.Sprintf("%s ended %s after %s for %s", session.Tier, session.Status, turns, plaintext.Dollars(session.CostUSD))
+	text := fmt.Sprintf("%s ended %s after %s for %s", session.Tier, session.Status, turns, session.CostText())
 	if session.Verdict != nil {
 		text += fmt.Sprintf(", verdict %s: %s", session.Verdict.Status, session.Verdict.Summary)
 	}
@@ -263,5 +263,5 @@ func describeDecision(decision escalation.Decision) string {
 func describeOutcome(chain escalation.Chain) string {
 	sessions := chain.Earlier.Sessions + len(chain.Sessions)
 	return fmt.Sprintf("chain ended %s after %s for %s",
-		chain.Outcome, plaintext.Count(sessions, "session"), plaintext.Dollars(chain.CostUSD))
+		chain.Outcome, plaintext.Count(sessions, "session"), chain.CostText())
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/activities"
@@ -40,6 +41,8 @@ type Runner struct {
 	environ       []string
 	checkLimit    time.Duration
 	logger        *slog.Logger
+	// guessed holds the models without a known price that were logged.
+	guessed *sync.Map
 	// draining is a context that the function interrupt cancels. When draining ends, every running agent is stopped,
 	// and so is every agent that is started afterwards.
 	draining  context.Context
@@ -85,6 +88,7 @@ func New(ctx context.Context, options Options) (*Runner, error) {
 		logger:        options.Logger,
 		draining:      draining,
 		interrupt:     interrupt,
+		guessed:       new(sync.Map),
 	}
 	runner.reclaimAll(ctx)
 	runner.reserve = openReserve(options.Config.State.Dir, options.Logger)
@@ -158,7 +162,7 @@ func (r *Runner) runAt(
 		report.Status = escalation.SessionFailed
 		return report, err
 	}
-	report.Report = judged(report.Report, failure, run.Resume != "")
+	report.Report = judged(report.Report, failure, run)
 	if report.Status == escalation.SessionResumeFailed && !found {
 		report.Status = escalation.SessionTranscriptLost
 		report.Error += "; it is neither on this host nor in the archive"

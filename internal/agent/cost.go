@@ -54,7 +54,7 @@ func explained(err error, count apiproxy.Count) error {
 	case said.Kind == claude.KindRequest && count.OverBudget > 0:
 		said.Kind = claude.KindBudget
 	case said.Kind == claude.KindUnavailable && !count.LimitedUntil.IsZero(): // of an account for which the CLI prints no event
-		said.Kind, said.Until = claude.KindLimited, count.LimitedUntil
+		said.Kind, said.Until, said.LimitKind = claude.KindLimited, count.LimitedUntil, count.LimitKind
 	case said.Kind == claude.KindUnavailable && count.Unreachable != "":
 		said.Message += "; " + count.Unreachable
 	}

@@ -81,6 +81,9 @@ func TestExplained(t *testing.T) {
 	require.EqualError(t, away, "the API call failed; the model's API could not be reached: no such host")
 	until := time.Unix(1_895_809_600, 0)
 	requireKind(claude.KindLimited, explained(failure(claude.KindUnavailable), apiproxy.Count{LimitedUntil: until}))
+	var limited *claude.Error
+	require.ErrorAs(t, explained(failure(claude.KindUnavailable), apiproxy.Count{LimitedUntil: until, LimitKind: "seven_day"}), &limited)
+	require.Equal(t, "seven_day", limited.LimitKind)
 	requireKind(claude.KindAuth, explained(failure(claude.KindAuth), apiproxy.Count{LimitedUntil: until}))
 	other := errors.New("something else")
 	require.Equal(t, other, explained(other, apiproxy.Count{OverBudget: 1}))

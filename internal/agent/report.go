@@ -26,14 +26,21 @@ func (r *Runner) report(ctx context.Context, run activities.AgentRun, result cla
 	r.settleCost(ctx, &report, run, count)
 	if result.UnlistedModel != "" { // the proxy counts with the same guess
 		report.CostEstimated = true
-		r.logger.WarnContext(ctx, "the price of a model is not known: costs with it are guesses, and so are budgets",
-			"session_id", run.SessionID, "model", result.UnlistedModel)
+		r.warnOfGuess(ctx, run.SessionID, result.UnlistedModel)
 	}
 	if report.Survivors > 0 {
 		r.logger.WarnContext(ctx, "processes of an agent could not be ended and may still be at work: look for them by their environment",
 			"session_id", run.SessionID, "processes", report.Survivors, "variable", claude.SessionVariable)
 	}
 	return report
+}
+
+// warnOfGuess logs once that the price of a model is not known.
+func (r *Runner) warnOfGuess(ctx context.Context, sessionID, model string) {
+	if _, logged := r.guessed.LoadOrStore(model, true); !logged {
+		r.logger.WarnContext(ctx, "the price of a model is not known: costs with it are guesses, and so are budgets",
+			"session_id", sessionID, "model", model)
+	}
 }
 
 // describeSandbox describes the agent's level and sandbox for the records. If there was no sandbox, the description has
@@ -60,10 +67,10 @@ func endedByItself(err error) bool {
 	return slices.Contains(ends, failure.Kind)
 }
 
-// judged completes the report of a session whose CLI has ended with a failure. If the session has resumed a conversation, resumed is true.
-// The provider can refuse a request because of what is in the conversation. Before the first answer of a resumed session every refusal
+// judged completes the report of a session whose CLI has ended with a failure. The provider can refuse a request because of what is in the conversation. Before the first answer of a resumed session every refusal
 // counts as one, whatever it says: a new conversation is the only way to find out.
-func judged(report escalation.Report, failure *claude.Error, resumed bool) escalation.Report {
+func judged(report escalation.Report, failure *claude.Error, run activities.AgentRun) escalation.Report {
+	resumed := run.Resume != ""
 	report.Status, report.Error = escalation.SessionFailed, failure.Error()
 	switch failure.Kind {
 	case claude.KindNoStructuredOutput, claude.KindSchemaNotMet:
@@ -82,6 +89,7 @@ func judged(report escalation.Report, failure *claude.Error, resumed bool) escal
 		report.Ending = escalation.EndingTooLong
 	case claude.KindLimited:
 		report.Ending, report.LimitedUntil = escalation.EndingLimited, limitedUntil(failure.Until, time.Now())
+		report.LimitedModel = claude.LimitedModel(failure.LimitKind, run.Policy.Model)
 	case claude.KindAuth:
 		report.Ending = escalation.EndingAccount
 	case claude.KindUnavailable, claude.KindStalled:
@@ -106,12 +114,19 @@ func judged(report escalation.Report, failure *claude.Error, resumed bool) escal
 	return report
 }
 
-// maxLimit is the longest time for which a limit of an account is believed. The longest limits are those of a week.
-const maxLimit = 8 * 24 * time.Hour
+const (
+	// maxLimit is the longest time for which a limit of an account is believed. The longest limits are those of a week.
+	maxLimit = 8 * 24 * time.Hour
+	// usualLimit is the time after which a session asks again, if the provider does not say when the limit ends.
+	usualLimit = time.Hour
+)
 
-// limitedUntil returns the end of a limit, with a margin for clocks that differ.
+// limitedUntil returns the end of a limit, with a margin for clocks that differ. The argument until is zero if the provider does not say it.
 func limitedUntil(until, now time.Time) time.Time {
 	const margin = 10 * time.Second
+	if until.IsZero() {
+		until = now.Add(usualLimit)
+	}
 	return earliest(until, now.Add(maxLimit)).Add(margin).UTC().Truncate(time.Second)
 }
 

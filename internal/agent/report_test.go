@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/apiproxy"
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -57,15 +58,21 @@ func TestJudged(t *testing.T) {
 		claude.KindFailed:             same(failed, escalation.EndingUnknown),
 	} {
 		for i, now := range []struct{ resumed, answered bool }{{false, false}, {true, false}, {true, true}} {
-			failure := &claude.Error{Kind: kind, Message: "it says why", Answered: now.answered, Until: until}
-			got := judged(escalation.Report{CostUSD: 1}, failure, now.resumed)
+			failure := &claude.Error{Kind: kind, Message: "it says why", Answered: now.answered, Until: until, LimitKind: "seven_day_opus"}
+			run := activities.AgentRun{Policy: escalation.TierPolicy{Model: "opus"}}
+			if now.resumed {
+				run.Resume = "parent"
+			}
+			got := judged(escalation.Report{CostUSD: 1}, failure, run)
 			ending := end{got.Status, got.Ending}
 			require.Equal(t, want[i], ending, "%s %+v", kind, now)
 			require.Equal(t, "it says why", got.Error)
 			require.InDelta(t, 1, got.CostUSD, 0)
 			require.Equal(t, kind == claude.KindLimited, !got.LimitedUntil.IsZero())
+			require.Equal(t, kind == claude.KindLimited, got.LimitedModel == "opus")
 		}
 	}
 	require.Equal(t, until.Add(10*time.Second), limitedUntil(until, until.Add(-time.Hour)))
 	require.Equal(t, until.Add(8*24*time.Hour+10*time.Second), limitedUntil(until.AddDate(100, 0, 0), until), "no limit is that long")
+	require.Equal(t, until.Add(time.Hour+10*time.Second), limitedUntil(time.Time{}, until), "the provider does not say when")
 }

@@ -170,22 +170,24 @@ func measure(response *http.Response) error {
 // account, which no retry outlasts.
 const longestRetry = 10 * time.Minute
 
-// limitOf returns the end of the account's limit that an answer names; zero if it names none.
-func limitOf(response *http.Response, now time.Time) time.Time {
+// limitOf returns the end of the account's limit that an answer names, and its kind; zero if it names none.
+func limitOf(response *http.Response, now time.Time) (until time.Time, kind string) {
 	if response.StatusCode != http.StatusTooManyRequests {
-		return time.Time{}
+		return time.Time{}, ""
 	}
-	if response.Header.Get("Anthropic-Ratelimit-Unified-Status") == "rejected" {
-		seconds, err := strconv.ParseInt(response.Header.Get("Anthropic-Ratelimit-Unified-Reset"), 10, 64)
+	const unified = "Anthropic-Ratelimit-Unified-"
+	if response.Header.Get(unified+"Status") == "rejected" {
+		kind = response.Header.Get(unified + "Representative-Claim")
+		seconds, err := strconv.ParseInt(response.Header.Get(unified+"Reset"), 10, 64)
 		if until := time.Unix(seconds, 0); err == nil && until.After(now) {
-			return until
+			return until, kind
 		}
 	}
 	after, err := strconv.Atoi(response.Header.Get("Retry-After"))
 	if wait := time.Duration(min(after, 1<<30)) * time.Second; err == nil && wait > longestRetry {
-		return now.Add(wait)
+		return now.Add(wait), kind
 	}
-	return time.Time{}
+	return time.Time{}, ""
 }
 
 // failed handles a request to which the upstream gave no answer. It logs the reason, which the CLI cannot know. It then

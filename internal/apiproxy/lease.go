@@ -57,8 +57,10 @@ type Count struct {
 	OverBudget int
 	// Unreachable says why the latest call did not reach the API. It is empty if that call reached the API.
 	Unreachable string
-	// LimitedUntil is the end of the account's limit, if the latest call was refused because of it; zero if it was not.
+	// LimitedUntil is the end of the account's limit, if the latest call was refused because of it; zero if it was not. LimitKind is the
+	// API's name for that limit; empty if it says none.
 	LimitedUntil time.Time
+	LimitKind    string
 }
 
 // Lease holds a session's key, and counts the usage under that key. A Lease is safe for concurrent use.
@@ -203,11 +205,11 @@ func (c *call) cutShort() {
 	c.lease.count.Partial++
 }
 
-// limited records the end of the account's limit that the answer to the call names; zero if it names none.
-func (c *call) limited(until time.Time) {
+// limited records the account's limit that the answer to the call names, and its end; zero if it names none.
+func (c *call) limited(until time.Time, kind string) {
 	c.lease.mu.Lock()
 	defer c.lease.mu.Unlock()
-	c.lease.count.LimitedUntil = until
+	c.lease.count.LimitedUntil, c.lease.count.LimitKind = until, kind
 }
 
 // unreachable records the reason why the call did not reach the API. An empty reason means that the call reached the API.

@@ -19,8 +19,8 @@ type accumulator struct {
 	apiStatus int // HTTP status of the last failed attempt
 	// cut says what cut the last answer, if the CLI says it.
 	cut cutReason
-	// limitedUntil is the end of a subscription's limit that is used up; zero if none is.
-	limitedUntil time.Time
+	// limit is a subscription's limit that is used up; nil if none is.
+	limit *usedUp
 	// refusal says why the model refused, if the API says it.
 	refusal string
 	// unauthorized counts the attempts at the current API call whose credentials were refused.
@@ -32,6 +32,12 @@ type accumulator struct {
 	denials      []denial
 	phase        Phase
 	output       outputText
+}
+
+// usedUp is a limit of an account that is used up.
+type usedUp struct {
+	until time.Time // zero if the provider does not say it
+	kind  string    // see LimitedModel
 }
 
 // meter adds up the tokens of API calls.
@@ -77,7 +83,7 @@ func (a *accumulator) line(line []byte) eventType {
 	case eventStream:
 		a.stream(head.Parent, line)
 	case eventLimit:
-		a.limit(line)
+		a.setLimit(line)
 	case eventResult:
 		a.result(line)
 	}
@@ -174,15 +180,19 @@ func (a *accumulator) stream(parent string, line []byte) {
 	}
 }
 
-// limit adds what the CLI says about a subscription's limit. A limit that is not used up ends an earlier one.
-func (a *accumulator) limit(line []byte) {
+// setLimit adds what the CLI says about a subscription's limit. A limit that is not used up ends an earlier one.
+func (a *accumulator) setLimit(line []byte) {
 	var event limitLine
 	if !decode(line, &event) {
 		return
 	}
-	a.limitedUntil = time.Time{}
-	if event.Info.Status == limitRejected && event.Info.ResetsAt > 0 {
-		a.limitedUntil = time.Unix(int64(event.Info.ResetsAt), 0).UTC()
+	a.limit = nil
+	if event.Info.Status != limitRejected {
+		return
+	}
+	a.limit = &usedUp{kind: event.Info.Type}
+	if event.Info.ResetsAt > 0 {
+		a.limit.until = time.Unix(int64(event.Info.ResetsAt), 0).UTC()
 	}
 }
 

@@ -48,8 +48,10 @@ type Error struct {
 	ExitCode int
 	// APIStatus is the reported HTTP status of the API's last answer; 0 means none.
 	APIStatus int
-	// Until is the time at which a limit ends; zero unless Kind is KindLimited.
+	// Until is the time at which a limit ends; zero if Kind is not KindLimited, or if the provider does not say it.
 	Until time.Time
+	// LimitKind is the provider's name for that limit (see LimitedModel); empty if it is not known.
+	LimitKind string
 	// Answered reports whether the model has answered in this invocation, at least in part.
 	Answered bool
 	// Stderr is the end of the CLI's standard error, with secrets masked.

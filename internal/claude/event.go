@@ -62,6 +62,7 @@ type limitLine struct {
 	Info struct {
 		Status   limitStatus `json:"status"`
 		ResetsAt count       `json:"resetsAt"` // Unix time in seconds
+		Type     string      `json:"rateLimitType"`
 	} `json:"rate_limit_info"`
 }
 

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/claudeops/claudeops/internal/process"
 )
@@ -172,7 +171,7 @@ func (r *run) judgeFailure(last *resultLine) finding {
 	}
 	status := int(last.APIStatus)
 	switch kind := apiFailure(status, r.acc.apiError); {
-	case kind == KindUnavailable && !r.acc.limitedUntil.IsZero():
+	case kind == KindUnavailable && r.acc.limit != nil:
 		return finding{kind: KindLimited, message: "a limit of the account is used up: " + explanation}
 	case kind == KindAuth:
 		return finding{kind: kind, message: r.explainAccess(status, explanation)}
@@ -250,24 +249,21 @@ func (r *run) failure(found finding, exit process.Exit) *Error {
 	if last := r.acc.last(); last != nil {
 		status = int(last.APIStatus)
 	}
+	var limit usedUp
+	if found.kind == KindLimited {
+		limit = *r.acc.limit
+	}
 	return &Error{
 		Kind:      found.kind,
 		Message:   oneLine(r.mask.Text(found.message), maxMessageRunes),
 		ExitCode:  exit.Code,
 		APIStatus: status,
-		Until:     r.limitedUntil(found.kind),
+		Until:     limit.until,
+		LimitKind: limit.kind,
 		Answered:  len(r.acc.usage.calls) > 0,
 		Stderr:    r.stderrText(),
 		Err:       found.cause,
 	}
-}
-
-// limitedUntil returns the time at which a limit ends; zero if the failure is of another kind.
-func (r *run) limitedUntil(kind ErrorKind) time.Time {
-	if kind != KindLimited {
-		return time.Time{}
-	}
-	return r.acc.limitedUntil
 }
 
 // stderrText returns the end of the standard error. It masks secrets before it cuts the text.

@@ -34,7 +34,7 @@ func TestJudge(t *testing.T) {
 	const refusal = `{"type":"system","subtype":"model_refusal_no_fallback","api_refusal_category":"cyber",` +
 		`"api_refusal_explanation":"it is about a virus"}` + "\n"
 	limit := func(status string) string {
-		return `{"type":"rate_limit_event","rate_limit_info":{"status":"` + status + `","resetsAt":1895809600}}` + "\n"
+		return `{"type":"rate_limit_event","rate_limit_info":{"status":"` + status + `","resetsAt":1895809600,"rateLimitType":"seven_day_opus"}}` + "\n"
 	}
 	const retry401 = `{"type":"system","subtype":"api_retry","error_status":401}` + "\n"
 	for name, tc := range map[string]struct {
@@ -85,6 +85,10 @@ func TestJudge(t *testing.T) {
 		"a limit that is used up": {
 			stdout: limit("rejected") + synthetic("rate_limit") + apiError(`"api_error_status":429`), exit: exited(1), want: KindLimited,
 		},
+		"a limit without an end": {
+			stdout: strings.Replace(limit("rejected"), `,"resetsAt":1895809600`, "", 1) + synthetic("rate_limit") + apiError(`"api_error_status":429`),
+			exit:   exited(1), want: KindLimited,
+		},
 		"a limit that is not": {
 			stdout: limit("rejected") + limit("allowed") + synthetic("rate_limit") + apiError(`"api_error_status":429`),
 			exit:   exited(1), want: KindUnavailable,
@@ -131,7 +135,9 @@ func TestJudge(t *testing.T) {
 			}
 			require.NotNil(t, got)
 			require.Equal(t, tc.want, got.Kind, got.Message)
-			require.Equal(t, tc.want == KindLimited, got.Until.Equal(time.Unix(1_895_809_600, 0)))
+			known := tc.want == KindLimited && strings.Contains(tc.stdout, "resetsAt")
+			require.Equal(t, known, got.Until.Equal(time.Unix(1_895_809_600, 0)))
+			require.Equal(t, tc.want == KindLimited, got.LimitKind == "seven_day_opus")
 			require.Equal(t, strings.Contains(tc.stdout, "claude-haiku"), got.Answered)
 			require.Contains(t, got.Message, tc.message)
 			require.Equal(t, tc.exit.Code, got.ExitCode)

@@ -171,7 +171,7 @@ func writeError(w http.ResponseWriter, e APIError) {
 	if e.LimitedUntil != 0 {
 		w.Header().Set("Anthropic-Ratelimit-Unified-Status", "rejected")
 		w.Header().Set("Anthropic-Ratelimit-Unified-Reset", strconv.FormatInt(e.LimitedUntil, 10))
-		w.Header().Set("Anthropic-Ratelimit-Unified-Representative-Claim", "five_hour")
+		w.Header().Set("Anthropic-Ratelimit-Unified-Representative-Claim", e.limitKind())
 		w.Header().Set("Retry-After", "9000")
 	}
 	writeJSON(w, e.Status, map[string]any{

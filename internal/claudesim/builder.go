@@ -66,6 +66,13 @@ func Limited(until time.Time) Reply {
 	return Reply{Error: &APIError{Status: http.StatusTooManyRequests, LimitedUntil: until.Unix()}}
 }
 
+// LimitedBy is like Limited, for a limit that the API names.
+func LimitedBy(kind string, until time.Time) Reply {
+	reply := Limited(until)
+	reply.Error.LimitKind = kind
+	return reply
+}
+
 // ThinkingFirst returns r with a block of thinking in front.
 func (r Reply) ThinkingFirst(thought string) Reply {
 	r.Thinking = thought

@@ -66,9 +66,14 @@ func endingCases() []contractCase {
 		ends("a subscription's limit", claudesim.Limited(until), withToken, func(t *testing.T, _ claudesim.Version, o observation) {
 			require.Equal(t, 429, *o.Results[0].Status)
 			require.Equal(t, []string{"rate_limit"}, o.Classes)
-			require.Equal(t, []limitView{{"rejected", until.Unix()}}, o.Limits)
+			require.Equal(t, []limitView{{"rejected", until.Unix(), "five_hour"}}, o.Limits)
 			require.Len(t, o.Asked, 1)
 		}),
+		ends("a subscription's limit of a model", claudesim.LimitedBy("seven_day_opus", until), withToken,
+			func(t *testing.T, _ claudesim.Version, o observation) {
+				require.Equal(t, []limitView{{"rejected", until.Unix(), "seven_day_opus"}}, o.Limits)
+				require.Len(t, o.Asked, 1)
+			}),
 		ends("the limit of a key", claudesim.Limited(until), nil, func(t *testing.T, _ claudesim.Version, o observation) {
 			require.Equal(t, 429, *o.Results[0].Status)
 			require.Empty(t, o.Limits, "only the worker's proxy knows")

@@ -111,6 +111,7 @@ type streamLine struct {
 type limitView struct {
 	Status   string `json:"status"`
 	ResetsAt int64  `json:"resetsAt"`
+	Type     string `json:"rateLimitType"`
 }
 
 // messageLine is the message of an assistant or user line.

@@ -1,6 +1,7 @@
 package claudesim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -149,6 +150,9 @@ func (s *session) retry(e APIError, attempt int) bool {
 	return true
 }
 
+// limitKind returns the API's name for the limit of an account.
+func (e APIError) limitKind() string { return cmp.Or(e.LimitKind, "five_hour") }
+
 // category returns the CLI's name for the failure.
 func (e APIError) category() string {
 	switch {
@@ -202,7 +206,7 @@ func (e APIError) sentence() string {
 func (s *session) apiFailed(e APIError) *outcome {
 	if e.LimitedUntil != 0 && s.env["CLAUDE_CODE_OAUTH_TOKEN"] != "" {
 		s.out.emit("rate_limit_event", event{"rate_limit_info": map[string]any{
-			"status": "rejected", "resetsAt": e.LimitedUntil, "rateLimitType": "five_hour", "isUsingOverage": false,
+			"status": "rejected", "resetsAt": e.LimitedUntil, "rateLimitType": e.limitKind(), "isUsingOverage": false,
 		}})
 	}
 	reason := s.release.apiErrorReason

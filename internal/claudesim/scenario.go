@@ -101,6 +101,8 @@ type APIError struct {
 	Times int `json:"times,omitempty"`
 	// LimitedUntil is the end of an account's limit that the answer names, in seconds since 1970; 0 if it names none.
 	LimitedUntil int64 `json:"limited_until,omitempty"`
+	// LimitKind is the API's name for that limit; empty for that of five hours.
+	LimitKind string `json:"limit_kind,omitempty"`
 }
 
 // Values of Reply.Stop.

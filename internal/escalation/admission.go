@@ -54,9 +54,10 @@ func (r AdmissionRequest) Repairs(policy Policy) bool {
 
 // AdmissionFacts holds facts from the records on which an admission depends. The facts are read in one transaction.
 type AdmissionFacts struct {
-	// LimitedUntil is the end of the limit of the account at the model's provider, if a session has met that limit; zero if the
-	// limit is not known to be used up.
+	// LimitedUntil is the end of the limit of the account at the model's provider, if a session has met that limit; zero if no limit that
+	// concerns the session's model is known to be used up. LimitedModel names the models that it concerns; empty for all.
 	LimitedUntil time.Time `json:"limited_until,omitzero"`
+	LimitedModel string    `json:"limited_model,omitempty"`
 	// DaySpentUSD is the cost of the ended sessions of this day (UTC). A session with unknown cost counts with its
 	// reservation.
 	DaySpentUSD float64 `json:"day_spent_usd"`
@@ -176,22 +177,27 @@ func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admiss
 	return granted
 }
 
-// admitAccount refuses every session until the limit of the account ends, because it would end at once.
+// admitAccount refuses every session that the limit of the account concerns until that limit ends, because it would end at once.
 func admitAccount(policy Policy, request AdmissionRequest, facts AdmissionFacts) *Admission {
 	if !facts.LimitedUntil.After(request.At) {
 		return nil
 	}
-	refusal := &Admission{Rule: RuleAccountLimit, Reason: limitReason(facts.LimitedUntil)}
+	refusal := &Admission{Rule: RuleAccountLimit, Reason: limitReason(facts.LimitedUntil, facts.LimitedModel)}
 	if !facts.LimitedUntil.After(request.deadline(policy)) {
 		refusal.WaitUntil = facts.LimitedUntil
 	}
 	return refusal
 }
 
-// limitReason describes the limit of the account. It is the same for all sessions, so that people are told once.
-func limitReason(until time.Time) string {
-	return fmt.Sprintf("the limit of the account at the model's provider is used up, and no session starts before its end at %s",
-		until.UTC().Format(time.RFC3339))
+// limitReason describes the limit of the account, for all models or for those with a word in their names. It is the same for all sessions,
+// so that people are told once.
+func limitReason(until time.Time, model string) string {
+	of, session := "", "no session"
+	if model != "" {
+		of, session = " for "+plaintext.Line(model), "no session with it"
+	}
+	return fmt.Sprintf("the limit of the account%s at the model's provider is used up, and %s starts before its end at %s",
+		of, session, until.UTC().Format(time.RFC3339))
 }
 
 // minBudgetUSD is the smallest budget with which a session can start. No API call costs less. A smaller remainder of a

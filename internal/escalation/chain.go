@@ -95,6 +95,16 @@ func (c *Chain) OpenGate() *Gate {
 	return &c.Gates[len(c.Gates)-1]
 }
 
+// CostEstimated reports whether a part of the cost of the chain's sessions is an estimate. It does not count the sessions in Earlier.
+func (c *Chain) CostEstimated() bool {
+	return slices.ContainsFunc(c.Sessions, func(session Session) bool { return session.CostEstimated })
+}
+
+// CostText returns the cost as text, as Report.CostText does.
+func (c *Chain) CostText() string {
+	return Report{CostUSD: c.CostUSD, CostEstimated: c.CostEstimated()}.CostText()
+}
+
 // Wait describes a pause of a chain.
 type Wait struct {
 	Rule   Rule   `json:"rule"`

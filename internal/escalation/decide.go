@@ -226,13 +226,18 @@ func DecideRefused(refused Admission) Decision {
 // unless that is later than a chain may wait. The chain has waited since waitingSince; zero if it has not waited.
 func DecideLimited(policy Policy, session Session, waitingSince time.Time) Decision {
 	request := AdmissionRequest{Tier: session.Tier, At: session.EndedAt, WaitingSince: waitingSince}
-	if refusal := admitAccount(policy, request, AdmissionFacts{LimitedUntil: session.LimitedUntil}); refusal != nil {
+	if refusal := admitAccount(policy, request, session.limit()); refusal != nil {
 		return DecideRefused(*refusal)
 	}
 	// The provider names a time that is over. Clocks differ, so ask again soon.
 	return DecideRefused(Admission{
-		Rule: RuleAccountLimit, Reason: limitReason(session.LimitedUntil), WaitUntil: request.nextPoll(policy),
+		Rule: RuleAccountLimit, Reason: limitReason(session.LimitedUntil, session.LimitedModel), WaitUntil: request.nextPoll(policy),
 	})
+}
+
+// limit returns what the session has found out about the account's limit.
+func (s *Session) limit() AdmissionFacts {
+	return AdmissionFacts{LimitedUntil: s.LimitedUntil, LimitedModel: s.LimitedModel}
 }
 
 // QuietIfSpent changes the decision on a scheduled look that was refused, or that the limit of the account has ended. If the budget of

@@ -3,6 +3,8 @@ package escalation
 import (
 	"cmp"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // SessionStatus is the state of a session.
@@ -204,6 +206,16 @@ type Report struct {
 	Ending Ending `json:"ending,omitempty"`
 	// LimitedUntil is the end of the limit of the account that ended the session; zero unless Ending is EndingLimited.
 	LimitedUntil time.Time `json:"limited_until,omitzero"`
+	// LimitedModel is the word in the names of the models that this limit concerns; empty for all models.
+	LimitedModel string `json:"limited_model,omitempty"`
+}
+
+// CostText returns the cost as text. A cost is said to be about an amount if a part of it is an estimate.
+func (r Report) CostText() string {
+	if r.CostEstimated {
+		return "about " + plaintext.Dollars(r.CostUSD)
+	}
+	return plaintext.Dollars(r.CostUSD)
 }
 
 // Then combines r with next, the report of a later run. It adds up costs, tokens, turns, durations and survivors. It

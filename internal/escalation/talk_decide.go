@@ -169,7 +169,7 @@ func (in TalkInput) problem() (why, do string) {
 		return fmt.Sprintf("the model's provider refused the worker's key or login (%s)", in.detail()),
 			"correct it (`starter doctor` checks it), and " + sendAgain
 	case EndingLimited:
-		return limitReason(in.Session.LimitedUntil), sendAgain + " then"
+		return limitReason(in.Session.LimitedUntil, in.Session.LimitedModel), sendAgain + " then"
 	case EndingRefused:
 		return in.detail(), sendAgain + " in other words"
 	case EndingTooLong:

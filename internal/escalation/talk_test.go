@@ -218,7 +218,7 @@ func TestTalkSentences(t *testing.T) {
 		{"timed out", TalkInput{Session: session(SessionTimedOut, "killed"), Limit: limit}},
 		{"no reply", TalkInput{Session: ended(EndingNoResult, "")}},
 		{"the account's limit", TalkInput{Session: ended(EndingLimited, "You've hit your limit")}},
-		{"the account's limit, known before", TalkInput{Refusal: &Admission{Rule: RuleAccountLimit, Reason: limitReason(time.Unix(1_895_809_600, 0))}}},
+		{"the account's limit, known before", TalkInput{Refusal: &Admission{Rule: RuleAccountLimit, Reason: limitReason(time.Unix(1_895_809_600, 0), "")}}},
 		{"refused by the model", TalkInput{Session: ended(EndingRefused, "the model refused, after the words “I”: API Error")}},
 		{"refused by the model again", TalkInput{
 			Session: anew(ended(EndingRefused, "the model refused, after the words “I”: API Error")), Lost: ReasonResumeFailed, Again: true,

@@ -76,6 +76,11 @@ type Snapshot struct {
 // CostUSD returns the cost of the chain, including the running session's cost so far.
 func (s Snapshot) CostUSD() float64 { return s.Chain.CostUSD + s.SpentUSD() }
 
+// CostText returns CostUSD as text, as escalation.Chain.CostText does.
+func (s Snapshot) CostText() string {
+	return escalation.Report{CostUSD: s.CostUSD(), CostEstimated: s.Chain.CostEstimated()}.CostText()
+}
+
 // SpentUSD returns the cost of the running session so far, over all attempts at that session.
 func (s Snapshot) SpentUSD() float64 {
 	if s.Progress == nil {

@@ -16,10 +16,8 @@ func SessionCost(session *escalation.Session) string {
 		return "at most " + plaintext.Dollars(session.BudgetUSD)
 	case session.CostUnknown():
 		return "unknown"
-	case session.CostEstimated:
-		return "about " + plaintext.Dollars(session.CostUSD)
 	default:
-		return plaintext.Dollars(session.CostUSD)
+		return session.CostText()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/calendar"
@@ -161,7 +162,7 @@ func checkEarlier(ctx context.Context, tx *sql.Tx, parent int64, request escalat
 func readFacts(
 	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (facts escalation.AdmissionFacts, err error) {
-	if facts.LimitedUntil, err = limitedUntil(ctx, q, request.At); err != nil {
+	if facts.LimitedUntil, facts.LimitedModel, err = limitOf(ctx, q, request.At, policy.For(request.Tier).Model); err != nil {
 		return facts, fmt.Errorf("read the limit of the account: %w", err)
 	}
 	if policy.DayBudgetUSD > 0 { // this reads all sessions of the day
@@ -198,20 +199,23 @@ func readFacts(
 	return facts, nil
 }
 
-// limitQuery returns the end of the account's limit that the latest session has met, unless the model has answered a later session: a
-// person had that one started, and the account has another limit since.
+// limitQuery returns the end of the account's limit for a model that the latest session has met, unless a model that it concerns has
+// answered a later session: a person had that one started, and the account has another limit since.
 const limitQuery = `
-SELECT limited_until FROM sessions WHERE limited_until > $1 AND NOT EXISTS (
-    SELECT 1 FROM sessions AS later WHERE later.started_at > sessions.ended_at AND later.output_tokens > 0 AND later.limited_until IS NULL)
+SELECT limited_until, limited_model FROM sessions WHERE limited_until > $1 AND $2 LIKE '%' || limited_model || '%' AND NOT EXISTS (
+    SELECT 1 FROM sessions AS later
+    WHERE later.started_at > sessions.ended_at AND later.output_tokens > 0 AND later.limited_until IS NULL
+        AND lower(later.model) LIKE '%' || sessions.limited_model || '%')
 ORDER BY ended_at DESC LIMIT 1`
 
-// limitedUntil returns the end of the account's limit; zero if no session has met one that still holds.
-func limitedUntil(ctx context.Context, q querier, at time.Time) (until time.Time, err error) {
-	err = q.QueryRowContext(ctx, limitQuery, at.UnixMilli()).Scan(millis{&until})
+// limitOf returns the end of the account's limit for a model, and the models that it concerns; zero if no session has met one that still
+// holds.
+func limitOf(ctx context.Context, q querier, at time.Time, model string) (until time.Time, of string, err error) {
+	err = q.QueryRowContext(ctx, limitQuery, at.UnixMilli(), strings.ToLower(model)).Scan(millis{&until}, &of)
 	if errors.Is(err, sql.ErrNoRows) {
-		return time.Time{}, nil
+		return time.Time{}, "", nil
 	}
-	return until, err
+	return until, of, err
 }
 
 // spentQuery returns a query for two sums over the sessions that condition selects. The first sum is the cost of closed

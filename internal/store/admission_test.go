@@ -444,4 +444,17 @@ func testAccountLimit(t *testing.T, database backend) {
 	answered.Tokens.Output = 10
 	mustClose(t, s, "forced", answered, at.Add(4*time.Minute))
 	require.Nil(t, look("look", at.Add(5*time.Minute), about()), "the account has another limit")
+
+	at = at.Add(10 * time.Minute)
+	policy.Tiers = []escalation.TierPolicy{{Model: "haiku"}, {Model: "sonnet"}, {Model: "claude-OPUS-5[1m]"}}
+	require.Nil(t, look("dear", at, about()))
+	limited.LimitedModel = "opus"
+	mustClose(t, s, "dear", limited, at.Add(time.Minute))
+	require.Nil(t, look("cheap", at.Add(2*time.Minute), about()), "the limit is of another model")
+	mustClose(t, s, "cheap", answered, at.Add(3*time.Minute))
+	dear := opening("dear again", "dear again", 0)
+	dear.StartedAt, dear.Tier, dear.Purpose = at.Add(4*time.Minute), escalation.TierFullRepair, escalation.PurposeReview
+	refusal = admit(t, s, dear, about(), policy).Refusal
+	require.NotNil(t, refusal, "the answer of another model says nothing about it")
+	require.Contains(t, refusal.Reason, "the limit of the account for opus at the model's provider is used up")
 }

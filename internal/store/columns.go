@@ -76,6 +76,7 @@ func reportFields(r *escalation.Report) []field {
 		{"error", &r.Error},
 		{"ending", &r.Ending},
 		{"limited_until", millis{&r.LimitedUntil}},
+		{"limited_model", &r.LimitedModel},
 	}
 }
 

@@ -54,7 +54,7 @@ func writePlan(w io.Writer, clock console.Clock, width int, now operations.Snaps
 	chain, plan := now.Chain, now.Chain.Plan
 	_, _ = fmt.Fprintf(w, "Plan %s\n", console.Printable(operations.PlanTitle(plan), 200))
 	_, _ = fmt.Fprintf(w, "%s %s  %s  %s\n\n",
-		taskName(plan.Task), console.PrintableID(chain.ID), stateOf(now), plaintext.Dollars(now.CostUSD()))
+		taskName(plan.Task), console.PrintableID(chain.ID), stateOf(now), now.CostText())
 	writePhases(w, width, plan)
 	_, _ = fmt.Fprintln(w)
 	writeCommits(w, plan)

@@ -70,7 +70,7 @@ func writeSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, li
 	if chain.Earlier.Sessions > 0 {
 		took = "more than " + took
 	}
-	_, _ = fmt.Fprintf(w, "Total: %s  %s\n", plaintext.Dollars(now.CostUSD()), took)
+	_, _ = fmt.Fprintf(w, "Total: %s  %s\n", now.CostText(), took)
 	if chain.Plan != nil {
 		writePhases(w, console.AnyWidth, chain.Plan)
 		writeCommits(w, chain.Plan)

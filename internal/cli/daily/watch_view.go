@@ -67,7 +67,7 @@ func (m *watchModel) title(chain escalation.Chain) string {
 		state = m.now.Attempt.Waits()
 	}
 	text := fmt.Sprintf("%s  %s  %s  %s",
-		console.Printable(chain.ID, 200), state, plaintext.Dollars(m.now.CostUSD()), plaintext.Span(m.app.Clock().Sub(chain.StartedAt)))
+		console.Printable(chain.ID, 200), state, m.now.CostText(), plaintext.Span(m.app.Clock().Sub(chain.StartedAt)))
 	if len(chain.Services) > 0 {
 		text += "  " + console.Printable(strings.Join(chain.Services, ", "), 80)
 	}

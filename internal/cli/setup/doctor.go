@@ -231,7 +231,7 @@ func checkPrices(cfg config.Config) finding {
 	const check = "prices"
 	var guessed []string
 	for _, model := range []string{
-		cfg.Tiers.Tier1.Model, cfg.Tiers.Tier2.Model, cfg.Tiers.Tier3.Model, cfg.Review.Reviewer.Model, cfg.Author.Role.Model,
+		cfg.Tiers.Tier1.Model, cfg.Tiers.Tier2.Model, cfg.Tiers.Tier3.Model, cfg.Talk.Model, cfg.Review.Reviewer.Model, cfg.Author.Role.Model,
 	} {
 		if model != "" && !claude.Listed(model) && !slices.Contains(guessed, model) {
 			guessed = append(guessed, model)
