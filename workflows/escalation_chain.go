@@ -187,6 +187,7 @@ func composeChain(input ChainInput, chain escalation.Chain) *chainRun {
 		requests: &escalationRequests{log: log, policy: policy},
 		parent:   &parentLink{chainID: chain.ID},
 	}
+	c.sessions.people = c.people
 	c.reviews = &reviews{log: log, policy: policy, sessions: c.sessions}
 	c.incidents = &incidents{log: log, policy: policy, people: c.people}
 	c.sessions.incidents = c.incidents

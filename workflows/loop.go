@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -142,7 +141,7 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 		opening, err := r.sessions.open(ctx, sessionRequest{
 			tier: escalation.TierObserve, purpose: escalation.PurposeReview, phase: request.phase(),
 			context: escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonIndependent},
-			origin:  request.continues, continues: request.continues != nil,
+			origin:  request.continues, continues: request.continues != nil, waitingSince: r.sessions.waitingSince,
 		})
 		if err != nil {
 			return nil, err
@@ -163,7 +162,7 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 		switch session.Treatment().Then {
 		case escalation.SequelWait:
 			r.sessions.closeWithNext(session)
-			again, err := r.waits(ctx, escalation.DecideLimited(*r.policy, session, time.Time{}))
+			again, err := r.sessions.waits(ctx, escalation.DecideLimited(*r.policy, session, r.sessions.waitingSince))
 			if err != nil {
 				return nil, err
 			}
@@ -187,13 +186,10 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 // waits sleeps until the account's limit ends, and reports whether the reviewer's session can be requested again. It does not sleep for
 // another reason: a person decides then.
 func (r *reviews) waits(ctx workflow.Context, decision escalation.Decision) (again bool, err error) {
-	if decision.Rule != escalation.RuleAccountLimit || decision.Action != escalation.DecisionWait {
+	if decision.Rule != escalation.RuleAccountLimit {
 		return false, nil
 	}
-	if err := r.sessions.sleep(ctx, decision); err != nil {
-		return false, err
-	}
-	return true, nil
+	return r.sessions.waits(ctx, decision)
 }
 
 // runReview runs the agent of a reviewer, and returns the ended session with its result.

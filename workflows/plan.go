@@ -111,6 +111,7 @@ func newPlanRun(ctx workflow.Context, task escalation.PlanTask, input PlanInput)
 		people:   &notifier{log: log, policy: policy},
 		requests: &escalationRequests{log: log, policy: policy},
 	}
+	p.sessions.people = p.people
 	p.reviews = &reviews{log: log, policy: policy, sessions: p.sessions}
 	p.gates = &gates{log: log, policy: policy, sessions: p.sessions, people: p.people, requests: p.requests}
 	if carried != nil {

@@ -12,8 +12,8 @@ import (
 // refused handles the refusal of a session: the work waits, or a person decides.
 func (p *planRun) refused(ctx workflow.Context, refusal escalation.Admission) error {
 	decision := escalation.DecideRefused(refusal)
-	if decision.Action == escalation.DecisionWait {
-		return p.sessions.sleep(ctx, decision)
+	if again, err := p.sessions.waits(ctx, decision); again || err != nil {
+		return err
 	}
 	p.at.Loop, _ = p.at.Loop.Refused(refusal.Reason)
 	p.at.Why = decision

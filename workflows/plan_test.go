@@ -301,6 +301,40 @@ func TestPhaseIsCorrected(t *testing.T) {
 	require.Equal(t, "c3", w.pushed[0].Commit)
 }
 
+// TestAuthorIsRefused lets the model refuse an author's correction, once or for ever. The correction begins in a new conversation, once.
+func TestAuthorIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, times := range map[string]int{"once": 1, "for ever": 99} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newPlanWorld(t)
+			w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+				if turn == 1 || turn > 1+times {
+					return w.commits(turn, input)
+				}
+				return activities.RunAuthorResult{Problem: "the author ended failed: the model refused", Report: escalation.Report{
+					Status: escalation.SessionFailed, Ending: escalation.EndingRefused, Error: "the model refused", Attempts: 1, ContextTokens: 20_000,
+					ReportedSessionID: input.SessionID,
+				}}
+			}
+			w.review, _ = inTurn(t, finds(objection("wrong-port")), finds())
+			w.answerAfter(time.Hour, said(escalation.GateAbort, ""))
+			result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: []string{"1"}})
+			require.NoError(t, err)
+			require.Len(t, w.turns, 3)
+			require.Equal(t, w.turns[0].SessionID, w.turns[1].ParentSessionID)
+			require.Empty(t, w.turns[2].ParentSessionID, "a new conversation")
+			require.Len(t, w.turns[2].Correction.Findings, 1)
+			if times > 1 {
+				require.Equal(t, escalation.OutcomeAborted, result.Outcome, "a person decides")
+				require.Contains(t, result.Gates[0].Reason, "the model refused")
+				return
+			}
+			require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+		})
+	}
+}
+
 // TestCorrectionOfAFullConversation checks that an author whose conversation fills the window begins a new one.
 func TestCorrectionOfAFullConversation(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -33,17 +32,20 @@ func (p *planRun) author(ctx workflow.Context) error {
 	case session.Status == escalation.SessionStopped:
 		p.sessions.closeWithNext(session)
 		return p.end(ctx, escalation.Cancelled())
-	case then == escalation.SequelAnew && !session.BeganWork() && session.ParentID != 0:
+	case then == escalation.SequelAnew && (!session.BeganWork() || session.Ending == escalation.EndingRefused) && session.ParentID != 0:
 		p.sessions.closeWithNext(session)
 		p.at.Anew, p.at.Continues = true, nil
 		return p.show(ctx)
 	case then == escalation.SequelWait:
-		if decision := escalation.DecideLimited(*p.policy, session, time.Time{}); decision.Action == escalation.DecisionWait {
+		decision := escalation.DecideLimited(*p.policy, session, p.sessions.waitingSince)
+		if decision.Action == escalation.DecisionWait {
 			p.sessions.closeWithNext(session)
 			if session.BeganWork() {
 				p.at.Continues = brief(session)
 			}
-			return p.sessions.sleep(ctx, decision)
+		}
+		if again, err := p.sessions.waits(ctx, decision); again || err != nil {
+			return err
 		}
 	}
 	p.at.Author, p.at.Anew, p.at.Continues, p.at.Guidance = brief(session), false, nil, ""
@@ -73,7 +75,8 @@ func authorProblem(session escalation.Session, result activities.RunAuthorResult
 func (p *planRun) authorRequest() sessionRequest {
 	request := sessionRequest{
 		tier: p.policy.AuthorTier(), purpose: escalation.PurposeAuthor, phase: p.log.chain.Plan.Phase,
-		context: escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonPhase},
+		context:      escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonPhase},
+		waitingSince: p.sessions.waitingSince,
 	}
 	origin, reason := p.at.Continues, escalation.ReasonContinued
 	if origin == nil && !p.at.Anew && p.at.Loop.State != review.StateExecute {

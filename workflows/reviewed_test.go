@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -235,6 +236,44 @@ func TestRequiredReview(t *testing.T) {
 		CostPerFixUSD: result.Sessions[2].CostUSD + result.Sessions[4].CostUSD,
 	}, result.Reviewed)
 	requireRecorded(t, result.Events, w.events)
+}
+
+// TestCorrectionInAConversationThatIsRefused refuses the conversation in which an author should correct its change. The correction begins
+// in a new conversation, once, and knows why.
+func TestCorrectionInAConversationThatIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, ending := range []escalation.Ending{escalation.EndingUnusable, escalation.EndingRefused} {
+		refuses := func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+			return escalation.Report{
+				Status: escalation.SessionFailed, Ending: ending, Error: "it says no", Attempts: 1, ReportedSessionID: input.SessionID,
+			}, nil
+		}
+		for name, tiers := range map[string][]tierScript{
+			"once":  {concludes(escalation.VerdictResolved, 0.5), refuses, concludes(escalation.VerdictResolved, 0.5)},
+			"twice": {concludes(escalation.VerdictResolved, 0.5), refuses, refuses},
+		} {
+			t.Run(string(ending)+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				w := newReviewedWorld(t, escalation.ReviewRequired, tiers...)
+				w.policy.Review.MaxFixes = 3
+				w.review, _ = inTurn(t, finds(objection("wrong-port")), finds())
+				w.answerAfter(time.Hour, said(escalation.GateAbort, ""))
+				result, err := w.run(t, workflows.ChainInput{})
+				require.NoError(t, err)
+				require.Len(t, w.ran, 4)
+				again := w.ran[3]
+				require.Equal(t, escalation.ContinuityHandoff, again.Continuity)
+				require.Equal(t, []review.Finding{objection("wrong-port")}, again.Correction.Findings)
+				require.Equal(t, ending == escalation.EndingRefused, strings.Contains(again.Handoff.Remediation, "it says no"))
+				if name == "twice" {
+					require.Equal(t, escalation.OutcomeAborted, result.Outcome, "a person decides")
+					return
+				}
+				require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
+				require.Len(t, w.pushed, 1)
+			})
+		}
+	}
 }
 
 // TestCorrectionThatLeavesNothing lets an author remove its commits when it should correct. A person decides: the chain does not end

@@ -21,6 +21,10 @@ type sessions struct {
 	policy *escalation.Policy
 	// incidents receives the incidents that the records return; nil if the workflow has none.
 	incidents *incidents
+	// people is told of a limit for which an author or a reviewer waits; nil if no session of the workflow waits.
+	people *notifier
+	// waitingSince is the time at which an author's or a reviewer's session began to wait; zero if none waits.
+	waitingSince time.Time
 	// hasRequest reports whether the workflow's input contains a request of an operator.
 	hasRequest bool
 	// directory is the agents' working directory; empty for the default one.
@@ -297,22 +301,31 @@ func (s *sessions) run(ctx workflow.Context, session escalation.Session, activit
 	}
 }
 
-// sleep waits until a session may be requested again that was refused, or that the limit of the account has ended. An author's and a
-// reviewer's session wait so; the tiers of a chain can be requested meanwhile (see chainRun.wait). When ctx ends, sleep returns.
-func (s *sessions) sleep(ctx workflow.Context, decision escalation.Decision) error {
-	if err := s.flush(ctx); err != nil {
-		return err
+// waits waits until a session may be requested again that was refused, or that the limit of the account has ended, and reports whether it
+// may. If the decision is no wait, waits returns false: a person decides, and the longest wait begins anew. An author's and a reviewer's
+// session wait so; the tiers of a chain can be requested meanwhile (see chainRun.wait). When ctx ends, waits returns.
+func (s *sessions) waits(ctx workflow.Context, decision escalation.Decision) (again bool, err error) {
+	if decision.Action != escalation.DecisionWait {
+		s.waitingSince = time.Time{}
+		return false, nil
 	}
+	if err := s.flush(ctx); err != nil {
+		return false, err
+	}
+	if s.waitingSince.IsZero() {
+		s.waitingSince = workflow.Now(ctx)
+	}
+	s.people.notifyOfLimit(ctx, decision)
 	chain := &s.log.chain
 	chain.Wait = &escalation.Wait{Rule: decision.Rule, Reason: decision.Reason, Since: workflow.Now(ctx), Until: decision.Until}
 	s.log.add(ctx, escalation.Event{
 		Kind: escalation.EventWaitStarted, Severity: decision.Severity(), Message: "waiting: " + decision.Reason,
 	})
 	if err := s.log.storeUnlessCancelled(ctx, "record the wait", false); err != nil {
-		return err
+		return false, err
 	}
 	if err := s.log.publish(ctx); err != nil {
-		return err
+		return false, err
 	}
 	timer := workflow.NewTimerWithOptions(ctx, decision.Until.Sub(workflow.Now(ctx)), workflow.TimerOptions{
 		Summary: clip(plaintext.Compact(fmt.Sprintf("%s: %s", decision.Rule, decision.Reason))),
@@ -320,7 +333,7 @@ func (s *sessions) sleep(ctx workflow.Context, decision escalation.Decision) err
 	_ = timer.Get(ctx, nil) // an error means that the workflow is cancelled, which the caller's next step handles
 	chain.Wait = nil
 	s.log.add(ctx, escalation.Event{Kind: escalation.EventWaitEnded, Message: "the wait is over"})
-	return nil
+	return true, nil
 }
 
 // stopped returns the report of an agent that was not running when the workflow was cancelled. The argument spent is
@@ -350,6 +363,9 @@ func spentSoFar(ctx workflow.Context, sessionID string) escalation.Report {
 // does.
 func (s *sessions) ended(ctx workflow.Context, session escalation.Session) {
 	session.SetReport(session.Report)
+	if session.Ending != escalation.EndingLimited {
+		s.waitingSince = time.Time{}
+	}
 	chain := &s.log.chain
 	*chain.Last() = session
 	chain.CostUSD = chain.Earlier.CostUSD + escalation.TotalCostUSD(chain.Sessions)

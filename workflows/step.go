@@ -133,11 +133,12 @@ func (s step) escalate(session escalation.Session, tier escalation.Tier, request
 }
 
 // handOff returns s with a handoff instead of a resumed conversation. The argument failed is the session that could
-// not resume the conversation. The argument left holds the tool calls of that session that have no result.
+// not resume the conversation, or was refused in it. The argument left holds the tool calls of that session that have no result.
 func (s step) handOff(failed escalation.Session, left []activities.ToolCall) step {
 	lost := failed.Status == escalation.SessionTranscriptLost
 	s.resumeFailed, s.transcriptLost = !lost, lost
-	if failed.BeganWork() { // then failed has lost its own conversation, not its parent's
+	s.continues = nil                                                    // of a correction
+	if failed.BeganWork() || failed.Ending == escalation.EndingRefused { // then failed has lost its own conversation, not its parent's
 		s.cutOff, s.left = &failed, left
 	}
 	return s

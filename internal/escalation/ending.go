@@ -110,5 +110,9 @@ func (s *Session) Treatment() Treatment {
 	if ending == EndingNone && (s.Status == SessionResumeFailed || s.Status == SessionTranscriptLost) {
 		ending = EndingUnusable
 	}
-	return Treat(ending, s.Continuity == ContinuityResume, s.Purpose)
+	purpose := s.Purpose
+	if purpose == PurposeContinuation && s.ContinuityReason != ReasonContinued { // a correction: nobody has chosen that conversation
+		purpose = PurposeTier
+	}
+	return Treat(ending, s.Continuity == ContinuityResume, purpose)
 }

@@ -72,6 +72,21 @@ func TestTreat(t *testing.T) {
 	}
 }
 
+// TestTreatmentOfACorrection checks that a correction gets a new conversation, and one that a person has chosen does not.
+func TestTreatmentOfACorrection(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[escalation.ContinuityReason]escalation.Sequel{
+		escalation.ReasonCorrection: escalation.SequelAnew, escalation.ReasonInterrupted: escalation.SequelAnew,
+		escalation.ReasonContinued: escalation.SequelStop,
+	} {
+		session := escalation.Session{
+			Purpose: escalation.PurposeContinuation, Continuity: escalation.ContinuityResume, ContinuityReason: reason,
+			Report: escalation.Report{Status: escalation.SessionResumeFailed, Ending: escalation.EndingUnusable},
+		}
+		require.Equal(t, want, session.Treatment().Then, reason)
+	}
+}
+
 // TestDecideEnding follows each ending of a tier through the decision, the gate and what the gate offers.
 func TestDecideEnding(t *testing.T) {
 	t.Parallel()

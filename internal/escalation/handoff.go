@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // HandoffVersion is the version of the handoff document that this program reads and writes.
@@ -63,18 +65,25 @@ func NewHandoff(from, next Tier, verdict *Verdict, cooldowns []ServiceState) Han
 	return handoff
 }
 
-// After returns h with a note about cutOff, an earlier session of the receiving tier that was interrupted without a
-// verdict. The note lists the tool calls of this session that have no result, one line for each entry of left.
+// After returns h with a note about cutOff, an earlier session of the receiving tier that was refused or interrupted without a
+// verdict. The note says why it was refused, and lists the tool calls of this session that have no result, one line for each entry of left.
 func (h Handoff) After(cutOff Session, left []string) Handoff {
 	note := fmt.Sprintf("An earlier session of %s, %s, was at work on this from %s on and was cut off after %d turns without a verdict. "+
 		"What it did may have taken effect in full, in part or not at all: check that before anything that changes something is repeated.",
 		cutOff.Tier, cutOff.SessionID, cutOff.StartedAt.UTC().Format(time.RFC3339), cutOff.Turns)
+	if cutOff.Ending == EndingRefused {
+		note += "\n\nIt ended because it got this answer: " + strings.TrimRight(plaintext.Cut(plaintext.Compact(cutOff.Error), maxRefusal), ".") +
+			". If the task cannot be done in this form, say so in the verdict."
+	}
 	if len(left) > 0 {
 		note += "\n\nThese of its calls had no result yet:\n- " + strings.Join(left, "\n- ")
 	}
 	h.Remediation = strings.TrimSpace(h.Remediation + "\n\n" + note)
 	return h
 }
+
+// maxRefusal limits the words of a refusal in a handoff, in characters.
+const maxRefusal = 400
 
 // MissingFields returns the fields that a handoff requires and that the given verdict leaves empty. A tier that repairs
 // must also report its findings and the attempted repairs.

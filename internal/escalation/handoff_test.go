@@ -25,6 +25,10 @@ func TestHandoffAfterASessionThatWasCutOff(t *testing.T) {
 	require.Contains(t, text, "after 7 turns without a verdict")
 	require.Contains(t, text, "check that before anything that changes something is repeated")
 	require.Contains(t, text, "no result yet:\n> - Bash: docker restart web")
+	require.NotContains(t, text, "got this answer")
+	cutOff.Ending, cutOff.Error = escalation.EndingRefused, "the model refused, after the words “I”."
+	text = escalation.NewHandoff(1, 2, &escalation.Verdict{Summary: "502"}, nil).After(cutOff, nil).Markdown()
+	require.Contains(t, text, "It ended because it got this answer: the model refused, after the words “I”. If the task")
 }
 
 // cooldownsOf returns the state of a service whose restarts are used up.

@@ -1,0 +1,115 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// limited returns the report of a session that a limit of the account has ended. The limit ends after the given time.
+func (w *world) limited(sessionID string, after time.Duration) escalation.Report {
+	return escalation.Report{
+		Status: escalation.SessionFailed, Ending: escalation.EndingLimited, Error: "a limit of the account is used up",
+		LimitedUntil: w.env.Now().Add(after), ReportedSessionID: sessionID, Attempts: 1,
+	}
+}
+
+// newLimitWorld returns a world with required reviews whose reviewer meets the limit of the account the given number of times. Each time it
+// ends two hours later.
+func newLimitWorld(t *testing.T, times int) (*world, *[]time.Time) {
+	t.Helper()
+	w := newReviewedWorld(t, escalation.ReviewRequired, concludes(escalation.VerdictResolved, 0.5))
+	w.policy.Cooldowns.MaxWait = escalation.Duration(6 * time.Hour)
+	ready, asked := w.review, []time.Time{}
+	w.review = func(input activities.RunReviewInput) (activities.RunReviewResult, error) {
+		asked = append(asked, w.env.Now())
+		if len(asked) > times {
+			return ready(input)
+		}
+		report := w.limited(input.SessionID, 2*time.Hour)
+		return activities.RunReviewResult{Report: report, Problem: "the review ended failed: " + report.Error}, nil
+	}
+	return w, &asked
+}
+
+// requireToldOfLimits checks that people are told once of each limit.
+func requireToldOfLimits(t *testing.T, people *audience, limits int) {
+	t.Helper()
+	keys := map[string]bool{}
+	for _, told := range people.got {
+		if told.Kind == escalation.NotifyLimited {
+			keys[told.Key] = true
+		}
+	}
+	require.Len(t, keys, limits)
+}
+
+// TestAReviewerWaitsForTheLimit checks that a reviewer that the limit of the account has ended is asked again after that limit, and not
+// before.
+func TestAReviewerWaitsForTheLimit(t *testing.T) {
+	t.Parallel()
+	w, asked := newLimitWorld(t, 1)
+	people := w.listen()
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
+	require.Len(t, *asked, 2)
+	require.GreaterOrEqual(t, (*asked)[1].Sub((*asked)[0]), 2*time.Hour)
+	require.Len(t, messagesOf(w.events, escalation.EventWaitStarted), 1)
+	requireToldOfLimits(t, people, 1)
+	require.Len(t, w.pushed, 1)
+}
+
+// TestAReviewerDoesNotWaitForEver checks that a limit that returns leads to a person after the longest wait of a chain.
+func TestAReviewerDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
+	w, asked := newLimitWorld(t, 99)
+	people := w.listen()
+	w.answerAfter(10*time.Hour, said(escalation.GateAbort, ""))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeAborted, result.Outcome, result.Reason)
+	require.Len(t, *asked, 4, "at 0, 2, 4 and 6 hours")
+	require.Len(t, result.Gates, 1)
+	require.Contains(t, result.Gates[0].Reason, "a limit of the account is used up")
+	requireToldOfLimits(t, people, 3)
+}
+
+// TestAnAuthorWaitsForTheLimit checks the same for the author of a plan: it goes on in its conversation after the limit, and a limit that
+// returns leads to a person.
+func TestAnAuthorWaitsForTheLimit(t *testing.T) {
+	t.Parallel()
+	for name, times := range map[string]int{"once": 1, "for ever": 99} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newPlanWorld(t)
+			w.policy.Cooldowns.MaxWait = escalation.Duration(6 * time.Hour)
+			people := w.listen()
+			var asked []time.Time
+			w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+				asked = append(asked, w.env.Now())
+				if len(asked) > times {
+					return w.commits(turn, input)
+				}
+				return activities.RunAuthorResult{Report: w.limited(input.SessionID, 2*time.Hour)}
+			}
+			w.answerAfter(10*time.Hour, said(escalation.GateAbort, ""))
+			result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Prompt: "quickly", Actor: "anna"})
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, asked[1].Sub(asked[0]), 2*time.Hour)
+			if times == 1 {
+				require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+				requireToldOfLimits(t, people, 1)
+				return
+			}
+			require.Equal(t, escalation.OutcomeAborted, result.Outcome, result.Reason)
+			require.Len(t, asked, 4, "at 0, 2, 4 and 6 hours")
+			requireToldOfLimits(t, people, 3)
+		})
+	}
+}
