@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,8 +32,8 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Start a chain",
-		Long: "Run starts a chain and prints its ID. With --wait it shows what happens until the chain has ended;\n" +
-			"notifications that take long are left on their way.\n\n" + console.ExitHelp,
+		Long: "Run starts a chain and prints its ID. If the chain stops within four seconds, run says why. With --wait it shows what\n" +
+			"happens until the chain has ended; notifications that take long are left on their way.\n\n" + console.ExitHelp,
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context(), o) },
 	}
@@ -63,13 +64,45 @@ func (a *app) run(ctx context.Context, o runOptions) error {
 		return err
 	}
 	if !o.wait {
-		return a.Print(started, func(w io.Writer) {
+		err := a.Print(started, func(w io.Writer) {
 			_, _ = fmt.Fprintf(w, "Started chain %s. See it with: %s\n",
 				console.PrintableID(started.ChainID), console.LookCommand(started.ChainID))
 		})
+		a.glance(ctx, started.ChainID)
+		return err
 	}
 	chain, err := a.follow(ctx, started.ChainID)
 	return a.printEnded(chain, err)
+}
+
+// glance looks at a chain that was just started, until a model has answered it, or for four seconds. If the chain needs a person already,
+// for example because the worker has no credentials, glance says why.
+func (a *app) glance(ctx context.Context, id string) {
+	for _, milliseconds := range []int{250, 250, 500, 1_000, 1_000, 1_000} {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Duration(milliseconds) * time.Millisecond):
+		}
+		now, err := a.Operations.Chains.Get(ctx, id)
+		chain := now.Chain
+		switch gate := chain.OpenGate(); {
+		case err != nil: // no worker has begun it
+		case gate != nil:
+			a.Say("It waits for you: %s. Answer with: %s", console.Printable(gate.Reason, 1_000), console.AnswerCommand(id))
+			return
+		case chain.Wait != nil:
+			a.Say("It waits: %s.", console.Printable(chain.Wait.Reason, 1_000))
+			return
+		case chain.Outcome != "":
+			if chain.Outcome != escalation.OutcomeHealthy && chain.Outcome != escalation.OutcomeResolved {
+				a.Say("It has ended %s: %s.", chain.Outcome, console.Printable(chain.Reason, 1_000))
+			}
+			return
+		case now.Progress != nil && now.Progress.Now.Turns > 0:
+			return
+		}
+	}
 }
 
 // runInput builds the workflow's input from the flags. It validates the input, so that an invalid input starts no
