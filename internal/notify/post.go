@@ -212,9 +212,9 @@ func says(text string) proof {
 	}
 }
 
-// isNoPage accepts everything but HTML. It is for services that promise no more than a status.
+// isNoPage accepts everything but HTML and reported errors. It is for services that promise no more than a status.
 func isNoPage(a answer) error {
-	if strings.HasPrefix(a.text, "<") {
+	if strings.HasPrefix(a.text, "<") || a.json["errors"] != nil {
 		return unproven(a)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nicholas-fedor/shoutrrr/pkg/router"
 	"github.com/stretchr/testify/require"
 )
 
@@ -124,6 +125,10 @@ var variants = map[string]playedService{
 	"slack's API": {
 		"slack://xoxb:123456789012-1234567890123-4mt0t4l1YL3g1T5L4cK70k3N@C001CH4NN3L", "slack.com", `200 {"ok":true}`,
 		`200 {"ok":false,"error":"channel not found"}`, "channel not found",
+	},
+	"ifttt with a status of success": {
+		"ifttt://hunter2/?events=outage", "maker.ifttt.com", "200 Congratulations! You've fired the outage event",
+		`200 {"errors":[{"message":"You sent an invalid key."}]}`, "it was refused: You sent an invalid key",
 	},
 	"matrix without rooms": {
 		"matrix://:hunter2@HOST/", "", `200 {"joined_rooms":["!a"],"event_id":"$1"}`,
@@ -277,6 +282,19 @@ func TestEveryService(t *testing.T) { //nolint:tparallel // another test plays t
 			page, _ = s.serve(t, s.refuses)
 			fails("its refusal", page, s.says)
 		})
+	}
+}
+
+// TestShoutrrrHasNoOtherService checks that each service of shoutrrr is tried above, or refused with a sentence.
+func TestShoutrrrHasNoOtherService(t *testing.T) {
+	t.Parallel()
+	for _, service := range new(router.ServiceRouter).ListServices() {
+		if _, tried := playedServices[service]; tried {
+			continue
+		}
+		require.Contains(t, []string{"hangouts", "logger"}, service, "try it, or refuse it")
+		_, err := Parse(service + "://hunter2")
+		require.ErrorContains(t, err, service+":// is none; there are apprise, ")
 	}
 }
 
