@@ -89,6 +89,9 @@ func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
 		switch {
 		case a.known[call.ID] || slices.Contains(unasked, call.Tool):
 		case !call.Failed:
+			if hint := hooksOff(); hint != "" {
+				return fmt.Errorf("%w: the CLI made its call %s of %s on its own, %s", errUnguarded, call.ID, call.Tool, hint)
+			}
 			return fmt.Errorf("%w: the CLI made its call %s of %s on its own; do not trust this version, and look at what the session did",
 				errUnguarded, call.ID, call.Tool)
 		default: // refused by the CLI itself, for example because of a wrong input
@@ -96,14 +99,22 @@ func (a *callAudit) check(made []claude.MadeCall, byItself bool) error {
 		}
 	}
 	if refused > 0 && len(a.known) == 0 && byItself {
-		if file, key := claude.HooksOff(claude.ManagedSettings); file != "" {
-			return fmt.Errorf("%w: it got none of them, and they were refused (%d), because the managed settings %s switch off its "+
-				"hooks (%s): remove that there", errUnguarded, refused, file, key)
+		if hint := hooksOff(); hint != "" {
+			return fmt.Errorf("%w: it got none of them, and they were refused (%d), %s", errUnguarded, refused, hint)
 		}
 		return fmt.Errorf("%w: it got none of them, and they were refused (%d); see that agents can run %s, and that no managed settings "+
 			"of your organization switch off hooks", errUnguarded, refused, a.executable)
 	}
 	return nil
+}
+
+// hooksOff says which managed settings keep the CLI from asking the guard, and what to do; "" if none is seen.
+func hooksOff() string {
+	file, key := claude.HooksOff(claude.ManagedSettings)
+	if file == "" {
+		return ""
+	}
+	return fmt.Sprintf("because the managed settings %s switch off its hooks (%s): remove that there", file, key)
 }
 
 // unasked lists the tools for which the CLI need not ask the guard. These tools have no effect outside of the

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,6 +60,20 @@ func TestCallAuditKeepsWhatTheRecordsMissed(t *testing.T) {
 	}, records.kept)
 	audit.flush(t.Context())
 	require.Len(t, records.kept, 2)
+}
+
+// TestCallAuditNamesManagedSettings checks that managed settings without hooks are named, whether the CLI then refuses a call or makes it.
+func TestCallAuditNamesManagedSettings(t *testing.T) { //nolint:paralleltest // it changes where managed settings are
+	before := claude.ManagedSettings
+	t.Cleanup(func() { claude.ManagedSettings = before })
+	claude.ManagedSettings = t.TempDir()
+	file := filepath.Join(claude.ManagedSettings, "managed-settings.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"disableAllHooks":true}`), 0o600))
+	for _, refused := range []bool{true, false} {
+		err := newAuditOf(&shelf{}).check([]claude.MadeCall{{ID: "a", Tool: "Bash", Failed: refused}}, true)
+		require.ErrorIs(t, err, errUnguarded)
+		require.ErrorContains(t, err, "because the managed settings "+file+" switch off its hooks (disableAllHooks): remove that there")
+	}
 }
 
 func TestCallAuditHoldsCallsAgainstDecisions(t *testing.T) {

@@ -1,6 +1,11 @@
 package supervisor_test
 
 import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -137,6 +142,33 @@ func endingCases() map[string]endingCase {
 				}
 			},
 		},
+		"the limit of a model": {
+			scenario: claudesim.Play(
+				claudesim.On(claudesim.Match{Model: "haiku"}, claudesim.Conclude(asksFor(2))),
+				claudesim.Always(claudesim.LimitedBy("seven_day_sonnet", until))),
+			env: append(gate, "ANTHROPIC_API_KEY=", "CLAUDE_CODE_OAUTH_TOKEN=sk-ant-oat01-scripted"),
+			check: func(t *testing.T, s *site, asked func() []claudesim.Request) {
+				waits := func(id string, input any) escalation.Chain {
+					run := s.startAs(nameOf(t)+id, input)
+					require.Eventually(t, func() bool {
+						chain, ok := s.tryQuery(run)
+						return ok && chain.Wait != nil && chain.Wait.Rule == escalation.RuleAccountLimit
+					}, testTimeout, 50*time.Millisecond)
+					chain := s.query(run)
+					require.Contains(t, chain.Wait.Reason, "the limit of the account for sonnet at the model's provider is used up")
+					t.Cleanup(func() { _ = s.client.TerminateWorkflow(context.WithoutCancel(t.Context()), run.GetID(), "", "seen") })
+					return chain
+				}
+				require.Len(t, waits("-look", nil).Sessions, 2)
+				require.Empty(t, waits("-repair", map[string]any{"start_tier": 2, "prompt": "restart it"}).Sessions)
+				look, err := s.finish(s.startAs(nameOf(t)+"-second", nil))
+				require.NoError(t, err)
+				require.Equal(t, escalation.SessionCompleted, look.Sessions[0].Status, "looks go on with another model")
+				require.Equal(t, escalation.OutcomeKnown, look.Outcome, look.Reason)
+				repairs := slices.DeleteFunc(asked(), func(r claudesim.Request) bool { return !strings.Contains(r.Model, "sonnet") })
+				require.Len(t, repairs, 1, "no session starts before the end of the limit that it would meet")
+			},
+		},
 		"a conversation that the provider refuses": {
 			scenario: claudesim.Play(
 				claudesim.On(claudesim.Match{Prompt: "what do you see?"}, claudesim.Conclude(escalation.TalkReply{Reply: "all is well"})),
@@ -171,8 +203,7 @@ func endingCases() map[string]endingCase {
 	}
 }
 
-// TestEndings holds a whole installation against each way to say no: with the stand-in, and with the newest real CLI or, in `make soak`,
-// with all.
+// TestEndings holds a whole installation against each way to say no: with the stand-in, and with all real CLIs.
 func TestEndings(t *testing.T) {
 	t.Parallel()
 	for name, tt := range endingCases() {
@@ -185,13 +216,64 @@ func TestEndings(t *testing.T) {
 				tt.check(t, s, func() []claudesim.Request { return simtest.Requests(t, path) })
 			})
 			t.Run("real", func(t *testing.T) {
-				forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
-					api := simtest.StartAPI(t, tt.scenario)
-					env := append([]string{"ANTHROPIC_BASE_URL=" + api.URL(), "ANTHROPIC_API_KEY=not-a-key"}, tt.env...)
-					s := startSite(t, startTemporal(t), environment(t, cli, append(env, patient)...))
-					tt.check(t, s, api.Requests)
-				})
+				t.Parallel()
+				for _, version := range simtest.Versions(t) {
+					t.Run(simtest.Number(t, version), func(t *testing.T) {
+						t.Parallel()
+						cli, api := simtest.RealCLI(t, version), simtest.StartAPI(t, tt.scenario)
+						env := append([]string{"ANTHROPIC_BASE_URL=" + api.URL(), "ANTHROPIC_API_KEY=not-a-key"}, tt.env...)
+						s := startSite(t, startTemporal(t), environment(t, cli, append(env, patient)...))
+						tt.check(t, s, api.Requests)
+					})
+				}
 			})
 		})
 	}
+}
+
+// TestManagedSettings lets the real CLIs make a call under managed settings that switch off the guard's hooks. The call is refused, and the
+// end of the session names managed settings. The CLI finds them in a copy of /etc.
+func TestManagedSettings(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"disableAllHooks", "allowManagedHooksOnly"} {
+		t.Run(key, func(t *testing.T) {
+			t.Parallel()
+			for _, version := range simtest.Versions(t) {
+				t.Run(simtest.Number(t, version), func(t *testing.T) {
+					t.Parallel()
+					marker := filepath.Join(t.TempDir(), "made")
+					cli := underManagedSettings(t, simtest.RealCLI(t, version), `{"`+key+`":true}`)
+					api := simtest.StartAPI(t, claudesim.Play(claudesim.Always(claudesim.Bash("touch "+marker), claudesim.Conclude(allWell()))))
+					s := startSite(t, startTemporal(t), environment(t, cli, patient, "ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key",
+						"CLAUDEOPS_TIER1_TOOLS=Bash"))
+					chain, err := s.finish(s.start(nil))
+					require.NoError(t, err)
+					require.NoFileExists(t, marker, "the call is refused")
+					require.Equal(t, escalation.EndingGuard, chain.Sessions[0].Ending, chain.Reason)
+					require.Contains(t, chain.Reason, "managed settings")
+					t.Log(chain.Reason)
+				})
+			}
+		})
+	}
+}
+
+// underManagedSettings returns a program that starts the CLI with other managed settings.
+func underManagedSettings(t *testing.T, cli, settings string) string {
+	t.Helper()
+	etc, wrapper := t.TempDir(), filepath.Join(t.TempDir(), "claude")
+	for _, name := range []string{"passwd", "group", "resolv.conf", "hosts", "nsswitch.conf"} {
+		if content, err := os.ReadFile(filepath.Join("/etc", name)); err == nil {
+			require.NoError(t, os.WriteFile(filepath.Join(etc, name), content, 0o644)) //nolint:gosec // as in /etc
+		}
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(etc, "claude-code"), 0o755))                                                //nolint:gosec // as in /etc
+	require.NoError(t, os.WriteFile(filepath.Join(etc, "claude-code", "managed-settings.json"), []byte(settings), 0o644)) //nolint:gosec // as in /etc
+	inside := fmt.Sprintf("mount --bind %s /etc && exec %s \"$@\"", etc, cli)
+	script := "#!/bin/sh\nexec unshare --user --map-root-user --mount sh -c '" + inside + "' sh \"$@\"\n"
+	require.NoError(t, os.WriteFile(wrapper, []byte(script), 0o755)) //nolint:gosec // it must be executable
+	if out, err := exec.CommandContext(t.Context(), wrapper, "--version").CombinedOutput(); err != nil {
+		t.Skipf("this host allows no mount namespace: %v: %s", err, out)
+	}
+	return wrapper
 }

@@ -89,6 +89,7 @@ func tryAll() error {
 	}
 	defer func() { _ = line.Close() }()
 	for _, each := range attacks() {
+		fmt.Println(`{"type":"system","subtype":"status"}`) // a CLI that is silent for long is stopped
 		program := exec.CommandContext(context.Background(), "/proc/self/exe", "attack", each.name)
 		program.Args[0] = hellProgram
 		said, err := program.CombinedOutput()
@@ -197,7 +198,7 @@ func newHellStage(t *testing.T, mode hellMode) *hellStage {
 	s.victim.Terminal = s.newTerminal(t)
 	s.environ = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + s.victim.State, "CLAUDEOPS_CLAUDE=" + s.program,
-		"CLAUDEOPS_TASK_QUEUE=" + nameOf(t), "CLAUDEOPS_GATE_TIMEOUT=0s", "CLAUDEOPS_CONTINUITY=handoff", "ANTHROPIC_API_KEY=not-a-key",
+		"CLAUDEOPS_TASK_QUEUE=" + nameOf(t), "CLAUDEOPS_GATE_TIMEOUT=0s", "CLAUDEOPS_CONTINUITY=handoff", "ANTHROPIC_API_KEY=not-a-key", patient,
 		"CLAUDEOPS_PASS_ENV=" + hellVariable, hellVariable + "=" + filepath.Join(programs, "brief.json"), "CLAUDEOPS_LOG_LEVEL=info",
 	}
 	if mode == rootAlone {
@@ -265,30 +266,45 @@ func (s *hellStage) writeBrief(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(s.program), "brief.json"), text, 0o644))
 }
 
-// collectReports reads the reports of one program. The returned function waits for the last one.
+// collectReports reads the reports of all attempts at a session: on a busy machine one can end before its first report. The returned
+// function waits until each attack was reported, or for as long as tests wait, and returns what it knows.
 func collectReports(listener net.Listener) func() map[string]string {
-	found, done := map[string]string{}, make(chan struct{})
+	reports := make(chan hellReport)
 	go func() {
-		defer close(done)
-		line, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		defer func() { _ = line.Close() }()
-		for lines := bufio.NewScanner(line); lines.Scan(); {
-			var report hellReport
-			if json.Unmarshal(lines.Bytes(), &report) == nil {
-				found[report.Attack] = report.Kept
+		for {
+			line, err := listener.Accept()
+			if err != nil {
+				return
 			}
+			go func() {
+				defer func() { _ = line.Close() }()
+				for lines := bufio.NewScanner(line); lines.Scan(); {
+					var report hellReport
+					if json.Unmarshal(lines.Bytes(), &report) == nil {
+						reports <- report
+					}
+				}
+			}()
+		}
+	}()
+	found := map[string]string{}
+	all := make(chan struct{})
+	go func() {
+		for len(found) < len(attacks()) {
+			report := <-reports
+			found[report.Attack] = report.Kept
+		}
+		close(all)
+		for range reports { //nolint:revive // a second attempt repeats them
 		}
 	}()
 	return func() map[string]string {
 		select {
-		case <-done:
+		case <-all:
+			return found
 		case <-time.After(testTimeout):
 			return nil
 		}
-		return found
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -87,6 +89,33 @@ func TestChainNotifies(t *testing.T) {
 		require.NotContains(t, text, notifytest.Secret, place)
 	}
 	recordHistory(t, s, run, "notified")
+}
+
+// TestADeadAddressKeepsNoChainOpen resolves a fault while one of two notification targets has no server. The chain ends, and its records
+// name the host that does not answer and the setting that names it. The message stays on its way.
+func TestADeadAddressKeepsNoChainOpen(t *testing.T) {
+	t.Parallel()
+	well := notifytest.Start(t)
+	gone, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a free port
+	require.NoError(t, err)
+	require.NoError(t, gone.Close())
+	claude := simtest.Install(t, claudesim.Play(concluding("haiku", asksFor(2)), concluding("sonnet", resolved())))
+	s := startSite(t, startTemporal(t), environment(t, claude,
+		"CLAUDEOPS_NOTIFY_URLS=generic://"+gone.Addr().String()+"/hook?disabletls=yes,"+well.Apprise()))
+	run := s.start(nil)
+	chain, err := s.finish(run)
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, chain.Reason)
+	require.Len(t, well.Received(), 1)
+	untold := slices.DeleteFunc(chain.Events, func(event escalation.Event) bool { return event.Kind != escalation.EventNotNotified })
+	require.Len(t, untold, 1)
+	require.Contains(t, untold[0].Message, gone.Addr().String())
+	require.Contains(t, untold[0].Message, "CLAUDEOPS_NOTIFY_URLS")
+	delivery := chain.ID + "/delivery/" + run.GetRunID() + "/notification/1"
+	described, err := s.client.DescribeWorkflowExecution(t.Context(), delivery, "")
+	require.NoError(t, err)
+	require.Equal(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, described.GetWorkflowExecutionInfo().GetStatus(), "it is tried again")
+	require.NoError(t, s.client.TerminateWorkflow(t.Context(), delivery, "", "seen"))
 }
 
 // historyOf returns everything that Temporal stores about a run, as text.

@@ -45,7 +45,7 @@ func forgeEnvironment(t *testing.T, at forgetest.Forge, live, mode, policy strin
 	path := strings.Replace(pathWithDocker(t), "PATH=", "PATH="+at.Bin+":", 1)
 	return []string{
 		"CLAUDEOPS_WORK_DIR=" + live, "CLAUDEOPS_REVIEW_CHANGES=" + mode, "CLAUDEOPS_POLICY_FILE=" + file, path,
-		"CLAUDEOPS_WEB_URL=https://ops.example.org",
+		"CLAUDEOPS_WEB_URL=https://ops.example.org", patient,
 	}
 }
 
