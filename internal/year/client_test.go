@@ -138,7 +138,7 @@ func (c temporalClient) SignalWorkflow(ctx context.Context, id, _, name string, 
 		return unknown(id)
 	}
 	var sent error
-	if err := c.s.inLoop(ctx, func() { sent = c.s.env.SignalWorkflowByID(id, name, arg) }); err != nil {
+	if err := c.s.inRun(ctx, id, func() { sent = c.s.env.SignalWorkflowByID(id, name, arg) }); err != nil {
 		return err
 	}
 	return sent
@@ -149,7 +149,7 @@ func (c temporalClient) CancelWorkflow(ctx context.Context, id, _ string) error 
 	if c.s.running(id) == nil {
 		return unknown(id)
 	}
-	return c.s.inLoop(ctx, func() { c.s.env.CancelWorkflowByID(id, "") })
+	return c.s.inRun(ctx, id, func() { c.s.env.CancelWorkflowByID(id, "") })
 }
 
 // QueryWorkflow implements client.Client.
@@ -159,7 +159,7 @@ func (c temporalClient) QueryWorkflow(ctx context.Context, id, _, query string, 
 	}
 	var value converter.EncodedValue
 	var failed error
-	if err := c.s.inLoop(ctx, func() { value, failed = c.s.env.QueryWorkflowByID(id, query, args...) }); err != nil {
+	if err := c.s.inRun(ctx, id, func() { value, failed = c.s.env.QueryWorkflowByID(id, query, args...) }); err != nil {
 		return nil, err
 	}
 	return value, failed
@@ -227,7 +227,7 @@ func (c temporalClient) UpdateWorkflow(ctx context.Context, options client.Updat
 		return nil, unknown(one.id)
 	}
 	var sent error
-	looped := c.s.inLoop(ctx, func() {
+	looped := c.s.inRun(ctx, one.id, func() {
 		sent = c.s.env.UpdateWorkflowByID(one.id, options.UpdateName, uuid.NewString(), one, options.Args...)
 	})
 	if err := errors.Join(looped, sent); err != nil {

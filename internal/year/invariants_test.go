@@ -60,7 +60,8 @@ type figures struct {
 	usd                           float64
 	rows, bytes                   int64
 	told, goroutines, longestList int
-	longestHistory                int
+	longestHistory, workflows     int
+	heapEarly, heapLate           uint64 // in use on the third day and at the end
 	ran, refused, continued       map[string]int
 	slowest                       time.Duration
 	slowestName, longestListName  string
@@ -69,9 +70,9 @@ type figures struct {
 
 // String returns the figures in one line.
 func (f figures) String() string {
-	return fmt.Sprintf("seed=%d days=%d sessions=%d turns=%d usd=%.2f rows=%d bytes=%d incidents=%d memories=%d told=%d goroutines=%d history=%d "+
+	return fmt.Sprintf("seed=%d days=%d sessions=%d turns=%d usd=%.2f rows=%d bytes=%d incidents=%d memories=%d told=%d goroutines=%d history=%d heap=%d..%d workflows=%d "+
 		"longest_list=%d (%s) slowest=%s (%s) ran=%v refused=%v continued=%v", f.seed, f.days, f.sessions, f.turns, f.usd, f.rows, f.bytes, f.incidents, f.memories,
-		f.told, f.goroutines, f.longestHistory, f.longestList, f.longestListName, f.slowest.Round(time.Millisecond), f.slowestName, f.ran, f.refused,
+		f.told, f.goroutines, f.longestHistory, f.heapEarly, f.heapLate, f.workflows, f.longestList, f.longestListName, f.slowest.Round(time.Millisecond), f.slowestName, f.ran, f.refused,
 		f.continued)
 }
 
@@ -276,12 +277,20 @@ func (i *installation) checkDay(ctx context.Context) {
 		i.page(ctx, path, "</html>")
 	}
 	if day := int(time.Since(i.life.begin) / (24 * time.Hour)); day == 2 {
-		i.seen.early = runtime.NumGoroutine()
+		i.seen.early, i.figures.heapEarly = runtime.NumGoroutine(), heap()
 	}
 	i.seen.late = runtime.NumGoroutine()
 	if age := time.Since(i.life.begin); i.seen.rows == 0 && age > time.Duration(i.days)*12*time.Hour {
 		i.seen.rows, i.seen.files = i.count(ctx, nil), i.files()
 	}
+}
+
+// heap returns the bytes in use.
+func heap() uint64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
 }
 
 // count returns the number of rows in the records. It also puts the rows of some tables into the counts.
@@ -452,7 +461,7 @@ func (i *installation) conclude(ctx context.Context) {
 		f.usd += usd
 	}
 	f.seed, f.days, f.told, f.ran, f.refused, f.longestHistory = i.seed, i.days, len(i.told), i.agents.ran, i.agents.refused, i.temporal.longest
-	f.continued = i.temporal.continued
+	f.continued, f.heapLate, f.workflows = i.temporal.continued, heap(), i.temporal.began
 	f.rows = i.count(ctx, map[string]*int{"sessions": &f.sessions, "talk_turns": &f.turns, "incidents": &f.incidents, "memories": &f.memories})
 	i.checkGrowth()
 }

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -213,7 +212,7 @@ func mutants() []mutant {
 func TestSoakMutants(t *testing.T) {
 	for _, one := range mutants() {
 		t.Run(one.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				i := newInstallation(t, life{
 					seed: 3, days: max(2, one.days), begin: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), zone: time.UTC, settings: one.settings,
 					refuses: one.refuses, breaks: one.breaks,

@@ -185,6 +185,27 @@ func (s *simulatedTemporal) inLoop(ctx context.Context, do func()) error {
 	}
 }
 
+// inRun is inLoop at a time when the workflow is not between two runs.
+func (s *simulatedTemporal) inRun(ctx context.Context, id string, do func()) error {
+	for {
+		did := false
+		err := s.inLoop(ctx, func() {
+			s.mu.Lock()
+			one := s.executions[id]
+			between := one != nil && one.status == enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW
+			s.mu.Unlock()
+			if !between {
+				did = true
+				do()
+			}
+		})
+		if did || err != nil {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
 // start starts a workflow, and waits until it has begun.
 func (s *simulatedTemporal) start(ctx context.Context, request startRequest) (runID string, err error) {
 	request.started = make(chan struct{})
@@ -516,8 +537,11 @@ func (w *watchedSteps) GetInfo(ctx workflow.Context) *workflow.Info {
 	w.s.mu.Lock()
 	one := w.s.executions[info.WorkflowExecution.ID]
 	w.s.mu.Unlock()
-	if one == nil || one.runID != info.WorkflowExecution.RunID { // the root
+	if info.ParentWorkflowExecution == nil {
 		w.s.rootInfo = info
+		return info
+	}
+	if one == nil || one.runID != info.WorkflowExecution.RunID { // it begins
 		return info
 	}
 	w.s.env.SetContinueAsNewSuggested(w.s.suggests(one.id, one.started))
