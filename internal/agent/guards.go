@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/hook"
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 // guards makes the CLI ask before each tool call of an agent, and answers according to the policy.
@@ -106,10 +108,34 @@ func (g *guards) open(
 	if err != nil {
 		return nil, err
 	}
+	if invocation.Sandbox != nil {
+		invocation.Sandbox.Opens = fileRules(g.policyOf(run, at).FileRules(int(tier)), invocation.Env, place.Asked, recordIn(post))
+	}
 	invocation.Guard = &claude.Guard{
 		Settings: hook.Settings(g.executable), Env: post.Environment(g.executable, g.shell), Started: visitors.begin,
 	}
 	return &watch{post, audit, g.logger}, nil
+}
+
+// fileRules converts the policy's rules for files to those of a sandbox. Nothing is secret in the session's own directories, nor are
+// the files that the agent is asked to write.
+func fileRules(rules guard.FileRules, variables map[string]string, asked []string, refused func(process.Refused)) *process.Opens {
+	opens := &process.Opens{Secret: rules.Secret, Kept: rules.Kept, Clear: slices.Concat(rules.Clear, asked), Refused: refused}
+	for _, name := range []string{"TMPDIR", "CLAUDE_CONFIG_DIR"} {
+		if dir := variables[name]; dir != "" {
+			opens.Clear = append(opens.Clear, resolved(dir)...)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(rules.Programs)) {
+		program := rules.Programs[name]
+		opens.Programs = append(opens.Programs, process.ProgramOpens{Program: name, Read: program.Read, Write: program.Write})
+	}
+	return opens
+}
+
+// recordIn returns a function that records refused files as acts of the session's calls.
+func recordIn(post *hook.Post) func(process.Refused) {
+	return func(refused process.Refused) { post.Refused(hook.File(refused)) }
 }
 
 // policyOf returns the policy for a run. An author proposes nothing itself. If commits are reviewed, a session without a worktree commits

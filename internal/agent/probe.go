@@ -32,6 +32,7 @@ func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (str
 		}, nil)
 		confined := false
 		if sandbox != nil {
+			sandbox.Opens = fileRules(policy.FileRules(int(tier)), nil, nil, nil)
 			var err error
 			if why, confined, err = claude.ProbeSandbox(ctx, ClaudeOptions(cfg.Claude, environ), sandbox); err != nil {
 				return "", err

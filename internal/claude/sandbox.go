@@ -43,7 +43,22 @@ func (c *CLI) sandbox(i Invocation, environ []string) *Sandbox {
 	if all.Executable != nil {
 		all.Executable = slices.Concat(all.Executable, c.executables(environ))
 	}
+	if all.Opens != nil {
+		all.Opens = c.opens(*all.Opens, i)
+	}
 	return &all
+}
+
+// opens returns the rules for the files of an invocation. The CLI itself may use its own files, which hold its login.
+func (c *CLI) opens(rules process.Opens, i Invocation) *process.Opens {
+	var own []string
+	for _, place := range c.ownPlaces(i) {
+		own = append(own, place, place+"/**")
+	}
+	if path, err := filepath.EvalSymlinks(c.path); err == nil && len(own) > 0 {
+		rules.Programs = append(slices.Clone(rules.Programs), process.ProgramOpens{Program: path, Read: own, Write: own})
+	}
+	return &rules
 }
 
 // executables returns the files that the CLI executes in every session: its own file, the files that run it, and this

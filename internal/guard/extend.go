@@ -164,6 +164,13 @@ func (p *Policy) add(own *Policy) {
 		}
 		p.Programs[name] = slices.Concat(p.Programs[name], uses)
 	}
+	for name, opens := range own.Opens {
+		if p.Opens == nil {
+			p.Opens = map[string]Opens{}
+		}
+		more := p.Opens[name]
+		p.Opens[name] = Opens{Read: slices.Concat(more.Read, opens.Read), Write: slices.Concat(more.Write, opens.Write)}
+	}
 	for name, tier := range own.MCP {
 		if p.MCP == nil {
 			p.MCP = map[string]int{}
@@ -224,6 +231,10 @@ func (p *Policy) Own() []string {
 	say("holds for secrets", own.Secrets)
 	say("protects", own.Protected)
 	say("protects the branches", own.Branches)
+	for _, name := range slices.Sorted(maps.Keys(own.Opens)) {
+		say("lets "+name+" read", own.Opens[name].Read)
+		say("lets "+name+" change", own.Opens[name].Write)
+	}
 	lines.sayWithout(own.Without)
 	return lines
 }

@@ -38,6 +38,9 @@ type Policy struct {
 	Secrets []string `yaml:"secrets"`
 	// Protected lists patterns of files that agents may not change, and of data that they may not delete.
 	Protected []string `yaml:"protected"`
+	// Opens maps the names of programs to the files that they need although these are in Secrets or Protected. The sandbox denies
+	// these files to every other program.
+	Opens map[string]Opens `yaml:"opens"`
 	// Tiers maps the number of each tier to its limits.
 	Tiers map[int]Limits `yaml:"tiers"`
 	// Programs maps the names of permitted programs to their uses.
@@ -74,6 +77,12 @@ type Limits struct {
 	// Signals permits the tier's programs to send signals to processes of the host. If Signals is false, the sandbox
 	// prevents such signals.
 	Signals bool `yaml:"signals"`
+}
+
+// Opens lists patterns of files that a program reads or changes for itself.
+type Opens struct {
+	Read  []string `yaml:"read"`
+	Write []string `yaml:"write"`
 }
 
 // Uses lists the permitted uses of a program. In the policy file, a single use can be written without a list.
@@ -229,12 +238,31 @@ func (p *Policy) checkRules() error {
 
 // checkPatterns checks that the patterns of files are valid.
 func (p *Policy) checkPatterns() error {
-	for key, patterns := range map[string][]string{"secrets": p.Secrets, "protected": p.Protected, "private": p.Private} {
-		for i, pattern := range patterns {
-			if !doublestar.ValidatePattern(pattern) {
-				return &mistake{[]any{key, i}, fmt.Errorf(
-					"the pattern %q cannot be read: see https://github.com/bmatcuk/doublestar#patterns", pattern)}
-			}
+	lists := map[string][]string{"secrets": p.Secrets, "protected": p.Protected, "private": p.Private}
+	for key, patterns := range lists {
+		if err := checkPatterns(patterns, key); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Opens)) {
+		opens := p.Opens[name]
+		err := checkPatterns(opens.Read, "opens", name, "read")
+		if err == nil {
+			err = checkPatterns(opens.Write, "opens", name, "write")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPatterns checks the patterns in a list of the policy.
+func checkPatterns(patterns []string, path ...any) error {
+	for i, pattern := range patterns {
+		if !doublestar.ValidatePattern(pattern) {
+			return &mistake{append(path, i), fmt.Errorf(
+				"the pattern %q cannot be read: see https://github.com/bmatcuk/doublestar#patterns", pattern)}
 		}
 	}
 	return nil

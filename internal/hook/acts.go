@@ -2,7 +2,9 @@ package hook
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -65,6 +67,45 @@ func (p *Post) open(ticket string, asked agentdoor.Open) agentdoor.Answer {
 		p.addAct(run, map[bool]string{false: "< ", true: "> "}[asked.Write]+asked.Path, opening.Decision)
 	}
 	return agentdoor.Answer{Allowed: opening.Allowed, Reason: opening.Reason, Path: opening.Path}
+}
+
+// RuleFiles is the rule in entries about files that a program wanted to open.
+const RuleFiles = "files"
+
+// File is a file that a program of the session was not allowed to use.
+type File struct {
+	// Path is the file's real path.
+	Path string
+	// Program is the path of the program's executable.
+	Program string
+	// Write reports that the program wanted to change the file.
+	Write bool
+	// Reason says why it may not.
+	Reason string
+}
+
+// Refused records that the kernel has refused a file to a program. If a single call of the session runs, it is an act of that call.
+func (p *Post) Refused(file File) {
+	text := filepath.Base(file.Program) + map[bool]string{false: " < ", true: " > "}[file.Write] + file.Path
+	decision := guard.Decision{Rule: RuleFiles, Reason: file.Path + ": " + file.Reason}
+	if run := p.onlyRunning(); run != nil {
+		p.addAct(run, text, decision)
+		return
+	}
+	p.add("file-"+rand.Text(), "Bash", commandInput(text), decision)
+}
+
+// onlyRunning returns the call that runs; nil if there are none or several.
+func (p *Post) onlyRunning() *running {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if len(p.running) != 1 {
+		return nil
+	}
+	for _, run := range p.running {
+		return run
+	}
+	return nil
 }
 
 func (p *Post) runningWith(ticket string) *running {

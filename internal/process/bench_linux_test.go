@@ -1,7 +1,10 @@
 package process_test
 
 import (
+	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,8 +47,10 @@ func BenchmarkSandbox(b *testing.B) {
 	sandbox := &process.Sandbox{Hidden: []string{state, "/home", "/root"}, Readable: []string{"/usr/bin"}, Writable: []string{b.TempDir()}}
 	limited := *sandbox
 	limited.Executable = executableFiles(b)
+	judged := limited
+	judged.Opens = &process.Opens{Secret: []string{"**/.env"}}
 	for _, mode := range trees(b) {
-		for name, sandbox := range map[string]*process.Sandbox{"": sandbox, "/execution-limited": &limited} {
+		for name, sandbox := range map[string]*process.Sandbox{"": sandbox, "/execution-limited": &limited, "/files-judged": &judged} {
 			b.Run(string(mode)+name, func(b *testing.B) {
 				for b.Loop() {
 					_, err := process.Run(b.Context(), process.Spec{Path: "/bin/true", Containment: mode, Sandbox: sandbox})
@@ -67,4 +72,32 @@ func executableFiles(b *testing.B) (files []string) {
 		files = append(files, programs.With("/usr/bin/"+entry.Name())...)
 	}
 	return files
+}
+
+// BenchmarkOpen measures the opening of a file in a sandbox that judges it, and in one that does not. The program opens the file
+// a thousand times for each run; the start of the tree is not measured.
+func BenchmarkOpen(b *testing.B) {
+	requireOpens(b)
+	s := newSite(b)
+	s.secretsIn(b)
+	for name, file := range map[string]string{"system": "/usr/bin/env", "judged": s.workspace + "/notes"} {
+		for _, judge := range []bool{false, true} {
+			sandbox := s.judged()
+			if !judge {
+				sandbox.Opens = nil
+			}
+			b.Run(fmt.Sprintf("%s/judge=%t", name, judge), func(b *testing.B) {
+				script := `use Time::HiRes "time"; my ($n, $file) = @ARGV; my $t = time;
+					for (1..$n) { open(F, "<", $file) or die; close F } printf "%.3f", (time - $t) * 1e6 / $n`
+				var printed strings.Builder
+				_, err := process.Run(b.Context(), process.Spec{
+					Path: "/usr/bin/perl", Args: []string{"-e", script, strconv.Itoa(b.N), file}, Sandbox: sandbox, Stdout: &printed, Containment: process.ModeSubreaper,
+				})
+				require.NoError(b, err)
+				each, err := strconv.ParseFloat(printed.String(), 64)
+				require.NoError(b, err)
+				b.ReportMetric(each, "us/open")
+			})
+		}
+	}
 }

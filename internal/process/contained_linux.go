@@ -30,6 +30,9 @@ type contained struct {
 	control *os.File
 	force   *time.Timer
 
+	// refused is told of the files that a program may not use; nil if nobody wants to know.
+	refused func(Refused)
+
 	heard chan struct{} // closed when the init has reported for the last time
 	// Read contained.last and contained.sandbox only after heard is closed.
 	last    treeinit.Answer
@@ -71,6 +74,9 @@ func containedWays(choice Mode) []candidate {
 func way(containment Containment, flags uintptr) candidate {
 	begin := func(spec Spec) (*contained, error) {
 		t := &contained{mode: containment.Mode, path: spec.Path, mark: spec.Mark, heard: make(chan struct{})}
+		if spec.Sandbox != nil && spec.Sandbox.Opens != nil {
+			t.refused = spec.Sandbox.Opens.Refused
+		}
 		err := t.start(spec, flags)
 		return t, err
 	}
@@ -94,7 +100,7 @@ func (t *contained) start(spec Spec, flags uintptr) error {
 			return &unavailableError{"subreaper", err}
 		}
 	}
-	given, err := writeJob(spec)
+	given, err := writeJob(spec, t.mode)
 	if err != nil {
 		return err
 	}
@@ -184,11 +190,14 @@ func (t *contained) listen() {
 		if err != nil {
 			return
 		}
-		if received.Kind == treeinit.AnswerLaunched {
+		switch {
+		case received.Kind == treeinit.AnswerLaunched:
 			t.sandbox = Sandboxed(received.Sandbox)
-			continue
+		case received.Kind != treeinit.AnswerFileRefused:
+			t.last = received
+		case t.refused != nil:
+			t.refused(Refused(received.File))
 		}
-		t.last = received
 	}
 }
 
@@ -263,7 +272,7 @@ func (t *contained) exit() (Exit, error) {
 			return Exit{}, &SandboxError{Reason: t.last.Reason}
 		}
 		return Exit{}, fmt.Errorf("start %s: %w", t.path, t.last.Errno)
-	case treeinit.AnswerNone, treeinit.AnswerLaunched:
+	case treeinit.AnswerNone, treeinit.AnswerLaunched, treeinit.AnswerFileRefused:
 	}
 	// A signal has killed the init, and the program died with the init.
 	if status, ok := t.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {

@@ -38,13 +38,14 @@ func (s *Sandbox) forInit() (*treeinit.Sandbox, error) {
 	if s.Offline {
 		calls, err = offlineFilter()
 	}
+	opens, openErr := s.Opens.forInit()
 	granted := s.grantsOf()
 	return &treeinit.Sandbox{
 		Required: s.Required, Grants: granted.list, Executable: s.Executable,
 		Capabilities: s.keptCapabilities(), Filter: string(calls),
 		Remark:  joinRemarks(s.executionRemark(), granted.remark()),
-		Signals: s.Signals, Setuid: s.Setuid,
-	}, err
+		Signals: s.Signals, Setuid: s.Setuid, Opens: opens,
+	}, errors.Join(err, openErr)
 }
 
 // grantsOf returns the grants of s. It omits the devices, which the init adds.

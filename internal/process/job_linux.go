@@ -10,10 +10,14 @@ import (
 )
 
 // jobOf returns spec as a job for an init.
-func jobOf(spec Spec) (j treeinit.Job, err error) {
+func jobOf(spec Spec, mode Mode) (j treeinit.Job, err error) {
 	j = treeinit.Job{Path: spec.Path, Args: append([]string{spec.Path}, spec.Args...), Env: spec.Env, Dir: spec.Dir}
 	if spec.Sandbox != nil {
 		j.Sandbox, err = spec.Sandbox.forInit()
+		if mode == ModeNamespace && j.Sandbox.Opens != nil { // /proc shows other process numbers than the kernel tells
+			j.Sandbox.Opens = nil
+			j.Sandbox.Remark = joinRemarks(j.Sandbox.Remark, "files are not judged when they are opened: the containment is a namespace")
+		}
 	}
 	if user := spec.User; user != nil {
 		j.User = &treeinit.User{UID: user.UID, GID: user.GID, Groups: user.Groups}
@@ -22,8 +26,8 @@ func jobOf(spec Spec) (j treeinit.Job, err error) {
 }
 
 // writeJob writes spec as a job for an init to a new file, and returns the file. The file is in memory and has no name.
-func writeJob(spec Spec) (*os.File, error) {
-	j, err := jobOf(spec)
+func writeJob(spec Spec, mode Mode) (*os.File, error) {
+	j, err := jobOf(spec, mode)
 	if err != nil {
 		return nil, err
 	}

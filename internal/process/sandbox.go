@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // Sandbox describes restrictions that the kernel enforces for all programs of a tree. A sandbox needs Linux with
@@ -45,6 +46,44 @@ type Sandbox struct {
 	// Offline denies all sockets: the network, the loopback interface and sockets with a path. The programs of the tree can still talk
 	// to each other through pipes and pairs of sockets.
 	Offline bool
+	// Opens has each file judged when a program of the tree opens it, by its real path; nil judges none. It needs Linux 5.14, and
+	// a containment in the process numbers of this host. Where it is not to be had, Sandboxed.Remark says so.
+	Opens *Opens
+}
+
+// Opens says which files the programs of a tree may open, change or move, in addition to the grants of the sandbox. All patterns
+// are those of doublestar, and match absolute paths without symbolic links.
+type Opens struct {
+	// Secret lists files that no program reads.
+	Secret []string
+	// Kept lists files that no program changes.
+	Kept []string
+	// Clear lists directories in which nothing is secret: those of the system's programs and of the agent itself.
+	Clear []string
+	// Programs lists what single programs open nevertheless.
+	Programs []ProgramOpens
+	// Refused is called for the files that a program may not use, from one goroutine. nil ignores them.
+	Refused func(Refused)
+}
+
+// ProgramOpens lists secret files that one program reads, and kept files that it changes.
+type ProgramOpens struct {
+	// Program is the absolute path of an executable, or its file name. A name stands for no file that the tree can write.
+	Program string
+	// Read and Write are patterns of files.
+	Read, Write []string
+}
+
+// Refused is a file that a program was not allowed to use.
+type Refused struct {
+	// Path is the file's real path.
+	Path string
+	// Program is the path of the program's executable; "" if the program has ended.
+	Program string
+	// Write reports that the program wanted to change the file.
+	Write bool
+	// Reason says why it may not.
+	Reason string
 }
 
 // Sandboxed describes the sandbox that a tree runs in.
@@ -53,19 +92,23 @@ type Sandboxed struct {
 	ABI int
 	// Remark says why there is no sandbox, or what the sandbox cannot enforce or grant. It is empty if neither applies.
 	Remark string
+	// Opens reports that files are judged when they are opened.
+	Opens bool
 }
 
 // String describes s for a person.
 func (s Sandboxed) String() string {
-	switch {
-	case s.ABI == 0 && s.Remark == "":
-		return ""
-	case s.ABI == 0:
-		return "none: " + s.Remark
-	case s.Remark == "":
-		return fmt.Sprintf("landlock (ABI %d)", s.ABI)
+	if s.ABI == 0 {
+		return strings.TrimSuffix("none: "+s.Remark, "none: ")
 	}
-	return fmt.Sprintf("landlock (ABI %d; %s)", s.ABI, s.Remark)
+	said := fmt.Sprintf("landlock (ABI %d", s.ABI)
+	if s.Opens {
+		said += "; files judged when opened"
+	}
+	if s.Remark != "" {
+		said += "; " + s.Remark
+	}
+	return said + ")"
 }
 
 // SandboxError means that a required sandbox is not available, or that the tree cannot run as another user. In both

@@ -23,16 +23,35 @@ func LimitExecution(paths []string, start func() error) (err error) {
 	limiting <- struct{}{}
 	defer func() { <-limiting }()
 	// Nobody may look into this process while one of its threads has the limits of the started program. Landlock would
-	// let that program use the thread's memory, which is the memory of the process.
-	if err := prctl(syscall.PR_SET_DUMPABLE, 0); err != nil {
-		return failed("hide this process", err)
+	// let that program use the thread's memory, which is the memory of the process. Where files are judged, that memory is
+	// refused, and a hidden process could open no file, because the judge reads its memory.
+	hidden := !judged()
+	if hidden {
+		if err := prctl(syscall.PR_SET_DUMPABLE, 0); err != nil {
+			return failed("hide this process", err)
+		}
 	}
 	onThread(func() {
 		if err = limitThread(paths); err == nil {
 			err = start()
 		}
 	})
-	return errors.Join(err, prctl(syscall.PR_SET_DUMPABLE, 1))
+	if hidden {
+		err = errors.Join(err, prctl(syscall.PR_SET_DUMPABLE, 1))
+	}
+	return err
+}
+
+// judgedQuestion is a path that does not exist. An answerer answers it with EALREADY.
+const judgedQuestion = "/proc/self/judged"
+
+// judged reports whether the files that this process opens are judged.
+func judged() bool {
+	file, err := syscall.Open(judgedQuestion, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err == nil {
+		_ = syscall.Close(file)
+	}
+	return errors.Is(err, syscall.EALREADY)
 }
 
 // limiting is held by the only caller of LimitExecution.

@@ -186,7 +186,12 @@ func (in *initProcess) fork(j Job) (err error) {
 		return err
 	}
 	if in.program, in.launch, err = startLauncher(in.stdio, attributes); err == nil {
-		go in.launch.follow(func(state Sandboxed) { in.report(Answer{Kind: AnswerLaunched, Sandbox: state}) })
+		go in.launch.follow(func(state Sandboxed, listener int) {
+			if listener >= 0 {
+				in.answer(listener, j)
+			}
+			in.report(Answer{Kind: AnswerLaunched, Sandbox: state})
+		})
 	}
 	return err
 }

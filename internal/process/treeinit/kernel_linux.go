@@ -18,8 +18,14 @@ const (
 const (
 	atFDCWD           = -100
 	oPath             = 0x200000
-	resolveNoSymlinks = 0x4
+	atEmptyPath       = 0x1000
+	atSymlinkFollow   = 0x400
+	tmpFile           = 0x400000 // O_TMPFILE without O_DIRECTORY
 	closeRangeCloexec = 0x4
+
+	resolveNoMagicLinks = 0x2
+	resolveNoSymlinks   = 0x4
+	resolveCached       = 0x20
 
 	seccompModeFilter = 2
 

@@ -18,6 +18,26 @@ func TestConstants(t *testing.T) {
 		"SYS_LANDLOCK_ADD_RULE":       {sysLandlockAddRule, unix.SYS_LANDLOCK_ADD_RULE},
 		"SYS_LANDLOCK_RESTRICT_SELF":  {sysLandlockRestrictSelf, unix.SYS_LANDLOCK_RESTRICT_SELF},
 
+		"SYS_SECCOMP":          {sysSeccomp, unix.SYS_SECCOMP},
+		"SYS_RENAMEAT2":        {sysRenameat2, unix.SYS_RENAMEAT2},
+		"SYS_PROCESS_VM_READV": {sysReadMemory, unix.SYS_PROCESS_VM_READV},
+
+		"NOTIF_RECV":         {notifReceive, unix.SECCOMP_IOCTL_NOTIF_RECV},
+		"NOTIF_SEND":         {notifSend, unix.SECCOMP_IOCTL_NOTIF_SEND},
+		"NOTIF_ID_VALID":     {notifIDValid, unix.SECCOMP_IOCTL_NOTIF_ID_VALID},
+		"NOTIF_ADDFD":        {notifAddFD, unix.SECCOMP_IOCTL_NOTIF_ADDFD},
+		"NOTIF_SET_FLAGS":    {notifSetFlags, unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS},
+		"ADDFD_FLAG_SEND":    {addFDSend, unix.SECCOMP_ADDFD_FLAG_SEND},
+		"FD_SYNC_WAKE_UP":    {syncWakeUp, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP},
+		"SET_MODE_FILTER":    {seccompSetModeFilter, unix.SECCOMP_SET_MODE_FILTER},
+		"NEW_LISTENER":       {seccompFlagNewListener, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER},
+		"WAIT_KILLABLE_RECV": {seccompFlagWaitKillable, unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV},
+		"O_TMPFILE":          {tmpFile | unix.O_DIRECTORY, unix.O_TMPFILE},
+
+		"AT_EMPTY_PATH":         {atEmptyPath, unix.AT_EMPTY_PATH},
+		"AT_SYMLINK_FOLLOW":     {atSymlinkFollow, unix.AT_SYMLINK_FOLLOW},
+		"RESOLVE_NO_MAGICLINKS": {resolveNoMagicLinks, unix.RESOLVE_NO_MAGICLINKS},
+
 		"-AT_FDCWD":                  {-atFDCWD, -unix.AT_FDCWD},
 		"O_PATH":                     {oPath, unix.O_PATH},
 		"RESOLVE_NO_SYMLINKS":        {resolveNoSymlinks, unix.RESOLVE_NO_SYMLINKS},

@@ -165,8 +165,30 @@ func (r ruleset) enforce() error {
 }
 
 // confine puts the calling thread, and the program that the thread executes, into the sandbox. The argument target is
-// the number of the user who will run the program.
-func (s *Sandbox) confine(target int) Sandboxed {
+// the number of the user who will run the program. If the sandbox has files judged, confine returns the descriptor on which the
+// kernel asks; -1 without one.
+func (s *Sandbox) confine(target int) (state Sandboxed, listener int) {
+	listener = -1
+	state = s.enter(target)
+	if state.ABI == 0 || s.Opens == nil {
+		return state, listener
+	}
+	why := errors.New("the tier's rules grant sudo")
+	if !s.Setuid {
+		listener, why = installListener(s.Opens.Filter)
+	}
+	state.Opens = why == nil
+	if why != nil {
+		if state.Remark != "" {
+			state.Remark += "; "
+		}
+		state.Remark += "files are not judged when they are opened: " + why.Error()
+	}
+	return state, listener
+}
+
+// enter is confine without the judging of files.
+func (s *Sandbox) enter(target int) Sandboxed {
 	abi, err := landlockABI()
 	if err != nil {
 		return Sandboxed{Remark: err.Error()}

@@ -2,6 +2,7 @@ package treeinit
 
 import (
 	"errors"
+	"io"
 	"os"
 	"runtime"
 	"strconv"
@@ -18,32 +19,34 @@ func runLaunch() {
 	}
 	_ = syscall.Close(jobDescriptor)
 	syscall.CloseOnExec(controlDescriptor)
-	answer := j.giveUpRights()
+	answer, listener := j.giveUpRights()
 	reports := os.NewFile(controlDescriptor, "launch")
-	if answer.send(reports) != nil || answer.Kind != AnswerLaunched || j.Path == "" {
+	if answer.sendWith(reports, listener) != nil || answer.Kind != AnswerLaunched || j.Path == "" {
 		return
 	}
 	_ = Answer{Kind: AnswerRefused, Sandbox: answer.Sandbox, Errno: j.exec()}.send(reports)
 }
 
 // giveUpRights enters the job's sandbox and changes to the job's user. The kind of the answer is AnswerLaunched, unless
-// the change of the user fails or a required sandbox is not available.
-func (j *Job) giveUpRights() Answer {
+// the change of the user fails or a required sandbox is not available. The listener is the descriptor on which the kernel asks
+// before files are opened; -1 without one.
+func (j *Job) giveUpRights() (answer Answer, listener int) {
+	listener = -1
 	target := os.Geteuid()
 	if j.User != nil {
 		target = j.User.UID
 	}
 	var state Sandboxed
 	if j.Sandbox != nil {
-		state = j.Sandbox.confine(target)
+		state, listener = j.Sandbox.confine(target)
 		if state.ABI == 0 && j.Sandbox.Required {
-			return Answer{Kind: AnswerUnconfined, Sandbox: state}
+			return Answer{Kind: AnswerUnconfined, Sandbox: state}, -1
 		}
 	}
 	if err := j.becomeUser(); err != nil {
-		return Answer{Kind: AnswerRefused, Sandbox: state, Reason: err.Error()}
+		return Answer{Kind: AnswerRefused, Sandbox: state, Reason: err.Error()}, -1
 	}
-	return Answer{Kind: AnswerLaunched, Sandbox: state}
+	return Answer{Kind: AnswerLaunched, Sandbox: state}, listener
 }
 
 // becomeUser changes the user of this process to the user of the job, if the job names a user. In any case it sets the
@@ -104,12 +107,14 @@ type launch struct {
 // startLauncher starts a launcher, which reads the same job as this init. It returns the launcher's process number. The
 // program will have the same number, because the launcher's process executes the program.
 func startLauncher(stdio [3]uintptr, attributes *syscall.SysProcAttr) (pid int, l *launch, err error) {
-	ours, theirs, err := os.Pipe()
+	// A socket, because the launcher sends a descriptor.
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, nil, err
 	}
-	defer func() { _ = theirs.Close() }()
-	files := append(append([]uintptr{}, stdio[:]...), theirs.Fd(), jobDescriptor) // controlDescriptor, jobDescriptor
+	ours, theirs := os.NewFile(uintptr(pair[0]), "launch"), pair[1]
+	defer func() { _ = syscall.Close(theirs) }()
+	files := append(append([]uintptr{}, stdio[:]...), uintptr(theirs), jobDescriptor) // controlDescriptor, jobDescriptor
 	process := &syscall.ProcAttr{Env: []string{}, Files: files, Sys: attributes}
 	pid, err = syscall.ForkExec(Image, []string{launchName}, process) //nolint:gosec // this executable
 	if err != nil {
@@ -119,21 +124,44 @@ func startLauncher(stdio [3]uintptr, attributes *syscall.SysProcAttr) (pid int, 
 }
 
 // follow reads the launcher's reports until the launcher executes the program or ends. At the first report it calls the
-// function begun with the sandbox of that report.
-func (l *launch) follow(begun func(Sandboxed)) {
+// function begun with the sandbox of that report, and the descriptor on which the kernel asks before files are opened; -1 without
+// one.
+func (l *launch) follow(begun func(state Sandboxed, listener int)) {
 	defer close(l.done)
 	defer func() { _ = l.pipe.Close() }()
-	reports := NewAnswers(l.pipe)
+	received := &descriptors{socket: int(l.pipe.Fd()), found: -1}
+	reports := NewAnswers(received)
 	for {
 		report, err := reports.Next()
 		if err != nil {
 			return
 		}
 		if l.last.Kind == AnswerNone {
-			begun(report.Sandbox)
+			begun(report.Sandbox, received.found)
 		}
 		l.last = report
 	}
+}
+
+// descriptors reads from a socket, and keeps the descriptor that comes with the content.
+type descriptors struct{ socket, found int }
+
+// Read implements io.Reader.
+func (d *descriptors) Read(buffer []byte) (int, error) {
+	control := make([]byte, syscall.CmsgSpace(4)) //nolint:mnd // one descriptor
+	n, length, _, _, err := syscall.Recvmsg(d.socket, buffer, control, syscall.MSG_CMSG_CLOEXEC)
+	for errors.Is(err, syscall.EINTR) {
+		n, length, _, _, err = syscall.Recvmsg(d.socket, buffer, control, syscall.MSG_CMSG_CLOEXEC)
+	}
+	if err == nil && n == 0 {
+		return 0, io.EOF
+	}
+	if messages, malformed := syscall.ParseSocketControlMessage(control[:length]); malformed == nil && len(messages) == 1 {
+		if found, malformed := syscall.ParseUnixRights(&messages[0]); malformed == nil && len(found) == 1 {
+			d.found = found[0]
+		}
+	}
+	return max(n, 0), err
 }
 
 // refusal returns the answer for a program that the launcher did not execute. If there is no launcher, or if the
@@ -148,7 +176,7 @@ func (l *launch) refusal(status syscall.WaitStatus) (Answer, bool) {
 		return l.last, true
 	case AnswerNone:
 		return Answer{Kind: AnswerRefused, Reason: "its launcher ended without a report"}, status.Exited()
-	case AnswerLaunched, AnswerEnded, AnswerGivenUp:
+	case AnswerLaunched, AnswerEnded, AnswerGivenUp, AnswerFileRefused:
 	}
 	return Answer{}, false
 }

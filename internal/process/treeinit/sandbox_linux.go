@@ -22,6 +22,8 @@ type Sandbox struct {
 	Signals bool
 	// Setuid allows programs such as sudo to change the user.
 	Setuid bool
+	// Opens says which of the granted files are judged when they are opened; nil means none.
+	Opens *Opens
 }
 
 // Grant allows the use of a path and of everything below it.
@@ -38,6 +40,8 @@ type Sandboxed struct {
 	ABI int
 	// Remark says why there is no sandbox, or what the sandbox cannot enforce or grant. It is empty if neither applies.
 	Remark string
+	// Opens reports that files are judged when they are opened.
+	Opens bool
 }
 
 func (s *Sandbox) encode(e *encoder) {
@@ -54,6 +58,10 @@ func (s *Sandbox) encode(e *encoder) {
 	e.text(s.Remark)
 	e.flag(s.Signals)
 	e.flag(s.Setuid)
+	e.flag(s.Opens != nil)
+	if s.Opens != nil {
+		s.Opens.encode(e)
+	}
 }
 
 // decodeSandbox is the reverse of encode.
@@ -66,5 +74,8 @@ func decodeSandbox(d *decoder) *Sandbox {
 		s.Executable = append([]string{}, paths...)
 	}
 	s.Capabilities, s.Filter, s.Remark, s.Signals, s.Setuid = d.bits(), d.text(), d.text(), d.flag(), d.flag()
+	if d.flag() {
+		s.Opens = decodeOpens(d)
+	}
 	return s
 }

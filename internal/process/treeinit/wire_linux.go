@@ -114,6 +114,8 @@ type Answer struct {
 	Status syscall.WaitStatus
 	// Survivors counts the processes that the init may not kill, and the processes that are still alive after SIGKILL.
 	Survivors int
+	// File is what a program of the tree may not do with a file.
+	File Refused
 }
 
 // AnswerKind is the kind of an answer.
@@ -121,28 +123,47 @@ type AnswerKind int
 
 // The kinds of answers.
 const (
-	AnswerNone       AnswerKind = iota
-	AnswerLaunched              // the program is about to run; another answer follows
-	AnswerUnconfined            // the program was not started: its required sandbox is not available; Sandbox.Remark says why
-	AnswerRefused               // the program could not be started
-	AnswerEnded                 // the program has ended, and so has its tree, except for the survivors
-	AnswerGivenUp               // the program is one of the survivors
+	AnswerNone        AnswerKind = iota
+	AnswerLaunched               // the program is about to run; another answer follows
+	AnswerUnconfined             // the program was not started: its required sandbox is not available; Sandbox.Remark says why
+	AnswerRefused                // the program could not be started
+	AnswerEnded                  // the program has ended, and so has its tree, except for the survivors
+	AnswerGivenUp                // the program is one of the survivors
+	AnswerFileRefused            // a program of the tree may not use a file; other answers follow
 )
 
 // send writes the answer a to file with one call of Write. Several goroutines can send at once.
 func (a Answer) send(file *os.File) error {
+	_, err := file.Write(a.encode())
+	return err
+}
+
+// sendWith is send for a socket. It also sends a descriptor, unless it is -1.
+func (a Answer) sendWith(socket *os.File, descriptor int) error {
+	if descriptor < 0 {
+		return a.send(socket)
+	}
+	return syscall.Sendmsg(controlDescriptor, a.encode(), syscall.UnixRights(descriptor), nil, 0)
+}
+
+// encode returns the message with the answer.
+func (a Answer) encode() []byte {
 	var body encoder
 	body.number(int(a.Kind))
 	body.number(a.Sandbox.ABI)
 	body.text(a.Sandbox.Remark)
+	body.flag(a.Sandbox.Opens)
 	body.number(int(a.Errno))
 	body.text(a.Reason)
 	body.number(int(a.Status))
 	body.number(a.Survivors)
+	body.text(a.File.Path)
+	body.text(a.File.Program)
+	body.flag(a.File.Write)
+	body.text(a.File.Reason)
 	var message encoder
 	message.text(string(body.written))
-	_, err := file.Write(message.written)
-	return err
+	return message.written
 }
 
 // Answers reads the answers of an init.
@@ -179,11 +200,12 @@ func decodeAnswer(body string) (Answer, error) {
 	d := decoder{rest: body}
 	answer := Answer{
 		Kind:      AnswerKind(d.number()),
-		Sandbox:   Sandboxed{ABI: d.number(), Remark: d.text()},
+		Sandbox:   Sandboxed{ABI: d.number(), Remark: d.text(), Opens: d.flag()},
 		Errno:     syscall.Errno(d.number()),
 		Reason:    d.text(),
 		Status:    syscall.WaitStatus(d.number()), //nolint:gosec // it was one
 		Survivors: d.number(),
+		File:      Refused{Path: d.text(), Program: d.text(), Write: d.flag(), Reason: d.text()},
 	}
 	return answer, d.err
 }

@@ -21,6 +21,10 @@ func TestJobRoundTrip(t *testing.T) {
 			Path: "/bin/true", Args: []string{""},
 			Sandbox: &Sandbox{
 				Required: true, Grants: []Grant{{Path: "/a"}, {Path: "/b", Write: true}}, Executable: []string{"/a/x"}, Remark: "3:abc", Signals: true, Setuid: true,
+				Opens: &Opens{
+					Secret: []string{"**/.env"}, Kept: []string{"/a/**"}, Clear: []string{"/usr"}, Filter: "12345678",
+					Programs: []ProgramOpens{{Program: "git", Read: []string{"/r"}, Write: []string{"/w"}}},
+				},
 			},
 			User: &User{UID: 1000, GID: 1001, Groups: []int{4, 27}},
 		},

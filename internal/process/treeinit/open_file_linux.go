@@ -1,0 +1,189 @@
+package treeinit
+
+import (
+	"errors"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// open2 is open with the struct of openat2.
+func (c *call) open2(dir int, address, structure, size uint64) error {
+	how, err := c.openHow(structure, size)
+	if err != nil {
+		return err
+	}
+	if how.flags&oPath != 0 { // the kernel gives no such reference, so the file is judged and opened for reading
+		how.flags = how.flags&^oPath | syscall.O_NONBLOCK
+	}
+	if how.resolve&resolveCached != 0 {
+		return syscall.EAGAIN // as if the kernel had to look
+	}
+	return c.openPath(dir, address, how)
+}
+
+// open opens a file for the caller.
+func (c *call) open(dir int, address uint64, how openHow) error {
+	if how.flags&oPath != 0 {
+		return c.carryOn()
+	}
+	return c.openPath(dir, address, how)
+}
+
+// openPath opens the file that a path of the caller names. If somebody creates a file at the path meanwhile, that file is judged, too.
+func (c *call) openPath(dir int, address uint64, how openHow) error {
+	path, err := c.text(address)
+	if err == nil && path == judgedQuestion {
+		err = syscall.EALREADY
+	}
+	if err != nil {
+		return err
+	}
+	start, err := c.directory(dir, path)
+	if err != nil {
+		return err
+	}
+	defer closeDirectory(start)
+	const attempts = 50
+	for range attempts {
+		if err = c.openFrom(start, path, how); !errors.Is(err, errCreated) {
+			return err
+		}
+	}
+	return syscall.EACCES
+}
+
+// errCreated means that a file that was missing exists now.
+var errCreated = errors.New("created")
+
+func (c *call) openFrom(start int, path string, how openHow) error {
+	exclusive := how.flags&(syscall.O_CREAT|syscall.O_EXCL) == syscall.O_CREAT|syscall.O_EXCL
+	follow := how.flags&syscall.O_NOFOLLOW == 0 && !exclusive
+	var found place
+	var err error
+	if how.resolve == 0 {
+		found, err = find(c.caller, start, path, follow)
+	} else {
+		found, err = findWithin(start, path, follow, how)
+	}
+	if err != nil {
+		return err
+	}
+	defer found.close()
+	if err := c.allow(&found, accessOf(how.flags)); err != nil {
+		return err
+	}
+	file, err := c.openPlace(&found, how)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = syscall.Close(file) }()
+	return c.give(file, how.flags)
+}
+
+// carryOn lets the kernel carry out the call, which reads the path again. That is safe only for a reference to a file (O_PATH),
+// which can neither be read nor written, and whose flags are in a register.
+func (c *call) carryOn() error {
+	const userNotifContinue = 1
+	reply := notificationAnswer{id: c.asked.id, flags: userNotifContinue}
+	_ = ioctl(c.listener, notifSend, unsafe.Pointer(&reply)) //nolint:gosec // how the kernel takes a struct
+	return errAnswered
+}
+
+// accessOf returns what a program can do with a file that it opens with the flags.
+func accessOf(flags uint64) access {
+	wanted := access(0)
+	mode := flags & syscall.O_ACCMODE
+	if mode != syscall.O_WRONLY {
+		wanted |= toRead
+	}
+	if mode != syscall.O_RDONLY || flags&(syscall.O_CREAT|syscall.O_TRUNC) != 0 || flags&tmpFile == tmpFile {
+		wanted |= toWrite
+	}
+	return wanted
+}
+
+// openPlace opens the file that has been judged.
+func (c *call) openPlace(found *place, how openHow) (int, error) {
+	// A terminal must not become the terminal of this process.
+	flags := int(how.flags&(1<<32-1)) | syscall.O_CLOEXEC | syscall.O_NOCTTY
+	mode := uint32(how.mode & 0o7777)
+	if how.flags&(syscall.O_CREAT|tmpFile) != 0 {
+		mode &^= c.caller.umask()
+	}
+	exclusive := how.flags&(syscall.O_CREAT|syscall.O_EXCL) == syscall.O_CREAT|syscall.O_EXCL
+	if found.file < 0 {
+		if how.flags&syscall.O_CREAT == 0 {
+			return -1, syscall.ENOENT
+		}
+		file, err := syscall.Openat(found.parent, found.base, flags|syscall.O_EXCL|syscall.O_NOFOLLOW, mode)
+		if err == syscall.EEXIST && !exclusive {
+			return -1, errCreated
+		}
+		return file, err
+	}
+	if exclusive {
+		return -1, syscall.EEXIST
+	}
+	kind := modeOf(found.file)
+	switch {
+	case kind == syscall.S_IFLNK:
+		return -1, syscall.ELOOP
+	case kind == syscall.S_IFSOCK:
+		return -1, syscall.ENXIO
+	case kind == syscall.S_IFDIR && how.flags&syscall.O_CREAT != 0:
+		return -1, syscall.EISDIR
+	case kind == syscall.S_IFIFO && how.flags&syscall.O_NONBLOCK == 0:
+		return c.openPipe(found.file, flags)
+	}
+	return syscall.Openat(atFDCWD, ownDescriptor(found.file), flags&^(syscall.O_CREAT|syscall.O_NOFOLLOW), mode)
+}
+
+// openPipe opens a named pipe, and waits for its other end as long as the caller waits.
+func (c *call) openPipe(file, flags int) (int, error) {
+	const pause = 2 * time.Millisecond
+	for {
+		opened, err := syscall.Openat(atFDCWD, ownDescriptor(file), flags&^(syscall.O_CREAT|syscall.O_NOFOLLOW)|syscall.O_NONBLOCK, 0)
+		switch {
+		case err == nil && flags&syscall.O_ACCMODE == syscall.O_RDONLY && !c.awaitWriter(opened):
+			_ = syscall.Close(opened)
+			return -1, syscall.EINTR
+		case err == nil:
+			return opened, syscall.SetNonblock(opened, false)
+		case !errors.Is(err, syscall.ENXIO):
+			return -1, err
+		case !c.valid():
+			return -1, syscall.EINTR
+		}
+		time.Sleep(pause) // nobody reads yet
+	}
+}
+
+// awaitWriter waits until somebody has written to a pipe, or has closed it. It reports whether the caller still waits.
+func (c *call) awaitWriter(pipe int) bool {
+	type pollRequest struct {
+		descriptor    int32
+		wanted, found int16
+	}
+	const pollIn, limit = 1, 20 // milliseconds
+	for c.valid() {
+		request := pollRequest{descriptor: int32(pipe), wanted: pollIn} //nolint:gosec // a descriptor
+		timeout := syscall.NsecToTimespec(int64(limit * time.Millisecond))
+		n, _, _ := syscall.Syscall6(syscall.SYS_PPOLL,
+			uintptr(unsafe.Pointer(&request)), 1, uintptr(unsafe.Pointer(&timeout)), 0, 0, 0) //nolint:gosec // how the kernel takes structs
+		if n == 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// give makes a file of this process the result of the call.
+func (c *call) give(file int, flags uint64) error {
+	given := givenFile{id: c.asked.id, flags: addFDSend, source: uint32(file)} //nolint:gosec // a descriptor
+	given.targetDescriptors = uint32(flags & syscall.O_CLOEXEC)
+	if errno := ioctl(c.listener, notifAddFD, unsafe.Pointer(&given)); errno != 0 { //nolint:gosec // how the kernel takes a struct
+		return errno
+	}
+	return errAnswered
+}

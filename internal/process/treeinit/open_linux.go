@@ -1,0 +1,246 @@
+package treeinit
+
+import (
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
+
+// A launcher installs a filter that makes the kernel ask this process before the programs of the tree open or move a file
+// (seccomp_unotify(2)). The answerer finds the file that the path names at that moment, judges its real path, and gives the program
+// this very file. So neither options nor links nor a second thread of the program can make it another file. While nobody answers,
+// the program waits; when the init has ended, its calls fail.
+
+// notification is the kernel's struct seccomp_notif: a call that waits for its answer.
+type notification struct {
+	id        uint64
+	thread    uint32
+	flags     uint32
+	number    int32
+	arch      uint32
+	position  uint64
+	arguments [6]uint64
+}
+
+// notificationAnswer is the kernel's struct seccomp_notif_resp.
+type notificationAnswer struct {
+	id    uint64
+	value int64
+	errno int32
+	flags uint32
+}
+
+// givenFile is the kernel's struct seccomp_notif_addfd.
+type givenFile struct {
+	id                uint64
+	flags             uint32
+	source            uint32
+	target            uint32
+	targetDescriptors uint32
+}
+
+// The ioctl requests of a listener, and their flags.
+const (
+	notifReceive  = 0xc0502100
+	notifSend     = 0xc0182101
+	notifIDValid  = 0x40082102
+	notifAddFD    = 0x40182103
+	notifSetFlags = 0x40082104
+
+	addFDSend  = 1 << 1
+	syncWakeUp = 1 << 0
+)
+
+// maxAnswerers limits the threads that answer at once. Further calls wait in the kernel. Threads are needed at once only while
+// files are slow to open: a pipe without its other end, or a network file system.
+const maxAnswerers = 64
+
+// Refused is a call that the answerer has refused.
+type Refused struct {
+	// Path is the real path of the file.
+	Path string
+	// Program is the path of the program's executable.
+	Program string
+	// Write reports that the program wanted to change the file.
+	Write bool
+	// Reason says why.
+	Reason string
+}
+
+// answerer judges the calls of one tree.
+type answerer struct {
+	listener int
+	rules    *fileRules
+	sandbox  *Sandbox
+	user     *User
+	idle     atomic.Int32
+	all      atomic.Int32
+	// reports passes what is refused to the reporter.
+	reports chan Refused
+}
+
+// maxReports limits the files that are reported for a tree.
+const maxReports = 500
+
+// tell reports refused files, each once, so that a search through a thousand of them does not wait for the reports.
+func (in *initProcess) tell(reports <-chan Refused) {
+	told := map[Refused]bool{}
+	for refused := range reports {
+		if !told[refused] && len(told) < maxReports {
+			told[refused] = true
+			in.report(Answer{Kind: AnswerFileRefused, File: refused})
+		}
+	}
+}
+
+// answer answers the calls for which the kernel asks, until the tree has ended.
+func (in *initProcess) answer(listener int, j Job) {
+	a := &answerer{
+		listener: listener, rules: newFileRules(j.Sandbox), sandbox: j.Sandbox, user: j.User,
+		reports: make(chan Refused, maxReports),
+	}
+	go in.tell(a.reports)
+	// It saves half of the time between two programs on one processor. Kernels before 6.6 do not know it.
+	_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, uintptr(listener), notifSetFlags, syncWakeUp)
+	a.another()
+}
+
+// another starts one more thread that answers.
+func (a *answerer) another() {
+	a.all.Add(1)
+	a.idle.Add(1)
+	go a.loop()
+}
+
+func (a *answerer) loop() {
+	runtime.LockOSThread() // never unlocked: the thread has the agent's rights to files
+	if err := a.becomeAgent(); err != nil {
+		return
+	}
+	for {
+		var asked notification
+		errno := ioctl(a.listener, notifReceive, unsafe.Pointer(&asked)) //nolint:gosec // how the kernel takes a struct
+		switch {
+		case errno == syscall.EINTR || errno == syscall.ENOENT: // the caller has been killed
+			continue
+		case errno != 0:
+			return // the tree has ended
+		}
+		if a.idle.Add(-1) == 0 && a.all.Load() < maxAnswerers {
+			a.another()
+		}
+		a.judge(&asked)
+		a.idle.Add(1)
+	}
+}
+
+func ioctl(descriptor int, request uintptr, argument unsafe.Pointer) syscall.Errno {
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(descriptor), request, uintptr(argument))
+	return errno
+}
+
+// becomeAgent gives the calling thread the rights to files that the programs of the tree have, with a mask for new files of its
+// own. The thread keeps its other identity, so that no program of the tree can send it a signal.
+func (a *answerer) becomeAgent() error {
+	if err := syscall.Unshare(syscall.CLONE_FS); err != nil {
+		return err
+	}
+	syscall.Umask(0)
+	if u := a.user; u != nil {
+		groups := make([]uint32, len(u.Groups)+1)
+		for i, group := range u.Groups {
+			groups[i] = uint32(group) //nolint:gosec // a group's number
+		}
+		// The calls concern this thread only, unlike those of package syscall.
+		_, _, errno := syscall.RawSyscall(syscall.SYS_SETGROUPS,
+			uintptr(len(u.Groups)), uintptr(unsafe.Pointer(&groups[0])), 0) //nolint:gosec // how the kernel takes a list
+		if errno != 0 {
+			return errno
+		}
+		_, _, _ = syscall.RawSyscall(syscall.SYS_SETFSGID, uintptr(u.GID), 0, 0)
+		_, _, _ = syscall.RawSyscall(syscall.SYS_SETFSUID, uintptr(u.UID), 0, 0)
+		if found, _, _ := syscall.RawSyscall(syscall.SYS_SETFSUID, uintptr(u.UID), 0, 0); int(found) != u.UID {
+			return syscall.EPERM
+		}
+	}
+	data, err := capget()
+	if err != nil {
+		return err
+	}
+	kept := a.sandbox.Capabilities
+	if a.user != nil && a.user.UID != superuser {
+		kept = 0
+	}
+	data[0].effective &= uint32(kept)
+	data[1].effective &= uint32(kept >> 32)
+	return capset(data)
+}
+
+// judge answers one call.
+func (a *answerer) judge(asked *notification) {
+	c := call{answerer: a, asked: asked, caller: &caller{thread: int(asked.thread)}}
+	c.answer(c.judge())
+}
+
+// call is a call that waits for its answer.
+type call struct {
+	*answerer
+	asked  *notification
+	caller *caller
+}
+
+// judge carries out a call. It returns 0 if the call has been answered or has succeeded, and its error otherwise.
+func (c *call) judge() error {
+	args := c.asked.arguments
+	// The kernel, too, takes the lower halves of descriptors, flags and modes.
+	dir := func(at int) int { return int(int32(args[at])) } //nolint:gosec // as above
+	flags := func(at int) uint64 { return args[at] & (1<<32 - 1) }
+	switch c.asked.number {
+	case syscall.SYS_OPENAT:
+		return c.open(dir(0), args[1], openHow{flags: flags(2), mode: flags(3)})
+	case sysOpenat2:
+		return c.open2(dir(0), args[1], args[2], args[3])
+	case syscall.SYS_RENAMEAT:
+		return c.rename(dir(0), args[1], dir(2), args[3], 0)
+	case sysRenameat2:
+		return c.rename(dir(0), args[1], dir(2), args[3], flags(4))
+	case syscall.SYS_LINKAT:
+		return c.link(dir(0), args[1], dir(2), args[3], flags(4))
+	case syscall.SYS_SYMLINKAT:
+		return c.symlink(args[0], dir(1), args[2])
+	case syscall.SYS_UNLINKAT:
+		return c.unlink(dir(0), args[1], flags(2))
+	case syscall.SYS_MKDIRAT:
+		return c.create(dir(0), args[1], flags(2)&^syscall.S_IFMT|syscall.S_IFDIR)
+	case syscall.SYS_MKNODAT:
+		return c.createNode(dir(0), args[1], flags(2))
+	case syscall.SYS_TRUNCATE:
+		return c.truncate(args[0], int64(args[1])) //nolint:gosec // the kernel's type
+	}
+	return c.judgeOld()
+}
+
+// answer tells the kernel the outcome of a call.
+func (c *call) answer(err error) {
+	if errors.Is(err, errAnswered) {
+		return
+	}
+	reply := notificationAnswer{id: c.asked.id}
+	if err != nil {
+		errno := syscall.EACCES
+		_ = errors.As(err, &errno)
+		reply.errno = -int32(errno)
+	}
+	_ = ioctl(c.listener, notifSend, unsafe.Pointer(&reply)) //nolint:gosec // how the kernel takes a struct
+}
+
+// errAnswered means that the call has its answer.
+var errAnswered = errors.New("answered")
+
+// valid reports whether the caller still waits for the answer.
+func (c *call) valid() bool {
+	id := c.asked.id
+	return ioctl(c.listener, notifIDValid, unsafe.Pointer(&id)) == 0 //nolint:gosec // how the kernel takes a number
+}

@@ -1,0 +1,222 @@
+package treeinit
+
+// Opens says which files the programs of a tree may open. It adds to the grants of the sandbox: both must permit the file. All
+// patterns match the real path of a file: absolute and without symbolic links. The function matches describes them.
+type Opens struct {
+	// Secret lists files that no program reads.
+	Secret []string
+	// Kept lists files that no program changes.
+	Kept []string
+	// Clear lists directories in which nothing is secret: those of the system's programs and of the agent itself.
+	Clear []string
+	// Programs lists what single programs open nevertheless.
+	Programs []ProgramOpens
+	// Filter holds the filter of the system calls that are judged, in the kernel's form.
+	Filter string
+}
+
+// ProgramOpens lists files that one program needs although they are secret or kept.
+type ProgramOpens struct {
+	// Program is the absolute path of an executable, or its file name. A name stands for no file that the tree can write.
+	Program string
+	// Read and Write are patterns of files.
+	Read, Write []string
+}
+
+func (o *Opens) encode(e *encoder) {
+	e.texts(o.Secret)
+	e.texts(o.Kept)
+	e.texts(o.Clear)
+	e.number(len(o.Programs))
+	for _, program := range o.Programs {
+		e.text(program.Program)
+		e.texts(program.Read)
+		e.texts(program.Write)
+	}
+	e.text(o.Filter)
+}
+
+// decodeOpens is the reverse of encode.
+func decodeOpens(d *decoder) *Opens {
+	o := &Opens{Secret: d.texts(), Kept: d.texts(), Clear: d.texts()}
+	for range d.length() {
+		o.Programs = append(o.Programs, ProgramOpens{Program: d.text(), Read: d.texts(), Write: d.texts()})
+	}
+	o.Filter = d.text()
+	return o
+}
+
+// access is what a program wants to do with a file.
+type access int
+
+const (
+	toRead access = 1 << iota
+	toWrite
+)
+
+// fileRules are the rules of one tree, prepared for quick answers.
+type fileRules struct {
+	// granted holds the rights of each granted path: toRead, or both. A right holds for everything below the path.
+	granted      map[string]access
+	clear        []string
+	secret, kept patterns
+	programs     []program
+}
+
+type program struct {
+	name        string
+	read, write patterns
+}
+
+func newFileRules(s *Sandbox) *fileRules {
+	rules := &fileRules{granted: map[string]access{}, clear: s.Opens.Clear}
+	rules.secret, rules.kept = newPatterns(s.Opens.Secret), newPatterns(s.Opens.Kept)
+	for _, grant := range s.Grants {
+		rights := toRead
+		if grant.Write {
+			rights |= toWrite
+		}
+		rules.granted[grant.Path] |= rights
+	}
+	for _, device := range devices() {
+		rules.granted[device] |= toRead | toWrite
+	}
+	for _, each := range s.Opens.Programs {
+		rules.programs = append(rules.programs, program{each.Program, newPatterns(each.Read), newPatterns(each.Write)})
+	}
+	return rules
+}
+
+// grants reports whether the sandbox grants the access, as Landlock would: by the path or a directory above it.
+func (r *fileRules) grants(path string, wanted access) bool {
+	held := r.granted["/"]
+	for at := 1; at <= len(path); at++ {
+		if at == len(path) || path[at] == '/' {
+			held |= r.granted[path[:at]]
+		}
+	}
+	return held&wanted == wanted
+}
+
+// refuses returns the reason for which a program may not use the file at a real path; "" if it may. The function executable
+// returns the path of the program, and is called only if the answer depends on it.
+func (r *fileRules) refuses(path string, wanted access, executable func() string) string {
+	if wanted&toWrite != 0 && r.kept.match(path) && !r.opens(path, toWrite, executable) {
+		return "it is changed by people only"
+	}
+	if wanted&toRead != 0 && !r.isClear(path) && r.secret.match(path) && !r.opens(path, toRead, executable) {
+		return "it may hold secrets"
+	}
+	return ""
+}
+
+func (r *fileRules) isClear(path string) bool {
+	for _, dir := range r.clear {
+		if hasPrefix(path, dir) && (len(path) == len(dir) || path[len(dir)] == '/') {
+			return true
+		}
+	}
+	return false
+}
+
+// opens reports whether the program is one that needs the file.
+func (r *fileRules) opens(path string, wanted access, executable func() string) bool {
+	file := ""
+	for i := range r.programs {
+		each := &r.programs[i]
+		list := &each.read
+		if wanted == toWrite {
+			list = &each.write
+		}
+		if !list.match(path) {
+			continue
+		}
+		if file == "" {
+			file = executable()
+		}
+		if file == each.name || baseOf(file) == each.name && !r.grants(file, toWrite) {
+			return true
+		}
+	}
+	return false
+}
+
+// patterns are patterns of real paths. Most patterns name a file or a directory wherever it is, so a path is looked up by its
+// parts before the rest is matched one by one.
+type patterns struct {
+	// files and dirs hold the last part of patterns such as **/NAME, and the directory of patterns such as **/NAME/**.
+	files, dirs map[string]bool
+	// bases are patterns of file names: **/*.key.
+	bases []string
+	// others are whole patterns, each with the text with which every match begins.
+	others []prefixed
+}
+
+type prefixed struct{ prefix, pattern string }
+
+func newPatterns(list []string) patterns {
+	p := patterns{files: map[string]bool{}, dirs: map[string]bool{}}
+	for _, pattern := range list {
+		rest := pattern
+		if hasPrefix(pattern, "**/") {
+			rest = pattern[len("**/"):]
+		}
+		dir := trimSuffix(rest, "/**")
+		anywhere := rest != pattern
+		switch {
+		case anywhere && dir != rest && isName(dir):
+			p.dirs[dir] = true
+		case anywhere && isName(rest):
+			p.files[rest] = true
+		case anywhere && baseOf(rest) == rest:
+			p.bases = append(p.bases, rest)
+		default:
+			p.others = append(p.others, prefixed{trimSuffix(pattern[:literal(pattern)], "/"), pattern})
+		}
+	}
+	return p
+}
+
+// literal returns the length of the text before the first character with a meaning in patterns.
+func literal(pattern string) int {
+	for at := range len(pattern) {
+		switch pattern[at] {
+		case '*', '?', '[', '\\':
+			return at
+		}
+	}
+	return len(pattern)
+}
+
+// isName reports whether a pattern is a single name.
+func isName(pattern string) bool {
+	return literal(pattern) == len(pattern) && baseOf(pattern) == pattern
+}
+
+// match reports whether a pattern matches the path.
+func (p *patterns) match(path string) bool {
+	base := baseOf(path)
+	if p.files[base] {
+		return true
+	}
+	for _, pattern := range p.bases {
+		if matchesName(pattern, base) {
+			return true
+		}
+	}
+	if len(p.dirs) > 0 {
+		for rest := path; rest != ""; {
+			var part string
+			part, rest, _ = cutPath(rest)
+			if p.dirs[part] {
+				return true
+			}
+		}
+	}
+	for _, other := range p.others {
+		if hasPrefix(path, other.prefix) && matches(other.pattern, path) {
+			return true
+		}
+	}
+	return false
+}
