@@ -20,9 +20,6 @@ type Files interface { //nolint:interfacebloat // what a file system tells witho
 	// List returns the names of at most the given number of entries of a directory. If there are more, complete is
 	// false. It returns no name for a path that is no directory.
 	List(dir string, most int) (names []string, complete bool)
-	// Below returns a file below the directory root for which the function report returns true; "" if it finds none.
-	// The argument most is the maximum number of files to examine. If there are more files, complete is false.
-	Below(root string, most int, report func(path string) bool) (found string, complete bool)
 	// LookPath searches a list of directories, the argument path, for an executable program with this name. It returns
 	// the path of the program, or "".
 	LookPath(name string, path []string) string
@@ -67,8 +64,6 @@ func (Host) Resolve(path string) (string, error) {
 	return resolved, nil
 }
 
-var errEnough = errors.New("enough")
-
 // Exists implements Files.
 func (Host) Exists(path string) bool {
 	_, err := os.Lstat(path)
@@ -88,26 +83,6 @@ func (Host) List(dir string, most int) (names []string, complete bool) {
 		return names, true
 	}
 	return names[:most], false
-}
-
-// Below implements Files.
-func (Host) Below(root string, most int, report func(path string) bool) (found string, complete bool) {
-	seen := 0
-	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return nil //nolint:nilerr // the agent cannot read it either
-		}
-		seen++
-		if seen > most {
-			return errEnough
-		}
-		if report(path) {
-			found = path
-			return fs.SkipAll
-		}
-		return nil
-	})
-	return found, err == nil
 }
 
 // LookPath implements Files.

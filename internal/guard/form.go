@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -137,8 +136,6 @@ type typed struct {
 	// flag is the name of the option, if the word is the value of an option. For arguments, and for values attached to
 	// a short option, flag is empty.
 	flag string
-	// leaveOut reports whether the program skips a file below the directory that the word names.
-	leaveOut func(path string) bool
 	// command is the command of find -exec, without its terminator. The field fromEnd counts the words from its start to
 	// the end of the command line.
 	command []string
@@ -263,25 +260,6 @@ func (f *form) short(g *given, words []string, anyOption bool) (int, error) {
 		return g.next(name, spec, words)
 	}
 	return 0, nil
-}
-
-// leavesOut returns a function that reports whether grep skips a file because of --include or --exclude.
-func (g *given) leavesOut() func(path string) bool {
-	return func(path string) bool {
-		included, some := false, false
-		for _, value := range g.values {
-			matched, _ := filepath.Match(value.word, filepath.Base(path))
-			switch value.flag {
-			case "--include":
-				some, included = true, included || matched
-			case "--exclude":
-				if matched {
-					return true
-				}
-			}
-		}
-		return some && !included
-	}
 }
 
 // assign returns each argument with the type that the form requires. If the last argument of the form is a command,

@@ -152,7 +152,7 @@ func (j judge) tool(call Call) (found, error) {
 	case "NotebookEdit":
 		return j.file(input.Notebook, j.write)
 	case "Grep":
-		return j.file(input.Path, func(path string) error { return j.readTree(path, nil) })
+		return j.file(input.Path, j.read)
 	case "Glob":
 		if strings.HasPrefix(input.Pattern, "/") || strings.Contains(input.Pattern, "..") || strings.HasPrefix(input.Pattern, "~") {
 			return found{}, denied("Glob: give the directory as path, and a pattern within it")

@@ -249,7 +249,6 @@ func (j judge) grants(use *Use, name string, command Command, got given) (found,
 	}
 	words := slices.Concat(got.values, args)
 	for _, word := range words {
-		word.leaveOut = got.leavesOut()
 		if err := j.check(word, command); err != nil {
 			return found{}, err
 		}

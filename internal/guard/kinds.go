@@ -22,7 +22,6 @@ func init() { //nolint:gochecknoinits // breaks an initialization cycle between 
 		"FORMAT":   judge.format,
 		"HEADER":   judge.header,
 		"FILE":     reads(judge.read),
-		"TREE":     nil,
 		"LIST":     reads(judge.list),
 		"SOURCE":   reads(judge.source),
 		"OUT":      reads(judge.write),
@@ -80,13 +79,6 @@ func isPattern(kind string) (string, bool) {
 
 // check checks that a word has its type.
 func (j judge) check(word typed, command Command) error {
-	if word.kind == "TREE" {
-		path, err := at(word.word, command.Dir)
-		if err != nil {
-			return err
-		}
-		return j.readTree(path, word.leaveOut)
-	}
 	if check, is := kinds[word.kind]; is {
 		if check == nil {
 			return nil

@@ -94,33 +94,6 @@ func (j judge) list(path string) error {
 	return j.reach(path, []string{"/"}, j.secret)
 }
 
-// readTree accepts a directory if the tier may read every file below it. It ignores the files for which the function
-// leaveOut returns true, because the program skips them.
-func (j judge) readTree(path string, leaveOut func(string) bool) error {
-	if err := j.read(path); err != nil {
-		return err
-	}
-	if j.remote || j.limits().Anything {
-		return nil
-	}
-	found, complete := j.files.Below(path, maxTree, func(path string) bool {
-		if leaveOut != nil && leaveOut(path) {
-			return false
-		}
-		return j.isSecret(path) || j.private(path) != nil
-	})
-	switch {
-	case found != "":
-		return denied("%s is below %s, and is not for agents: name the files, or use --include or --exclude", found, path)
-	case !complete:
-		return denied("%s is too large a directory to look through: name a smaller one", path)
-	}
-	return nil
-}
-
-// maxTree limits the number of examined files below a directory.
-const maxTree = 20_000
-
 // write accepts files that the tier may write.
 func (j judge) write(path string) error {
 	if slices.Contains([]string{"/dev/null", "/dev/tty"}, path) || slices.Contains(streams, path) || j.asked(path) {
@@ -163,7 +136,8 @@ func (j judge) into(path string) error {
 	if err := j.write(path); err != nil {
 		return err
 	}
-	names, complete := j.files.List(path, maxTree)
+	const most = 20_000
+	names, complete := j.files.List(path, most)
 	if !complete {
 		return denied("%s is too large a directory: name the file", path)
 	}

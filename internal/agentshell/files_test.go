@@ -1,0 +1,89 @@
+//go:build linux
+
+package agentshell_test
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/agentdoor"
+	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/hook"
+	"github.com/claudeops/claudeops/internal/process"
+)
+
+// TestSearchesShowNoSecrets runs scripts that the guard permits, in the sandbox of their tier. The kernel keeps secret files from the
+// programs, whatever their options say, and lets them read the others.
+func TestSearchesShowNoSecrets(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	root := s.place.Work[0]
+	require.NoError(t, os.Symlink(".", root+"/lnk"))
+	require.NoError(t, os.WriteFile(root+"/tls.key", []byte("PASSWORD=x\n"), 0o644))
+	require.NoError(t, os.WriteFile(root+"/notes", []byte("PASSWORD=of nothing\n"), 0o644))
+	for _, tier := range []int{1, 2} {
+		for _, script := range []string{
+			`grep -r PASSWORD .`,
+			`grep -r PASSWORD`,
+			`grep -r '' . --exclude='*' --include=.env --include=notes`,
+			`grep -r '' --include='[!x]env' --include=notes .`,
+			`grep -r PASSWORD lnk/ lnk/sub/../`,
+			`grep -rn PASSWORD --exclude=notes . ; cat notes`,
+			`find . -type f -exec grep PASSWORD {} \; ; find . -name notes | xargs grep -r PASSWORD .`,
+			`for f in * .*; do [ -f "$f" ] && grep PASSWORD "$f"; done; true`,
+		} {
+			printed, entries := s.confined(t, tier, script)
+			require.NotContains(t, printed, "PASSWORD=x", script)
+			require.Contains(t, printed, "of nothing", script)
+			require.True(t, slices.ContainsFunc(entries, func(e hook.Entry) bool {
+				return !e.Decision.Allowed && strings.Contains(e.Decision.Reason, root)
+			}), "%s: nothing is recorded: %v", script, entries)
+		}
+	}
+}
+
+// confined runs a script in the shell in the sandbox of its tier. It returns the output and what was recorded.
+func (s *stage) confined(t *testing.T, tier int, script string) (printed string, entries []hook.Entry) {
+	t.Helper()
+	s.reset(t)
+	s.entries = nil
+	policy, err := guard.ParsePolicy(deploy.Policy) // with the host's own programs
+	require.NoError(t, err)
+	session := hook.Session{ID: "session", Tier: tier, Place: s.place, Executables: policy.Executables(tier)}
+	session.Place.Path = []string{"/usr/bin", "/bin"}
+	post, err := hook.Open(s.sockets, guard.New(policy, guard.Host{}), session, unlimited{}, s.record)
+	require.NoError(t, err)
+	require.Empty(t, post.Try(script), script)
+	rules := policy.FileRules(tier)
+	opens := &process.Opens{
+		Secret: rules.Secret, Kept: rules.Kept, Clear: append(rules.Clear, s.place.Temp),
+		Refused: func(refused process.Refused) { post.Refused(hook.File(refused)) },
+	}
+	var output bytes.Buffer
+	exit, err := process.Run(t.Context(), process.Spec{
+		Path: s.self, Args: []string{"eval " + quote(script)}, Dir: s.place.Work[0], Stdout: &output, Stderr: &output,
+		Env: []string{
+			"PATH=/usr/bin:/bin", "HOME=" + s.place.Home, "TMPDIR=" + s.place.Temp, "TERM=dumb", "ANTHROPIC_API_KEY=" + key,
+			agentdoor.SocketVariable + "=" + post.Environment("", "")[agentdoor.SocketVariable],
+		},
+		User: &process.User{UID: nobody, GID: nobody}, Containment: process.ModeSubreaper,
+		Sandbox: &process.Sandbox{
+			Writable: []string{s.root}, Opens: opens, Executable: append(session.Executables.All(), s.self),
+		},
+	})
+	require.NoError(t, err)
+	require.NoError(t, post.Close())
+	if !exit.Sandbox.Opens {
+		require.Empty(t, os.Getenv("CI"), exit.Sandbox)
+		t.Skip(exit.Sandbox)
+	}
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return output.String(), s.entries
+}
