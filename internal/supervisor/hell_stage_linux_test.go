@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/escalation"
 )
 
 // hellProgram is the base name that makes the test binary the agent from hell.
@@ -144,11 +145,11 @@ func requireHarmless(t *testing.T, mode hellMode, tier int, unit *unitHardening)
 	other := map[string]any{"start_tier": 3 - tier, "max_tier": 3 - tier, "prompt": standBy}
 	bystander := s.startAs("bystander-"+nameOf(t), other)
 	leave := stage.awaitBystander(t)
-	chain, err := s.finish(s.start(map[string]any{"start_tier": tier, "max_tier": tier, "prompt": "do your worst"}))
-	require.NoError(t, err)
+	var chain escalation.Chain
+	run := s.start(map[string]any{"start_tier": tier, "max_tier": tier, "prompt": "do your worst"})
+	require.NoError(t, run.Get(t.Context(), &chain))
 	leave()
-	_, err = s.finish(bystander)
-	require.NoError(t, err)
+	require.NoError(t, bystander.Get(t.Context(), nil))
 	require.NotEmpty(t, chain.Sessions, chain.Reason)
 	requireSandbox(t, chain.Sessions[0])
 	require.NoError(t, stage.worker.Process.Signal(syscall.Signal(0)), "the worker has died: %s", stage.worker.said.last())
@@ -189,6 +190,7 @@ func newHellStage(t *testing.T, mode hellMode) *hellStage {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	programs := openDir(t)
+	require.NoError(t, writeSecrets(programs))
 	s.program = filepath.Join(programs, hellProgram)
 	if os.Link(self, s.program) != nil {
 		content, err := os.ReadFile(self)
@@ -200,6 +202,7 @@ func newHellStage(t *testing.T, mode hellMode) *hellStage {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + s.victim.State, "CLAUDEOPS_CLAUDE=" + s.program,
 		"CLAUDEOPS_TASK_QUEUE=" + nameOf(t), "CLAUDEOPS_GATE_TIMEOUT=0s", "CLAUDEOPS_CONTINUITY=handoff", "ANTHROPIC_API_KEY=not-a-key", patient,
 		"CLAUDEOPS_PASS_ENV=" + hellVariable, hellVariable + "=" + filepath.Join(programs, "brief.json"), "CLAUDEOPS_LOG_LEVEL=info",
+		"CLAUDEOPS_FIRST_BYTE_TIMEOUT=1h", "CLAUDEOPS_IDLE_TIMEOUT=1h", // the attacks take as long as this machine needs
 	}
 	if mode == rootAlone {
 		s.environ = append(s.environ, simtest.WorkersUser)

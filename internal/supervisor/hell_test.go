@@ -38,6 +38,7 @@ type target string
 const (
 	onProcesses target = "memory, limits, priorities, descriptors and namespaces of other processes"
 	onFiles     target = "permissions, owner and times of the worker's files"
+	onSecrets   target = "secret files that everybody may read"
 	onDoors     target = "the guard of another session"
 	onPrograms  target = "programs that the policy does not grant"
 	onRights    target = "capabilities, other users and groups, the host's packets"
@@ -47,7 +48,7 @@ const (
 
 // attacks returns the whole table.
 func attacks() []attack {
-	return slices.Concat(kernelAttacks(), rightsAttacks(), executionAttacks(), doorAttacks())
+	return slices.Concat(kernelAttacks(), rightsAttacks(), fileAttacks(), executionAttacks(), doorAttacks())
 }
 
 // hellMode is a way to install a worker.
