@@ -10,6 +10,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 // ProbeSandbox starts a process in the sandbox of each tier that has a sandbox. It returns a description of the level of
@@ -25,26 +26,35 @@ func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (str
 	boxes := newSandboxes(cfg, policy, environ)
 	var said []string
 	separate := cfg.Claude.HasAgentUser()
-	weakest := levelOf(true, separate)
+	weakest, judged := levelOf(true, separate), true
 	for _, tier := range []escalation.Tier{escalation.TierObserve, escalation.TierSafeRepair} {
 		sandbox, why := boxes.of(activities.AgentRun{
 			Tier: tier, Directory: cfg.Claude.WorkDir,
 		}, nil)
-		confined := false
+		var found process.Sandboxed
 		if sandbox != nil {
 			sandbox.Opens = fileRules(policy.FileRules(int(tier)), nil, nil, nil)
 			var err error
-			if why, confined, err = claude.ProbeSandbox(ctx, ClaudeOptions(cfg.Claude, environ), sandbox); err != nil {
+			if found, err = claude.ProbeSandbox(ctx, ClaudeOptions(cfg.Claude, environ), sandbox); err != nil {
 				return "", err
 			}
+			why = found.String()
 		}
-		if !confined {
+		if found.ABI == 0 {
 			weakest = levelOf(false, separate)
 		}
+		judged = judged && found.Opens
 		said = append(said, fmt.Sprintf("%s: %s", tier, why))
 	}
-	return fmt.Sprintf("%s (%s): %s", weakest, strings.Join(said, "; "), weakest.open()), nil
+	open := weakest.open()
+	if !judged {
+		open += "; " + openFiles
+	}
+	return fmt.Sprintf("%s (%s): %s", weakest, strings.Join(said, "; "), open), nil
 }
+
+// openFiles says what is open at Tiers 1 and 2 where the kernel does not ask before files are opened.
+const openFiles = "granted programs can read secret files of their user, if options or links name them in a way that the guard does not see"
 
 // ProbeWorktrees says for which directories of agents there can be no worktrees, so that sessions there may not commit; nil if nobody
 // reviews commits.
@@ -63,14 +73,14 @@ func ProbeCell(ctx context.Context, cfg config.Config, environ []string) (string
 		return "", err
 	}
 	cell := newSandboxes(cfg, policy, environ).cell(cfg.Claude.ConfigDir)
-	found, _, err := claude.ProbeSandbox(ctx, ClaudeOptions(cfg.Claude, environ), cell)
+	found, err := claude.ProbeSandbox(ctx, ClaudeOptions(cfg.Claude, environ), cell)
 	if err != nil {
 		return "", fmt.Errorf("checks and previews do not run here, so every change is for a person: %w", err)
 	}
 	if policy.Checks.Network {
-		return "checks and previews run in a cell with the network, as the policy says: " + found, nil
+		return "checks and previews run in a cell with the network, as the policy says: " + found.String(), nil
 	}
-	return "checks and previews run in a cell without the network: " + found, nil
+	return "checks and previews run in a cell without the network: " + found.String(), nil
 }
 
 // CheckUser returns an error if agents cannot run as the configured user, or if that user cannot read the agents'
@@ -81,7 +91,7 @@ func CheckUser(ctx context.Context, cfg config.Config, environ []string) error {
 		return nil
 	}
 	options := ClaudeOptions(cfg.Claude, environ)
-	if _, _, err := claude.ProbeSandbox(ctx, options, nil); err != nil {
+	if _, err := claude.ProbeSandbox(ctx, options, nil); err != nil {
 		return fmt.Errorf("%sAGENT_USER=%s: %w; run the worker as root, or unset it", config.Prefix, account.Name, err)
 	}
 	for _, dir := range append([]string{cfg.Claude.ConfigDir, cfg.Claude.WorkDir}, cfg.Claude.Repositories...) {

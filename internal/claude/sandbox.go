@@ -11,11 +11,10 @@ import (
 	"github.com/claudeops/claudeops/internal/process"
 )
 
-// ProbeSandbox starts an empty process tree with the settings of o, and returns a description of the tree's sandbox and
-// whether it is in force. It fails if a required sandbox is not available, or if the CLI cannot run as the user of o.
-func ProbeSandbox(ctx context.Context, o Options, sandbox *Sandbox) (description string, confined bool, err error) {
-	found, err := process.ProbeSandbox(ctx, o.Containment, sandbox, o.User)
-	return found.String(), found.ABI > 0, err
+// ProbeSandbox starts an empty process tree with the settings of o, and returns the tree's sandbox. It fails if a required sandbox is
+// not available, or if the CLI cannot run as the user of o.
+func ProbeSandbox(ctx context.Context, o Options, sandbox *Sandbox) (process.Sandboxed, error) {
+	return process.ProbeSandbox(ctx, o.Containment, sandbox, o.User)
 }
 
 // AsUser calls fn with the file access rights of user, as process.AsUser does.
