@@ -11,7 +11,7 @@ import (
 )
 
 // Files gives a guard read access to the file system.
-type Files interface { //nolint:interfacebloat // what a file system tells without being changed
+type Files interface {
 	// Resolve returns an absolute path without symbolic links and "..". Parts of the path that do not exist are kept
 	// unchanged.
 	Resolve(path string) (string, error)

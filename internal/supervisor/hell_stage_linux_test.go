@@ -202,7 +202,8 @@ func newHellStage(t *testing.T, mode hellMode) *hellStage {
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + s.victim.State, "CLAUDEOPS_CLAUDE=" + s.program,
 		"CLAUDEOPS_TASK_QUEUE=" + nameOf(t), "CLAUDEOPS_GATE_TIMEOUT=0s", "CLAUDEOPS_CONTINUITY=handoff", "ANTHROPIC_API_KEY=not-a-key", patient,
 		"CLAUDEOPS_PASS_ENV=" + hellVariable, hellVariable + "=" + filepath.Join(programs, "brief.json"), "CLAUDEOPS_LOG_LEVEL=info",
-		"CLAUDEOPS_FIRST_BYTE_TIMEOUT=1h", "CLAUDEOPS_IDLE_TIMEOUT=1h", // the attacks take as long as this machine needs
+		// The attacks take as long as this machine needs.
+		"CLAUDEOPS_TIER1_TIMEOUT=1h", "CLAUDEOPS_TIER2_TIMEOUT=1h", "CLAUDEOPS_FIRST_BYTE_TIMEOUT=1h", "CLAUDEOPS_IDLE_TIMEOUT=1h",
 	}
 	if mode == rootAlone {
 		s.environ = append(s.environ, simtest.WorkersUser)
