@@ -18,7 +18,6 @@ import (
 	"github.com/yuin/goldmark/extension"
 	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/text"
-	"github.com/yuin/goldmark/util"
 
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
@@ -31,7 +30,7 @@ const (
 )
 
 var (
-	markdown = goldmark.New(goldmark.WithExtensions(extension.TaskList)).Parser()
+	markdown = goldmark.New(goldmark.WithExtensions(extension.TaskList, extension.Table)).Parser()
 
 	// phasePattern matches the heading of a phase: its number and, in the second or third group, its title.
 	phasePattern = regexp.MustCompile(`(?i)^phase (\d{1,5}(?:\.\d{1,5}){0,5})(?:[–—](\PN.*)|(?: ?: ?| ?[.–—-](?: |$)| |$)(.*))$`)
@@ -45,7 +44,11 @@ var (
 	markup = regexp.MustCompile(`[*_#<~]`)
 
 	commentPattern     = regexp.MustCompile(`(?s)<!--(?:-?>|.*?--!?>)`)
-	htmlHeadingPattern = regexp.MustCompile(`(?i)<h[1-6][\s/>]`)
+	htmlHeadingPattern = regexp.MustCompile(`(?i)</?h[1-6][\s/>]`)
+	// tagPattern matches whole tags and declarations, and openTagPattern the beginning of one.
+	tagPattern         = regexp.MustCompile(`<(?:/?[a-zA-Z](?:[^<>"']|"[^"]*"|'[^']*')*|[?!][^>]*)>`)
+	openTagPattern     = regexp.MustCompile(`<[?!/a-zA-Z]`)
+	escapePattern      = regexp.MustCompile(`\\[[:punct:]]|&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]*);`)
 	frontMatterPattern = regexp.MustCompile(`\A---[ \t]*\n(?s:.*?)\n---[ \t]*(?:\n|\z)`)
 )
 
@@ -91,6 +94,9 @@ func (r *planReader) read() {
 	shown := append(slices.Clone(r.source), end...)
 	if front := frontMatterPattern.Find(shown); front != nil { // GitHub shows it as a table
 		r.look(0, front, "stands in the lines between --- at the beginning, which are no part of the text")
+		for i := range r.strays {
+			r.strays[i].number = "" // also if the text has this phase
+		}
 		blank(front)
 	}
 	root := markdown.Parse(text.NewReader(shown))
@@ -104,7 +110,7 @@ func (r *planReader) read() {
 			return ast.WalkSkipChildren, nil
 		case *ast.HTMLBlock:
 			r.html(node, shown)
-		case *ast.Paragraph, *ast.TextBlock:
+		case *ast.Paragraph, *ast.TextBlock, *extast.TableCell:
 			r.lines(node, shown, "is no heading")
 		case *ast.CodeBlock:
 			r.lines(node, shown, "is indented so far that it is code")
@@ -141,6 +147,8 @@ func (r *planReader) heading(node *ast.Heading, shown []byte) {
 	}
 	phase := phasePattern.FindStringSubmatch(name)
 	switch {
+	case phase != nil && hasHTML(node, shown):
+		r.stray(at, "", "has HTML in it")
 	case phase != nil && top:
 		r.within = append(r.within, len(r.plan.Phases))
 		r.plan.Phases = append(r.plan.Phases, Phase{Number: phase[1], Title: strings.TrimSpace(phase[2] + phase[3])})
@@ -152,6 +160,18 @@ func (r *planReader) heading(node *ast.Heading, shown []byte) {
 	case top && r.plan.Title == "" && node.Level == 1:
 		r.plan.Title = name
 	}
+}
+
+// hasHTML reports whether a heading has a tag of HTML, which can end it early.
+func hasHTML(heading ast.Node, source []byte) (found bool) {
+	_ = ast.Walk(heading, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if raw, is := node.(*ast.RawHTML); is && entering {
+			first := raw.Segments.At(0)
+			found = found || !bytes.HasPrefix(first.Value(source), []byte("<!--"))
+		}
+		return ast.WalkContinue, nil
+	})
+	return found
 }
 
 // entry adds an entry of a checklist to the phase in whose section it stands.
@@ -180,6 +200,8 @@ func (r *planReader) html(node *ast.HTMLBlock, shown []byte) {
 	}
 	if at := bytes.Index(text, []byte("<!--")); at >= 0 {
 		r.unclosed(start+at, "the comment")
+	} else if open := openTagPattern.FindIndex(tagPattern.ReplaceAllFunc(text, spaces)); open != nil {
+		r.unclosed(start+open[0], "the tag")
 	}
 	for _, match := range htmlHeadingPattern.FindAllIndex(text, -1) {
 		r.stray(start+match[0], "", "is a heading in HTML")
@@ -278,7 +300,7 @@ func wordsOf(parent ast.Node, source []byte) string {
 		case *ast.Text:
 			value := node.Value(source)
 			if !node.IsRaw() && node.Parent().Kind() != ast.KindCodeSpan {
-				value = []byte(html.UnescapeString(string(util.UnescapePunctuations(value))))
+				value = escapePattern.ReplaceAllFunc(value, unescape)
 			}
 			b.Write(value)
 			if node.SoftLineBreak() || node.HardLineBreak() {
@@ -300,6 +322,21 @@ func wordsOf(parent ast.Node, source []byte) string {
 		return r
 	}, b.String())
 	return strings.Join(strings.Fields(visible), " ")
+}
+
+// unescape returns what an escaped character or an entity stands for.
+func unescape(text []byte) []byte {
+	if text[0] == '\\' {
+		return text[1:]
+	}
+	return []byte(html.UnescapeString(string(text)))
+}
+
+// spaces returns as many spaces as a text has bytes, and its lines.
+func spaces(text []byte) []byte {
+	blanked := slices.Clone(text)
+	blank(blanked)
+	return blanked
 }
 
 // blank replaces a text by spaces, and keeps its lines.
