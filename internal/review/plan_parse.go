@@ -194,34 +194,34 @@ func (r *planReader) entry(block ast.Node, done bool) {
 
 // html looks for phases in a block of HTML, in which Markdown counts as text.
 func (r *planReader) html(node *ast.HTMLBlock, shown []byte) {
-	start, text := blockText(node, shown)
-	for _, comment := range commentPattern.FindAllIndex(text, -1) {
-		blank(text[comment[0]:comment[1]])
+	start, block := blockText(node, shown)
+	for _, comment := range commentPattern.FindAllIndex(block, -1) {
+		blank(block[comment[0]:comment[1]])
 	}
-	if at := bytes.Index(text, []byte("<!--")); at >= 0 {
+	if at := bytes.Index(block, []byte("<!--")); at >= 0 {
 		r.unclosed(start+at, "the comment")
-	} else if open := openTagPattern.FindIndex(tagPattern.ReplaceAllFunc(text, spaces)); open != nil {
+	} else if open := openTagPattern.FindIndex(tagPattern.ReplaceAllFunc(block, spaces)); open != nil {
 		r.unclosed(start+open[0], "the tag")
 	}
-	for _, match := range htmlHeadingPattern.FindAllIndex(text, -1) {
+	for _, match := range htmlHeadingPattern.FindAllIndex(block, -1) {
 		r.stray(start+match[0], "", "is a heading in HTML")
 	}
-	r.look(start, text, "stands in HTML")
+	r.look(start, block, "stands in HTML")
 }
 
 // lines looks for phases in the lines of a block.
 func (r *planReader) lines(node ast.Node, shown []byte, problem string) {
 	if node.Lines().Len() > 0 {
-		start, text := blockText(node, shown)
-		r.look(start, text, problem)
+		start, block := blockText(node, shown)
+		r.look(start, block, problem)
 	}
 }
 
 // look looks for phases in a text that has no headings.
-func (r *planReader) look(start int, text []byte, problem string) {
-	for _, match := range strayPattern.FindAllSubmatchIndex(text, -1) {
-		if before := text[match[2]:match[3]]; match[6] >= 0 || markup.Match(before) {
-			r.stray(start+match[0], string(text[match[4]:match[5]]), problem)
+func (r *planReader) look(start int, block []byte, problem string) {
+	for _, match := range strayPattern.FindAllSubmatchIndex(block, -1) {
+		if before := block[match[2]:match[3]]; match[6] >= 0 || markup.Match(before) {
+			r.stray(start+match[0], string(block[match[4]:match[5]]), problem)
 		}
 	}
 }
@@ -266,8 +266,9 @@ func (r *planReader) problem() error {
 	case len(phases) == 0:
 		return errors.New(none + "; " + places)
 	case places != "":
-		return fmt.Errorf("the plan has what looks like a phase and is none: %s. Write phases as headings at the beginning of a line, such as "+
-			"%q, and begin everything else with another word", places, strings.Repeat("#", r.headings[0].level)+" Phase 2: what to do")
+		return fmt.Errorf("the plan has what looks like a phase and is none: %s. Write phases as headings at the beginning of a line, "+
+			"such as %q, and begin everything else with another word", places,
+			strings.Repeat("#", r.headings[0].level)+" Phase 2: what to do")
 	case len(phases) > maxPhases:
 		return fmt.Errorf("the plan has %d phases, and at most %d are allowed", len(phases), maxPhases)
 	}
@@ -280,11 +281,11 @@ func (r *planReader) line(at int) int {
 }
 
 // blockText returns a copy of the lines of a block as they are written, and where it begins.
-func blockText(node ast.Node, source []byte) (start int, text []byte) {
+func blockText(node ast.Node, source []byte) (start int, block []byte) {
 	lines := node.Lines()
 	start, end := lines.At(0).Start, lines.At(lines.Len()-1).Stop
-	if html, is := node.(*ast.HTMLBlock); is && html.HasClosure() {
-		end = max(end, html.ClosureLine.Stop)
+	if of, is := node.(*ast.HTMLBlock); is && of.HasClosure() {
+		end = max(end, of.ClosureLine.Stop)
 	}
 	return start, slices.Clone(source[start:end])
 }
@@ -325,25 +326,25 @@ func wordsOf(parent ast.Node, source []byte) string {
 }
 
 // unescape returns what an escaped character or an entity stands for.
-func unescape(text []byte) []byte {
-	if text[0] == '\\' {
-		return text[1:]
+func unescape(block []byte) []byte {
+	if block[0] == '\\' {
+		return block[1:]
 	}
-	return []byte(html.UnescapeString(string(text)))
+	return []byte(html.UnescapeString(string(block)))
 }
 
 // spaces returns as many spaces as a text has bytes, and its lines.
-func spaces(text []byte) []byte {
-	blanked := slices.Clone(text)
+func spaces(block []byte) []byte {
+	blanked := slices.Clone(block)
 	blank(blanked)
 	return blanked
 }
 
 // blank replaces a text by spaces, and keeps its lines.
-func blank(text []byte) {
-	for i, c := range text {
+func blank(block []byte) {
+	for i, c := range block {
 		if c != '\n' {
-			text[i] = ' '
+			block[i] = ' '
 		}
 	}
 }

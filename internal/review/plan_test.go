@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -253,7 +254,7 @@ func requireShownPhases(t require.TestingT, text string) {
 		found = append(found, phase.Number)
 	}
 	for node := range root.Descendants() {
-		if node.Type != html.ElementNode || len(node.Data) != 2 || node.Data[0] != 'h' || !strings.Contains("123456", node.Data[1:]) {
+		if node.Type != html.ElementNode || !slices.Contains([]string{"h1", "h2", "h3", "h4", "h5", "h6"}, node.Data) {
 			continue
 		}
 		var words strings.Builder
