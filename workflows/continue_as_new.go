@@ -132,7 +132,8 @@ func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	}, ChainWorkflow, input)
 }
 
-// withWindows returns a policy with the context windows that the CLI has reported for the models of its tiers, because the next run does not
+// withWindows returns a policy with the context windows that the CLI has reported for the models of its tiers, because the next run does
+// not
 // have all sessions.
 func withWindows(policy escalation.Policy, s *sessions) escalation.Policy {
 	policy.Tiers = slices.Clone(policy.Tiers)

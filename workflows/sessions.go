@@ -301,7 +301,7 @@ func (s *sessions) run(ctx workflow.Context, session escalation.Session, activit
 	}
 }
 
-// waits waits until a session may be requested again that was refused, or that the limit of the account has ended, and reports whether it
+// waits sleeps until a session may be requested again that was refused, or that the limit of the account has ended, and reports whether it
 // may. If the decision is no wait, waits returns false: a person decides, and the longest wait begins anew. An author's and a reviewer's
 // session wait so; the tiers of a chain can be requested meanwhile (see chainRun.wait). When ctx ends, waits returns.
 func (s *sessions) waits(ctx workflow.Context, decision escalation.Decision) (again bool, err error) {

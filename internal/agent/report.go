@@ -67,7 +67,8 @@ func endedByItself(err error) bool {
 	return slices.Contains(ends, failure.Kind)
 }
 
-// judged completes the report of a session whose CLI has ended with a failure. The provider can refuse a request because of what is in the conversation. Before the first answer of a resumed session every refusal
+// judged completes the report of a session whose CLI has ended with a failure. The provider can refuse a request because of what
+// is in the conversation. Before the first answer of a resumed session every refusal
 // counts as one, whatever it says: a new conversation is the only way to find out.
 func judged(report escalation.Report, failure *claude.Error, run activities.AgentRun) escalation.Report {
 	resumed := run.Resume != ""
@@ -121,7 +122,8 @@ const (
 	usualLimit = time.Hour
 )
 
-// limitedUntil returns the end of a limit, with a margin for clocks that differ. The argument until is zero if the provider does not say it.
+// limitedUntil returns the end of a limit, with a margin for clocks that differ. The argument until is zero if the provider does not say
+// it.
 func limitedUntil(until, now time.Time) time.Time {
 	const margin = 10 * time.Second
 	if until.IsZero() {

@@ -310,15 +310,15 @@ var listChanges = []string{"status", "--porcelain", "--no-renames", "--ignored",
 func (g git) hidden(ctx context.Context, tree *Worktree) (changed bool, err error) {
 	at := inTree(tree)
 	at.index, at.writable = filepath.Join(tree.Guarded.GitDir, "claudeops.index"), []string{tree.Guarded.GitDir}
-	clear := func() error {
+	tidy := func() error {
 		return process.AsUser(g.options.User, func() error {
 			return errors.Join(removeFile(at.index), removeFile(at.index+".lock"))
 		})
 	}
-	if err := clear(); err != nil {
+	if err := tidy(); err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, clear()) }()
+	defer func() { err = errors.Join(err, tidy()) }()
 	if _, err := g.run(ctx, at, []string{"read-tree", "HEAD"}); err != nil {
 		return false, err
 	}

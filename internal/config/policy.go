@@ -48,18 +48,20 @@ func WithoutProposals(policy *guard.Policy) *guard.Policy {
 // WithoutCommits returns a policy under which agents make no commits and move no branches, for a session without a worktree. The argument
 // missing says why it has none.
 func WithoutCommits(policy *guard.Policy, missing string) *guard.Policy {
-	why := fmt.Sprintf("it makes a commit or moves a branch: this session has no worktree (%s), and what is committed outside of one is not "+
-		"reviewed", missing)
+	why := fmt.Sprintf("it makes a commit or moves a branch: this session has no worktree (%s), "+
+		"and what is committed outside of one is not reviewed", missing)
 	without := *policy
 	without.Never = append(slices.Clone(policy.Never),
-		guard.Never{Program: "git", Why: why, Command: "commit|commit-tree|merge|rebase|cherry-pick|revert|am|pull|push|send-pack|http-push|" +
-			"receive-pack|update-ref|symbolic-ref|fast-import|reset|filter-branch|filter-repo|notes|replace|subtree|svn|p4|cvsimport|citool|gui"},
+		guard.Never{Program: "git", Why: why, Command: "commit|commit-tree|merge|rebase|cherry-pick|revert|am|pull|push|send-pack|" +
+			"http-push|receive-pack|update-ref|symbolic-ref|fast-import|reset|filter-branch|filter-repo|" +
+			"notes|replace|subtree|svn|p4|cvsimport|citool|gui"},
 		guard.Never{Program: "git", Why: why, Command: "fetch", Args: []string{"*:*"}},
 		guard.Never{
 			Program: "git", Why: why, Command: "branch|checkout|switch", Flags: "-f -B -m -M -d -D --force --force-create --move --delete",
 		},
 		guard.Never{Program: "git-commit|git-commit-tree|git-merge|git-rebase|git-cherry-pick|git-revert|git-am|git-pull|git-push|" +
-			"git-send-pack|git-update-ref|git-symbolic-ref|git-fast-import|git-reset|git-filter-branch|git-fetch|git-receive-pack", Why: why})
+			"git-send-pack|git-update-ref|git-symbolic-ref|git-fast-import|git-reset|git-filter-branch|git-fetch|" +
+			"git-receive-pack", Why: why})
 	return &without
 }
 

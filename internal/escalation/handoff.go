@@ -72,7 +72,8 @@ func (h Handoff) After(cutOff Session, left []string) Handoff {
 		"What it did may have taken effect in full, in part or not at all: check that before anything that changes something is repeated.",
 		cutOff.Tier, cutOff.SessionID, cutOff.StartedAt.UTC().Format(time.RFC3339), cutOff.Turns)
 	if cutOff.Ending == EndingRefused {
-		note += "\n\nIt ended because it got this answer: " + strings.TrimRight(plaintext.Cut(plaintext.Compact(cutOff.Error), maxRefusal), ".") +
+		note += "\n\nIt ended because it got this answer: " +
+			strings.TrimRight(plaintext.Cut(plaintext.Compact(cutOff.Error), maxRefusal), ".") +
 			". If the task cannot be done in this form, say so in the verdict."
 	}
 	if len(left) > 0 {

@@ -153,7 +153,8 @@ func ScheduleError(id string, err error) error {
 
 func scheduleOf(entry *client.ScheduleListEntry) Schedule {
 	row := Schedule{
-		ID: entry.ID, When: whenOf(entry.Spec), Paused: entry.Paused, Note: entry.Note, Next: upcoming(entry.NextActionTimes, entry.Spec, entry.Paused),
+		ID: entry.ID, When: whenOf(entry.Spec), Paused: entry.Paused, Note: entry.Note,
+		Next: upcoming(entry.NextActionTimes, entry.Spec, entry.Paused),
 	}
 	if recent := entry.RecentActions; len(recent) > 0 {
 		row.LastAt = recent[len(recent)-1].ActualTime

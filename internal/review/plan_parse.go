@@ -266,8 +266,8 @@ func (r *planReader) problem() error {
 	case len(phases) == 0:
 		return errors.New(none + "; " + places)
 	case places != "":
-		return fmt.Errorf("the plan has what looks like a phase and is none: %s. Write phases as headings at the beginning of a line, "+
-			"such as %q, and begin everything else with another word", places,
+		return fmt.Errorf("the plan has what looks like a phase and is none: %s. Write phases as headings at the beginning "+
+			"of a line, such as %q, and begin everything else with another word", places,
 			strings.Repeat("#", r.headings[0].level)+" Phase 2: what to do")
 	case len(phases) > maxPhases:
 		return fmt.Errorf("the plan has %d phases, and at most %d are allowed", len(phases), maxPhases)

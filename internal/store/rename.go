@@ -10,7 +10,8 @@ import (
 	"github.com/claudeops/claudeops/internal/memory"
 )
 
-// Rename gives the services of open and remembered incidents, of locks, of the ledger, of memories, of open sessions and of recent repairs the names
+// Rename gives the services of open and remembered incidents, of locks, of the ledger, of memories, of open sessions and of recent repairs
+// the names
 // that the function canonical returns. Call it when the operator's services file has changed: without it, a renamed service would have no
 // incident, no lock, no cooldown and no memory. Rename returns how many rows it has changed.
 //

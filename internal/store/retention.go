@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/claudeops/claudeops/internal/calendar"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -204,7 +205,7 @@ ON CONFLICT (quarter, tier, model, trigger, conclusion, services) DO UPDATE SET
 // CompactCosts keeps what removed sessions have cost more than 400 days before a time as sums of days, so that they grow with the days and
 // not with the sessions. No budget asks for a part of such a day, and reports keep their sums.
 func (s *Store) CompactCosts(ctx context.Context, now time.Time) error {
-	before := quarterOf(now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -daysOfCosts))
+	before := quarterOf((calendar.Of(now.UTC()) - daysOfCosts).Begin(time.UTC))
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		for _, query := range compactQueries {
 			if _, err := tx.ExecContext(ctx, query, before); err != nil {

@@ -264,14 +264,14 @@ func underManagedSettings(t *testing.T, cli, settings string) string {
 	etc, wrapper := t.TempDir(), filepath.Join(t.TempDir(), "claude")
 	for _, name := range []string{"passwd", "group", "resolv.conf", "hosts", "nsswitch.conf"} {
 		if content, err := os.ReadFile(filepath.Join("/etc", name)); err == nil {
-			require.NoError(t, os.WriteFile(filepath.Join(etc, name), content, 0o644)) //nolint:gosec // as in /etc
+			require.NoError(t, os.WriteFile(filepath.Join(etc, name), content, 0o644))
 		}
 	}
-	require.NoError(t, os.Mkdir(filepath.Join(etc, "claude-code"), 0o755))                                                //nolint:gosec // as in /etc
-	require.NoError(t, os.WriteFile(filepath.Join(etc, "claude-code", "managed-settings.json"), []byte(settings), 0o644)) //nolint:gosec // as in /etc
+	require.NoError(t, os.Mkdir(filepath.Join(etc, "claude-code"), 0o755)) //nolint:gosec // as in /etc
+	require.NoError(t, os.WriteFile(filepath.Join(etc, "claude-code", "managed-settings.json"), []byte(settings), 0o644))
 	inside := fmt.Sprintf("mount --bind %s /etc && exec %s \"$@\"", etc, cli)
 	script := "#!/bin/sh\nexec unshare --user --map-root-user --mount sh -c '" + inside + "' sh \"$@\"\n"
-	require.NoError(t, os.WriteFile(wrapper, []byte(script), 0o755)) //nolint:gosec // it must be executable
+	require.NoError(t, os.WriteFile(wrapper, []byte(script), 0o755))
 	if out, err := exec.CommandContext(t.Context(), wrapper, "--version").CombinedOutput(); err != nil {
 		t.Skipf("this host allows no mount namespace: %v: %s", err, out)
 	}

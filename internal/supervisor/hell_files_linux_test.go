@@ -34,7 +34,7 @@ func writeSecrets(dir string) error {
 		if name == "notes" {
 			content = name
 		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil { //nolint:gosec // agents may read it
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 			return err
 		}
 	}
@@ -87,7 +87,7 @@ func fileAttacks() []attack {
 			if err := os.Chdir(filepath.Dir(path)); err != nil {
 				return nil, err
 			}
-			return exec.Command("cat", fmt.Sprintf("/proc/%d/cwd/%s", os.Getpid(), filepath.Base(path))).Output() //nolint:gosec,noctx // an attack
+			return exec.Command("cat", fmt.Sprintf("/proc/%d/cwd/%s", os.Getpid(), filepath.Base(path))).Output()
 		}},
 		{"with the limits of openat2", func(path string) ([]byte, error) {
 			dir, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY, 0)
@@ -109,8 +109,8 @@ func fileAttacks() []attack {
 			}
 			return os.ReadFile(name)
 		}},
-		{"with cat", func(path string) ([]byte, error) { return exec.Command("cat", path).Output() }},                               //nolint:gosec,noctx // an attack
-		{"with a search", func(path string) ([]byte, error) { return exec.Command("grep", "-r", "", filepath.Dir(path)).Output() }}, //nolint:gosec,noctx // an attack
+		{"with cat", func(path string) ([]byte, error) { return exec.Command("cat", path).Output() }},                              
+		{"with a search", func(path string) ([]byte, error) { return exec.Command("grep", "-r", "", filepath.Dir(path)).Output() }},
 		{"while another thread changes the path", readWhileItChanges},
 	}
 	var found []attack

@@ -299,7 +299,7 @@ func collectReports(listener net.Listener) func() map[string]string {
 			found[report.Attack] = report.Kept
 		}
 		close(all)
-		for range reports { //nolint:revive // a second attempt repeats them
+		for range reports {
 		}
 	}()
 	return func() map[string]string {

@@ -96,7 +96,7 @@ func TestChainNotifies(t *testing.T) {
 func TestADeadAddressKeepsNoChainOpen(t *testing.T) {
 	t.Parallel()
 	well := notifytest.Start(t)
-	gone, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a free port
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, gone.Close())
 	claude := simtest.Install(t, claudesim.Play(concluding("haiku", asksFor(2)), concluding("sonnet", resolved())))

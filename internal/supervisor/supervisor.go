@@ -357,7 +357,8 @@ func (s *Supervisor) clean(ctx context.Context, c client.Client, sweeper reconci
 	stopSweeping := inBackground(ctx, sweeper.Run)
 	kept := s.store.In(store.Namespace{ID: sweeper.NamespaceID})
 	retention := reconcile.Retention{
-		Records: records{Store: kept, mask: s.mask, metrics: s.telemetry.Metrics(), recovery: s.recovery}, Talks: kept, Archive: s.archive, Temporal: c, NamespaceID: sweeper.NamespaceID,
+		Records: records{Store: kept, mask: s.mask, metrics: s.telemetry.Metrics(), recovery: s.recovery},
+		Talks:   kept, Archive: s.archive, Temporal: c, NamespaceID: sweeper.NamespaceID,
 		Holder: s.identity, Keep: s.config.State.Retention, Logger: s.logger,
 	}
 	stopRemoving := inBackground(ctx, retention.Run)

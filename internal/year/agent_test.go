@@ -319,13 +319,15 @@ func (a *agents) checkRefusal(run activities.AgentRun, way *refusal, report *act
 		a.limited = span{time.Now(), report.LimitedUntil}
 	}
 	key := run.SessionID + " " + way.name
-	if a.paidRefusals[key]++; a.paidRefusals[key] > max(1, mayRefuse[way.name]) {
+	a.paidRefusals[key]++
+	if a.paidRefusals[key] > max(1, mayRefuse[way.name]) {
 		a.problem("session %s of %s is paid for %d times, and refused each time: %s", run.SessionID, run.ChainID, a.paidRefusals[key], way.name)
 	}
 	if way.name != "poisoned" {
 		return
 	}
-	if a.poisoned[run.Resume]++; a.poisoned[run.Resume] > 1 {
+	a.poisoned[run.Resume]++
+	if a.poisoned[run.Resume] > 1 {
 		a.problem("the provider refuses the conversation %s for good, and %s resumes it for the %d. time", run.Resume, run.ChainID, a.poisoned[run.Resume])
 	}
 }

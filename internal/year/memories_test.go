@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -70,10 +71,7 @@ func (i *installation) checkMemories(ctx context.Context) {
 		found[one.ID] = one
 	}
 	i.mu.Lock()
-	decided := make(map[string]string, len(i.seen.memories))
-	for id, text := range i.seen.memories {
-		decided[id] = text
-	}
+	decided := maps.Clone(i.seen.memories)
 	i.mu.Unlock()
 	for id, text := range decided {
 		switch one, still := found[id]; {

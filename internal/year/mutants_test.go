@@ -52,12 +52,12 @@ func once(hour int, do func(i *installation)) func(i *installation) {
 }
 
 // execute changes the records behind the installation's back.
-func execute(query string, args ...any) func(i *installation) {
+func execute(query string) func(i *installation) {
 	return func(i *installation) {
 		database, err := sql.Open("sqlite", "file:"+i.cfg.State.DatabaseFile()+"?_pragma=busy_timeout(5000)&_pragma=foreign_keys(0)")
 		require.NoError(i.t, err)
 		defer func() { require.NoError(i.t, database.Close()) }()
-		_, err = database.ExecContext(i.t.Context(), query, args...)
+		_, err = database.ExecContext(i.t.Context(), query)
 		require.NoError(i.t, err)
 	}
 }
@@ -105,8 +105,10 @@ func mutants() []mutant {
 			"UPDATE sessions SET started_at = started_at - 172800000 WHERE purpose = 'talk'"))},
 		{name: "a look is not paid for", complaint: "as a workflow", breaks: once(20, execute(
 			"UPDATE sessions SET cost_usd = cost_usd + 1 WHERE ended_at IS NOT NULL AND chain_id LIKE 'chain-hourly%'"))},
-		{name: "the budget is passed", complaint: "of a day's budget of", settings: []string{"DAY_BUDGET_USD=90"},
-			breaks: func(i *installation) { i.cfg.Limits.DayBudgetUSD = 0.01 }},
+		{
+			name: "the budget is passed", complaint: "of a day's budget of", settings: []string{"DAY_BUDGET_USD=90"},
+			breaks: func(i *installation) { i.cfg.Limits.DayBudgetUSD = 0.01 },
+		},
 		{name: "the API's costs differ", complaint: "the API add up to", breaks: shows("/api/v1/costs", replace(`"usd":`, `"usd":1`))},
 		{name: "the command's costs differ", complaint: "the command add up to", breaks: shows("starter costs", replace(`"usd": `, `"usd": 1`))},
 		{name: "the page's costs differ", complaint: "page /cost: 200", breaks: shows("/cost", replace("$", "€"))},
@@ -171,12 +173,16 @@ func mutants() []mutant {
 		})},
 		{name: "the pager is forgotten", complaint: "and no event says so", days: 4, breaks: after(20, func(i *installation) { clear(i.paged) })},
 		{name: "nobody is told", complaint: "nobody was told of", days: 6, breaks: after(0, func(i *installation) { i.told = nil })},
-		{name: "nobody is asked", complaint: "and nobody was asked", days: 6, settings: []string{"GATE_TIMEOUT=2h"},
-			breaks: after(0, func(i *installation) { i.told = nil })},
+		{
+			name: "nobody is asked", complaint: "and nobody was asked", days: 6, settings: []string{"GATE_TIMEOUT=2h"},
+			breaks: after(0, func(i *installation) { i.told = nil }),
+		},
 		{name: "a refusal looks like an outage", complaint: "and refused each time: refused", days: 6, refuses: 40, breaks: says("refused", providerAway)},
 		{name: "a poisoned conversation looks like an outage", complaint: "for good, and", days: 6, refuses: 40, breaks: says("poisoned", providerAway)},
-		{name: "a limit looks shorter", complaint: "although it is known that the account is limited", days: 6, refuses: 40,
-			breaks: says("limited", func(report *activities.AgentReport) { report.LimitedUntil = time.Now().Add(time.Second) })},
+		{
+			name: "a limit looks shorter", complaint: "although it is known that the account is limited", days: 6, refuses: 40,
+			breaks: says("limited", func(report *activities.AgentReport) { report.LimitedUntil = time.Now().Add(time.Second) }),
+		},
 		{name: "a goroutine leaks", complaint: "goroutines", days: 5, breaks: after(0, func(i *installation) {
 			i.background.Go(func() { <-i.ctx.Done() })
 		})},

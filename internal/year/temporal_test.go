@@ -240,7 +240,7 @@ func (s *simulatedTemporal) running(id string) *execution {
 			status = found.status
 		}
 		s.mu.Unlock()
-		switch status { //nolint:exhaustive // it has ended otherwise
+		switch status {
 		case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING:
 			return found
 		case enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:

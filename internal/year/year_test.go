@@ -68,7 +68,7 @@ type life struct {
 	hectic bool
 	// refuses is the percentage of the sessions that the provider refuses, each in a way of its own.
 	refuses int
-	// breaks breaks the installation or what is seen of it, for the tests of the invariants; nil if nothing is broken.
+	// breaks spoils the installation or what is seen of it, for the tests of the invariants; nil if nothing is broken.
 	breaks func(i *installation)
 }
 
@@ -258,7 +258,7 @@ func (i *installation) writeServices() {
 // concerns a disk.
 func newHome(t *testing.T) string {
 	t.Helper()
-	home, err := os.MkdirTemp("/dev/shm", "claudeops-year-")
+	home, err := os.MkdirTemp("/dev/shm", "claudeops-year-") //nolint:usetesting // in memory
 	if err != nil {
 		return t.TempDir()
 	}
@@ -373,7 +373,8 @@ func (i *installation) restart(ctx context.Context, lost bool) {
 // beforeActivity is called before each activity, which has its turn. Some begin late, so that local activities time out and other
 // workflows move on meanwhile. During an outage of the database, activities fail until it is over.
 func (i *installation) beforeActivity(ctx context.Context, args []any) error {
-	if i.activities++; i.in(3, "slow", i.activities) {
+	i.activities++
+	if i.in(3, "slow", i.activities) {
 		time.Sleep(i.between(time.Second, 9*time.Second, "slow for", i.activities))
 		i.temporal.turns.take(ctx)
 	}

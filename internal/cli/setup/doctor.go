@@ -231,7 +231,8 @@ func checkPrices(cfg config.Config) finding {
 	const check = "prices"
 	var guessed []string
 	for _, model := range []string{
-		cfg.Tiers.Tier1.Model, cfg.Tiers.Tier2.Model, cfg.Tiers.Tier3.Model, cfg.Talk.Model, cfg.Review.Reviewer.Model, cfg.Author.Role.Model,
+		cfg.Tiers.Tier1.Model, cfg.Tiers.Tier2.Model, cfg.Tiers.Tier3.Model, cfg.Talk.Model,
+		cfg.Review.Reviewer.Model, cfg.Author.Role.Model,
 	} {
 		if model != "" && !claude.Listed(model) && !slices.Contains(guessed, model) {
 			guessed = append(guessed, model)
@@ -285,7 +286,8 @@ func (a *app) checkWorktrees(cfg config.Config) finding {
 	case err != nil:
 		return failed(check, err)
 	case len(missing) > 0:
-		return noted(check, "sessions may not commit, because commits are reviewed and there can be no worktree: "+strings.Join(missing, "; "))
+		return noted(check, "sessions may not commit, because commits are reviewed and there can be no worktree: "+
+			strings.Join(missing, "; "))
 	}
 	return passed(check, "sessions that repair in a repository get a worktree")
 }
