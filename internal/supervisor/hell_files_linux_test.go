@@ -109,7 +109,7 @@ func fileAttacks() []attack {
 			}
 			return os.ReadFile(name)
 		}},
-		{"with cat", func(path string) ([]byte, error) { return exec.Command("cat", path).Output() }},                              
+		{"with cat", func(path string) ([]byte, error) { return exec.Command("cat", path).Output() }},
 		{"with a search", func(path string) ([]byte, error) { return exec.Command("grep", "-r", "", filepath.Dir(path)).Output() }},
 		{"while another thread changes the path", readWhileItChanges},
 	}
