@@ -30,8 +30,11 @@ const (
 	limited = "limited"
 )
 
-// becomeExecutor makes this process the attacker's program if the variable executes is set.
+// becomeExecutor makes this process the attacker's program if the variable executes or openRace is set.
 func becomeExecutor() {
+	if os.Getenv(openRace) != "" {
+		os.Exit(raceToOpen())
+	}
 	if list := os.Getenv(executes); list != "" {
 		os.Exit(tryToExecute(list))
 	}

@@ -20,9 +20,6 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(visitTo); path != "" {
 		os.Exit(visit(path))
 	}
-	if os.Getenv(openRace) != "" {
-		os.Exit(raceToOpen())
-	}
 	becomeExecutor()
 	if script := os.Getenv(workerScript); script != "" {
 		os.Exit(work(script))
