@@ -50,9 +50,11 @@ func Delivery(ctx workflow.Context, input DeliveryInput) error {
 	).Get(disconnected, nil)
 }
 
-// startDelivery starts a Delivery that survives this workflow. It returns when Temporal has started it.
+// startDelivery starts a Delivery that survives this workflow, also if this workflow is cancelled later. It returns when Temporal has
+// started it.
 func startDelivery(ctx workflow.Context, input DeliveryInput) error {
-	abandoned := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+	detached, _ := workflow.NewDisconnectedContext(ctx)
+	abandoned := workflow.WithChildOptions(detached, workflow.ChildWorkflowOptions{
 		WorkflowID:        input.ChainID + "/delivery/" + input.Key,
 		ParentClosePolicy: enumspb.PARENT_CLOSE_POLICY_ABANDON,
 		StaticSummary:     "notify: " + input.Kind.Headline(),
