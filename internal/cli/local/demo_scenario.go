@@ -75,6 +75,7 @@ func demoEnvironment(stateDir, claude, path string) []string {
 	return []string{
 		"PATH=" + site.bin + string(filepath.ListSeparator) + path,
 		"HOME=" + stateDir,
+		"ANTHROPIC_API_KEY=demo",                                             // its agent calls no model
 		set("AGENT_USER", "none"),                                            // its agent is a stand-in
 		set("STATE_DIR", stateDir), set("TRANSCRIPTS", config.NoTranscripts), // a demo leaves no data behind
 		set("CLAUDE", claude), set("WORK_DIR", site.work), set("POLICY_FILE", site.policy),
