@@ -353,7 +353,7 @@ func TestFailedLooks(t *testing.T) {
 	require.Len(t, open, 1)
 	require.Equal(t, escalation.KindLookFailed, open[0].Kind)
 	require.Equal(t, escalation.IncidentWaiting, open[0].State)
-	require.Contains(t, open[0].Summary, "Failed to authenticate. API Error: 401 the key has expired")
+	require.Contains(t, open[0].Summary, "agents find no credentials in this environment", "who ends the session first, the CLI or the worker, is not certain")
 	require.Len(t, open[0].Chains, 1, "the second chain leaves it to the first")
 
 	_, err = claudesim.Install(filepath.Dir(claude), claudesim.Play(claudesim.Always(claudesim.Conclude(allWell()))))
