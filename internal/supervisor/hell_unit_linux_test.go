@@ -49,10 +49,7 @@ func TestAgentFromHellInUnit(t *testing.T) {
 	} {
 		unit := readUnit(t, files...)
 		for _, tier := range []int{1, 2} {
-			t.Run(fmt.Sprint(mode, tier), func(t *testing.T) {
-				t.Parallel()
-				requireHarmless(t, mode, tier, unit)
-			})
+			t.Run(fmt.Sprint(mode, tier), func(t *testing.T) { requireHarmless(t, mode, tier, unit) })
 		}
 	}
 }
