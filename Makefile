@@ -2,7 +2,7 @@
 # Needs Go and a POSIX shell; written for GNU Make 3.81 and newer.
 
 GO           ?= go
-TEST_TIMEOUT ?= 20m
+TEST_TIMEOUT ?= 40m
 FUZZ_TIME    ?= 20s
 BENCH        ?= .
 SOAK         ?=
@@ -189,7 +189,7 @@ real: $(TOOLS_BUILT) | $(REPORT) ## Run the tests on real Temporal servers, proc
 
 .PHONY: contract
 contract: $(if $(VERSION)$(CLAUDE),,clis) ## List in what the pinned CLIs differ from the contract, or the one of VERSION=x or CLAUDE=path
-	sh tools/contract.sh $(TEST_TIMEOUT) '$(VERSION)' '$(CLAUDE)'
+	sh tools/contract.sh $(TEST_TIMEOUT) $(SLIM) '$(VERSION)' '$(CLAUDE)'
 
 .PHONY: e2e
 e2e: clis ## Repair a real service with the real CLI on a real Temporal server; make test does it, too

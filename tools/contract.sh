@@ -1,4 +1,4 @@
-# Usage: sh contract.sh TIMEOUT [VERSION] [CLAUDE]
+# Usage: sh contract.sh TIMEOUT BUILD_TAGS [VERSION] [CLAUDE]
 #
 # Runs the contract tests on claude CLIs. Without arguments these are the CLIs in tools/claude. VERSION is a
 # number or a tag such as latest; npm installs this CLI below bin/claude. CLAUDE is the path of a CLI. The
@@ -6,7 +6,7 @@
 # a file. It fails if there is a difference.
 set -eu
 
-timeout=$1 version=${2:-} claude=${3:-}
+timeout=$1 tags=$2 version=${3:-} claude=${4:-}
 package=@anthropic-ai/claude-code
 
 fail() {
@@ -57,5 +57,5 @@ echo "What the tests print goes to $log."
 packages=$(sh tools/packages.sh TestContract)
 # Test one package after the other. If a case waited for a processor, the CLI would look slow.
 # shellcheck disable=SC2086 # they are several
-"$GO" test -json -p 1 -count=1 -timeout "$timeout" -run '^TestContract' $packages ${claude:+"-claude=$claude"} |
+"$GO" test -json -tags "soak,$tags" -p 1 -count=1 -timeout "$timeout" -run '^Test(Contract|Endings)' $packages ${claude:+"-claude=$claude"} |
 	bin/contract-summary -log "$log"

@@ -1,6 +1,7 @@
 package claudesim_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,8 +29,8 @@ type contractCase struct {
 	only claudesim.Version
 }
 
-// TestContract runs every case on the stand-in and on the real CLI of each release. It requires that a driver cannot
-// distinguish them.
+// TestContract runs every case on the stand-in of each release, and on the newest real CLI. It requires that a driver cannot distinguish
+// them. `make contract` runs it on the real CLI of each release; these are pinned, so an older one changes only with the stand-in.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	for _, v := range simtest.Versions(t) {
@@ -51,6 +52,9 @@ func (c contractCase) run(t *testing.T, v claudesim.Version) {
 		played = standIn(t, c.scenario, v).observe(t, c.launches)
 		c.want(t, v, played)
 	})
+	if !slices.Contains(simtest.NewestVersions(t), v) {
+		return
+	}
 	t.Run("real", func(t *testing.T) {
 		const tries = 12
 		for range tries {

@@ -18,7 +18,7 @@ import (
 func TestContractContinuity(t *testing.T) {
 	t.Parallel()
 	temporalServer := startTemporal(t)
-	for _, version := range simtest.Versions(t) {
+	for _, version := range simtest.NewestVersions(t) {
 		for name, c := range continuityCases() {
 			t.Run(simtest.Number(t, version)+"/"+name, func(t *testing.T) {
 				t.Parallel()

@@ -203,7 +203,8 @@ func endingCases() map[string]endingCase {
 	}
 }
 
-// TestEndings holds a whole installation against each way to say no: with the stand-in, and with all real CLIs.
+// TestEndings holds a whole installation against each way to say no: with the stand-in, and with
+// the newest real CLI. `make contract` runs it with all real CLIs.
 func TestEndings(t *testing.T) {
 	t.Parallel()
 	for name, tt := range endingCases() {
@@ -217,7 +218,7 @@ func TestEndings(t *testing.T) {
 			})
 			t.Run("real", func(t *testing.T) {
 				t.Parallel()
-				for _, version := range simtest.Versions(t) {
+				for _, version := range simtest.NewestVersions(t) {
 					t.Run(simtest.Number(t, version), func(t *testing.T) {
 						t.Parallel()
 						cli, api := simtest.RealCLI(t, version), simtest.StartAPI(t, tt.scenario)
@@ -238,7 +239,7 @@ func TestManagedSettings(t *testing.T) {
 	for _, key := range []string{"disableAllHooks", "allowManagedHooksOnly"} {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
-			for _, version := range simtest.Versions(t) {
+			for _, version := range simtest.NewestVersions(t) {
 				t.Run(simtest.Number(t, version), func(t *testing.T) {
 					t.Parallel()
 					marker := filepath.Join(t.TempDir(), "made")

@@ -69,7 +69,7 @@ func tiersAt(t *testing.T, environ []string) (*activities.Tiers, config.Config, 
 // the built-in policy the agent can read its cooldowns, and can write its handoff and nothing else.
 func TestContractHandoff(t *testing.T) {
 	t.Parallel()
-	for _, version := range simtest.Versions(t) {
+	for _, version := range simtest.NewestVersions(t) {
 		t.Run(simtest.Number(t, version), func(t *testing.T) {
 			t.Parallel()
 			for name, start := range backendsOf(version) {
