@@ -43,6 +43,8 @@ type AgentRun struct {
 	// reviewed before; empty if there is none.
 	Inspect bool
 	Since   string
+	// Base is a commit of the chain that was pushed, from which the change is shown; empty for the commit with which the work began.
+	Base string
 	// At is the commit that the worktree must have, at least; zero for what is committed in Directory, or for Authoring.From. Carry
 	// reports that the report's Change must contain its commits for other hosts, as that of an author always does.
 	At    Checkpoint

@@ -7,27 +7,28 @@ import (
 
 // Change describes the commits of a session in its worktree, as a reviewer sees them. Secrets in it are masked.
 type Change struct {
-	// Branch is the branch of the worktree, Base the commit on which the change is based, and Commit the latest one.
+	// Branch is the branch of the worktree, and Base the commit on which the change is based. Commit is the commit of the supervisor with
+	// what the worktree has committed since: it is what is reviewed, and what is pushed.
 	Branch string `json:"branch"`
 	Base   string `json:"base"`
 	Commit string `json:"commit"`
+	// Message is the message of Commit.
+	Message string `json:"message,omitempty"`
 	// Tree is the hash of the files of Commit.
 	Tree string `json:"tree,omitempty"`
 	// Within is the directory of the chain in its repository; "." for all of it.
 	Within string        `json:"within,omitempty"`
 	Files  []review.File `json:"files,omitempty"`
-	// Patch is the change in git's format.
+	// Patch is the change in git's format, and Since what has changed since the previous review; empty if there was none, or if it is
+	// too long.
 	Patch string `json:"patch,omitempty"`
-	// Hidden reports whether the patch has characters that a reader cannot see.
-	Hidden bool `json:"hidden,omitempty"`
-	// Changed holds the lines that have changed since the previous review.
-	Changed map[string][]review.Span `json:"changed,omitempty"`
+	Since string `json:"since,omitempty"`
+	// Doubts lists why only a person may approve the change, besides what its files say.
+	Doubts []string `json:"doubts,omitempty"`
 	// Checks is the result of the checks of the repository, and CheckOutput what they printed.
 	Checks      review.QualityResult `json:"checks,omitempty"`
 	CheckOutput string               `json:"check_output,omitempty"`
-	// OwnChecks reports that the checks pass only with the change's own version of what checks changes.
-	OwnChecks bool      `json:"own_checks,omitempty"`
-	Previews  []Preview `json:"previews,omitempty"`
+	Previews    []Preview            `json:"previews,omitempty"`
 	// Plan is the plan in Commit; nil if nobody asked for it, or PlanProblem says why it cannot be read.
 	Plan        *review.Plan `json:"plan,omitempty"`
 	PlanProblem string       `json:"plan_problem,omitempty"`
@@ -36,9 +37,8 @@ type Change struct {
 	Fork string `json:"fork,omitempty"`
 	Pack []byte `json:"pack,omitempty"`
 	// Project is the repository in which a pull request can propose the change; nil if there is none, or the policy grants the
-	// author no program for it. Subject is the first line of the latest commit's message.
+	// author no program for it.
 	Project *forge.Project `json:"project,omitempty"`
-	Subject string         `json:"subject,omitempty"`
 	// Problem says why the change could not be looked at; empty if it could.
 	Problem string `json:"problem,omitempty"`
 }

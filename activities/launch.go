@@ -34,6 +34,7 @@ func (t *Tiers) launch(ctx context.Context, input RunTierInput, past TierProgres
 		Repairs:     input.Tier >= escalation.TierSafeRepair && !input.Policy.DryRun && !input.Recheck,
 		Inspect:     input.Inspect,
 		Since:       input.Since,
+		Base:        input.Base,
 		Carry:       input.Carry,
 		At:          input.At,
 		Interrupted: again.known || input.Continues,
@@ -123,7 +124,7 @@ func (c *Correction) prompt() *prompts.Correction {
 	}
 	of := &prompts.Correction{Commit: c.Commit, CheckOutput: c.CheckOutput}
 	for _, finding := range c.Findings {
-		of.Findings = append(of.Findings, finding.Describe())
+		of.Findings = append(of.Findings, finding.Whole())
 	}
 	return of
 }

@@ -30,8 +30,9 @@ type PushRequest struct {
 type PushResult struct {
 	// Remote is the address of the remote, without credentials.
 	Remote string `json:"remote,omitempty"`
-	// Problem says why the commit was not pushed; empty if it was.
+	// Problem says why the commit was not pushed; empty if it was. Final reports that another attempt would end in the same way.
 	Problem string `json:"problem,omitempty"`
+	Final   bool   `json:"final,omitempty"`
 }
 
 // beatInterval is the time between two heartbeats of an activity that runs programs and no agent.

@@ -134,7 +134,8 @@ func (r *reviewing) prompt() (string, error) {
 		return r.Prompts.ReviewContinued(change.Commit, r.input.Guidance)
 	}
 	of := prompts.Review{
-		Branch: change.Branch, Base: change.Base, Commit: change.Commit, Files: change.Files, Patch: change.Patch,
+		Branch: change.Branch, Base: change.Base, Commit: change.Commit, Message: change.Message, Files: change.Files,
+		Patch: change.Patch, Since: change.Since,
 		ForPerson: r.input.ForPerson, CheckOutput: change.CheckOutput, Problem: r.input.Problem, Request: r.input.Request,
 		Services: r.input.Services, Guidance: r.input.Guidance, Brief: r.permissions(escalation.TierObserve, false),
 	}
@@ -145,7 +146,7 @@ func (r *reviewing) prompt() (string, error) {
 		of.Previews = append(of.Previews, prompts.ReviewPreview{Command: preview.Command, Output: preview.Output})
 	}
 	for _, finding := range r.input.Before {
-		of.Before = append(of.Before, finding.Describe())
+		of.Before = append(of.Before, finding.Whole())
 	}
 	for _, finding := range r.input.Accepted {
 		of.Accepted = append(of.Accepted, finding.Describe())
@@ -166,8 +167,9 @@ func (r *reviewing) decode(report *AgentReport) error {
 		return errors.New("it ended without its structured verdict")
 	}
 	verdict, err := review.DecodeVerdict(report.Output)
-	if err == nil {
-		r.verdict = &verdict
+	if err != nil {
+		return err
 	}
-	return err
+	r.verdict = &verdict // also if it answers for too few findings: these stay open
+	return verdict.Unanswered(r.input.Before)
 }

@@ -106,6 +106,9 @@ type RunTierInput struct {
 	// none.
 	Inspect bool   `json:"inspect,omitempty"`
 	Since   string `json:"since,omitempty"`
+	// Base is the commit of the chain that was pushed last, from which the change is shown; empty for the commit with which the work
+	// began.
+	Base string `json:"base,omitempty"`
 	// Carry asks for the commits themselves, for other hosts. At is the latest commit of the chain that the tier corrects, which its
 	// worktree must have; zero if it corrects none.
 	Carry bool       `json:"carry,omitempty"`

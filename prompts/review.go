@@ -13,7 +13,8 @@ type Review struct {
 	// Branch, Base and Commit name the change.
 	Branch, Base, Commit string
 	Files                []review.File
-	Patch                string
+	// Message is the message of the commit. Since is what has changed since the previous review; empty if there was none.
+	Message, Patch, Since string
 	// ForPerson lists why a person must look at the change.
 	ForPerson []string
 	// CheckOutput is what the checks of the repository have printed; empty if there are none.
@@ -26,7 +27,7 @@ type Review struct {
 	Plan *ReviewPlan
 	// Guidance is what a person has said to the reviewer; it can be empty.
 	Guidance string
-	// Before holds the findings of the previous review, and Accepted those that people have accepted.
+	// Before holds the findings that are open, and Accepted those that people have accepted.
 	Before, Accepted []string
 	// Brief describes in Markdown what the reviewer may use.
 	Brief string

@@ -35,6 +35,8 @@ type Carried struct {
 	Directory string           `json:"directory,omitempty"`
 	State     escalation.Chain `json:"state"`
 	Step      CarriedStep      `json:"step"`
+	// Proposed is what the chain has committed; nil if it has committed nothing.
+	Proposed *proposedChange `json:"proposed,omitempty"`
 	// InFlight holds the tool calls that the last session left without a result.
 	InFlight []activities.ToolCall `json:"in_flight,omitempty"`
 	// Reminded counts the reminders of the open gate that have become due.
@@ -69,8 +71,8 @@ type CarriedStep struct {
 	Refused        bool                  `json:"refused,omitempty"`
 	PassesCooldown bool                  `json:"passes_cooldown,omitempty"`
 	PassesLimit    bool                  `json:"passes_limit,omitempty"`
-	Reviewed       *reviewed             `json:"reviewed,omitempty"`
 	Corrects       bool                  `json:"corrects,omitempty"`
+	Ending         *escalation.Decision  `json:"ending,omitempty"`
 }
 
 // carry returns those fields of a step at a gate that the next run needs. It omits the fields request, continues and
@@ -80,7 +82,7 @@ func (s step) carry() CarriedStep {
 		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, ResumeFailed: s.resumeFailed,
 		TranscriptLost: s.transcriptLost, CutOff: s.cutOff, Left: s.left, Handoff: s.handoff,
 		Asked: s.asked, MinTier: s.minTier, Healed: s.healed, Refused: s.refused,
-		PassesCooldown: s.passesCooldown, PassesLimit: s.passesLimit, Reviewed: s.reviewed, Corrects: s.corrects,
+		PassesCooldown: s.passesCooldown, PassesLimit: s.passesLimit, Corrects: s.corrects, Ending: s.ending,
 	}
 }
 
@@ -91,7 +93,7 @@ func (s CarriedStep) step() step {
 		tier:   s.Tier, purpose: s.Purpose, parent: s.Parent, resumeFailed: s.ResumeFailed,
 		transcriptLost: s.TranscriptLost, cutOff: s.CutOff, left: s.Left, handoff: s.Handoff,
 		asked: s.Asked, minTier: s.MinTier, healed: s.Healed, refused: s.Refused,
-		passesCooldown: s.PassesCooldown, passesLimit: s.PassesLimit, reviewed: s.Reviewed, corrects: s.Corrects,
+		passesCooldown: s.PassesCooldown, passesLimit: s.PassesLimit, corrects: s.Corrects, ending: s.Ending,
 	}
 }
 
@@ -122,7 +124,7 @@ func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	input.Carried = &Carried{
 		Policy: withWindows(*c.policy, c.sessions), FirstRunID: c.log.firstRun(ctx), Directory: c.sessions.directory,
 		State: trimmed(c.log.chain), Step: at.carry(), InFlight: c.sessions.inFlight,
-		Reminded: c.gates.reminded, Detached: c.parent.detached, Request: c.requests.pending, Told: c.people.before,
+		Proposed: c.proposed, Reminded: c.gates.reminded, Detached: c.parent.detached, Request: c.requests.pending, Told: c.people.before,
 	}
 	info := workflow.GetInfo(ctx)
 	workflow.GetLogger(ctx).Info("the chain continues as new", "gate", c.gates.latest().ID,
@@ -148,7 +150,7 @@ func (c *Carried) chainRun(input ChainInput) *chainRun {
 	chain := composeChain(input, c.State)
 	*chain.policy = c.Policy
 	chain.log.firstRunID, chain.sessions.directory, chain.sessions.inFlight = c.FirstRunID, c.Directory, c.InFlight
-	chain.gates.reminded, chain.parent.detached = c.Reminded, c.Detached
+	chain.gates.reminded, chain.parent.detached, chain.proposed = c.Reminded, c.Detached, c.Proposed
 	chain.requests.pending, chain.people.before = c.Request, c.Told
 	if gate := c.State.OpenGate(); gate != nil {
 		chain.incidents.news = slices.Clone(gate.News)

@@ -29,8 +29,8 @@ type reviewRequest struct {
 	// author is the session that has made the change. Its end is in the visible state.
 	author escalation.Session
 	change activities.Change
-	// closed reports that the record of the author's session is closed.
-	closed bool
+	// unclosed is a session whose end is not recorded yet, such as that of the author; nil if there is none.
+	unclosed *escalation.Session
 	// problem is what was found before the author began, and request is the request of a person. Both can be empty.
 	problem, request string
 	// task is the plan that the change belongs to; nil if it belongs to none. lost lists what the author has removed from the
@@ -78,16 +78,10 @@ func (r reviewResult) progress(before review.Loop) (totals escalation.ReviewTota
 // opening of the reviewer's session also records the end of the author's session.
 func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewResult, error) {
 	change := request.change
-	result := reviewResult{loop: request.loop}
-	if !request.closed {
-		result.unclosed = &request.author
-	}
+	result := reviewResult{loop: request.loop, unclosed: request.unclosed}
 	turn := review.Authored{
-		Commit: change.Commit, Tree: change.Tree, Files: change.Files, Scope: r.scope(request), Hidden: change.Hidden,
-		Problem: change.Problem, Lost: request.lost, Doubts: request.doubts,
-	}
-	if change.OwnChecks {
-		turn.Doubts = append(slices.Clip(turn.Doubts), "the checks pass only with its own version of them")
+		Commit: change.Commit, Tree: change.Tree, Files: change.Files, Scope: r.scope(request),
+		Problem: change.Problem, Lost: request.lost, Doubts: slices.Concat(change.Doubts, request.doubts),
 	}
 	switch {
 	case result.loop.State.Role() == review.Author:
@@ -110,16 +104,19 @@ func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewRes
 }
 
 // latestChange returns the change on which a person would decide: the one after an author's turn or, if the turn has left nothing
-// new, the one before. The argument before is nil if there was none.
-func latestChange(before *activities.Change, after activities.Change, decision review.Decision) activities.Change {
-	if before != nil && (len(after.Files) == 0 || decision.Rule == review.RuleNoCommit) {
-		return *before
+// new, the one before.
+func latestChange(before, after activities.Change, decision review.Decision) activities.Change {
+	if before.Commit != "" && (!acceptable(after) || decision.Rule == review.RuleNoCommit) {
+		return before
 	}
 	return after
 }
 
-// acceptable reports whether a person may accept the change: also one whose author did not conclude, because the gate has named it.
-func acceptable(change activities.Change) bool { return change.Branch != "" && len(change.Files) > 0 }
+// acceptable reports whether a person may accept the change, because the gate names it: also one whose author did not conclude, and one
+// that cannot be listed.
+func acceptable(change activities.Change) bool {
+	return change.Branch != "" && change.Commit != "" && change.Commit != change.Base
+}
 
 // scope returns what a change may contain without a person. Who amends a plan may change that file only.
 func (r *reviews) scope(request reviewRequest) review.Scope {
@@ -127,14 +124,17 @@ func (r *reviews) scope(request reviewRequest) review.Scope {
 	if request.task != nil && request.task.Amend {
 		within = path.Join(within, request.task.File)
 	}
-	return review.Scope{Within: within, MaxFiles: r.policy.Review.MaxFiles, MaxLines: r.policy.Review.MaxLines}
+	return review.Scope{
+		Within: within, Listed: request.task != nil || r.policy.Review.Mode == escalation.ReviewRequired,
+		MaxFiles: r.policy.Review.MaxFiles, MaxLines: r.policy.Review.MaxLines,
+	}
 }
 
 // runReviewer runs the session of a reviewer, and completes result. If the session is not admitted, the change is not
 // reviewed.
 func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, result *reviewResult) (*review.Verdict, error) {
-	if !request.closed {
-		r.sessions.closeWithNext(request.author)
+	if request.unclosed != nil {
+		r.sessions.closeWithNext(*request.unclosed)
 	}
 	result.unclosed = nil
 	for {
@@ -147,7 +147,7 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 			return nil, err
 		}
 		if refusal := opening.Refusal; refusal != nil {
-			again, err := r.waits(ctx, escalation.DecideRefused(*refusal))
+			again, err := r.sessions.waits(ctx, escalation.DecideRefused(*refusal))
 			if err != nil {
 				return nil, err
 			}
@@ -177,19 +177,10 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 		}
 		result.reviewer, result.unclosed, result.stopped = &session, &session, session.Status == escalation.SessionStopped
 		result.loop, result.decision = result.loop.AfterReview(review.Reviewed{
-			Commit: request.change.Commit, Verdict: reviewed.Verdict, Problem: reviewed.Problem, Changed: request.change.Changed,
+			Commit: request.change.Commit, Verdict: reviewed.Verdict, Problem: reviewed.Problem,
 		})
 		return reviewed.Verdict, nil
 	}
-}
-
-// waits sleeps until the account's limit ends, and reports whether the reviewer's session can be requested again. It does not sleep for
-// another reason: a person decides then.
-func (r *reviews) waits(ctx workflow.Context, decision escalation.Decision) (again bool, err error) {
-	if decision.Rule != escalation.RuleAccountLimit {
-		return false, nil
-	}
-	return r.sessions.waits(ctx, decision)
 }
 
 // runReview runs the agent of a reviewer, and returns the ended session with its result.
@@ -231,8 +222,11 @@ func (r *reviews) add(ctx workflow.Context, request reviewRequest, result review
 	r.log.chain.Reviewed = r.log.chain.Reviewed.Plus(totals)
 	if verdict != nil {
 		done.Status = string(verdict.Status)
-		for _, finding := range verdict.Findings {
+		for _, finding := range result.loop.Open {
 			done.Findings = append(done.Findings, plaintext.Cut(finding.Describe(), maxFindingText))
+		}
+		for _, note := range result.decision.Notes {
+			done.Findings = append(done.Findings, plaintext.Cut(note, maxFindingText))
 		}
 	}
 	severity := escalation.SeverityWarning

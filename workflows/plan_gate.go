@@ -32,7 +32,7 @@ func (p *planRun) openGate(ctx workflow.Context) error {
 	p.log.decided(ctx, decision)
 	stopped := review.StoppedAt(*p.policy, p.at.Ran, p.at.Loop.Resume, p.log.chain.Last())
 	opened, err := p.gates.open(ctx, gateRequest{
-		decision: decision, tier: p.policy.AuthorTier(), stopped: &stopped,
+		decision: decision, tier: p.policy.AuthorTier(), stopped: &stopped, commit: p.offered(),
 		phase: cmp.Or(p.log.chain.Plan.Phase, escalation.PlanItself), // without a current phase, all of the plan could not be pushed
 	})
 	if err != nil {
@@ -43,6 +43,14 @@ func (p *planRun) openGate(ctx workflow.Context) error {
 	}
 	p.at.AtGate = true
 	return nil
+}
+
+// offered returns the commit that a person would accept for the current phase; empty if there is none.
+func (p *planRun) offered() string {
+	if change := p.at.Change; change != nil && acceptable(*change) {
+		return change.Commit
+	}
+	return ""
 }
 
 // waitAtGate waits at the open gate, and does what the answer says.
@@ -60,8 +68,8 @@ func (p *planRun) waitAtGate(ctx workflow.Context) error {
 	if decision, ends := gate.Ending(answer); ends {
 		return p.end(ctx, decision)
 	}
-	if change := p.at.Change; answer.Action == escalation.GateOverride && change != nil && acceptable(*change) {
-		p.at.Loop.Commit = change.Commit
+	if commit := p.offered(); answer.Action == escalation.GateOverride && commit != "" {
+		p.at.Loop.Commit = commit
 	}
 	if answer.Action != escalation.GateOverride || p.at.Loop.Commit != "" { // a phase without a commit is passed over
 		p.at.Loop, _ = p.at.Loop.AfterGate(answer.Action)

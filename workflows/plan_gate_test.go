@@ -80,7 +80,7 @@ func TestPlanContinuesAnAuthor(t *testing.T) {
 			w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
 				result := w.commits(turn, input)
 				if c.phases == nil {
-					result.Change.Files = []review.File{{Path: "docs/plan.md", Added: 1}}
+					result.Change.Files = []review.File{{Path: "docs/plan.md", Listed: true, Added: 1}}
 				}
 				switch {
 				case turn == c.turn || turn == c.turn+1:
@@ -211,7 +211,7 @@ func TestAcceptedRiskOfAPhase(t *testing.T) {
 			w.answerAfter(3*time.Hour, saidAt("gate-2", escalation.GateAbort, ""))
 			result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{})
 			require.NoError(t, err)
-			require.Equal(t, []review.Finding{risk}, w.asked[1].Accepted)
+			require.Equal(t, []review.Finding{open(1, risk)}, w.asked[1].Accepted)
 			require.Len(t, result.Gates, c.gates)
 			require.Equal(t, c.gates == 1, result.Outcome == escalation.OutcomeApproved, result.Reason)
 		})

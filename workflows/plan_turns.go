@@ -173,7 +173,10 @@ func (p *planRun) reviewPhase(ctx workflow.Context) error {
 func (p *planRun) reviewRequest(author escalation.Session, change activities.Change, closed bool) reviewRequest {
 	task := p.planTask()
 	request := reviewRequest{
-		loop: p.at.Loop, author: author, change: change, closed: closed, request: p.input.Prompt, task: &task,
+		loop: p.at.Loop, author: author, change: change, request: p.input.Prompt, task: &task,
+	}
+	if !closed {
+		request.unclosed = &author
 	}
 	if change.Problem == "" && change.Commit != p.at.From.Commit {
 		request.lost, request.doubts = p.lost(change), p.doubts(change)
@@ -216,8 +219,10 @@ func (p *planRun) reviewTurn(ctx workflow.Context, request reviewRequest) error 
 	if err != nil {
 		return p.abortIfCancelled(ctx, err)
 	}
-	if request.change.Commit != "" {
-		latest := latestChange(p.at.Change, request.change, result.decision)
+	if latest := request.change; latest.Commit != "" {
+		if p.at.Change != nil {
+			latest = latestChange(*p.at.Change, latest, result.decision)
+		}
 		p.at.Change = &latest
 	}
 	switch {

@@ -3,11 +3,13 @@ package workflows
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/forge"
 )
 
 // proposal is what a pull request says about a change, besides the change and its latest review.
@@ -26,9 +28,15 @@ type proposal struct {
 // the commit stays approved and pushed.
 func (r *reviews) propose(ctx workflow.Context, change activities.Change, about proposal, byPerson bool) {
 	r.write(ctx, change, about, activities.ProposeRequest{
-		Title: cmp.Or(about.title, change.Subject), ByPerson: byPerson, Problem: about.problem, Phases: about.phases,
+		Title: cmp.Or(about.title, subjectOf(change)), ByPerson: byPerson, Problem: about.problem, Phases: about.phases,
 		CheckOutput: change.CheckOutput, Previews: change.Previews,
 	})
+}
+
+// subjectOf returns the first line of the message of a change.
+func subjectOf(change activities.Change) string {
+	first, _, _ := strings.Cut(change.Message, "\n")
+	return forge.Title(first)
 }
 
 // advise adds the latest review to the pull request that the author has opened, if it has opened one.

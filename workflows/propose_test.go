@@ -24,7 +24,7 @@ func (w *world) atForge() {
 	w.change = func(session int) *activities.Change {
 		change := commit(session)
 		change.Project = &forge.Project{Program: forge.GitHub, Host: "github.com", Path: "acme/infra", Base: "main"}
-		change.Subject, change.CheckOutput = "web: the right port", "$ grep"
+		change.Message, change.CheckOutput = "web: the right port", "$ grep"
 		change.Previews = []activities.Preview{{Command: "docker compose config", Output: "8080"}}
 		return change
 	}
@@ -131,7 +131,7 @@ func TestNoPullRequest(t *testing.T) {
 // changed returns the change of a session in a repository without a forge.
 func changed(session int) *activities.Change {
 	return &activities.Change{
-		Branch: "claudeops/x", Base: "b0", Commit: fmt.Sprint("c", session), Files: []review.File{{Path: "compose.yaml", Added: 1}},
+		Branch: "claudeops/x", Base: "b0", Commit: fmt.Sprint("c", session), Files: []review.File{{Path: "compose.yaml", Listed: true, Added: 1}},
 		Checks: review.QualityPassed,
 	}
 }

@@ -310,7 +310,7 @@ func TestCorrectionGoesOnInANewRun(t *testing.T) {
 		w.env.SetContinuedExecutionRunID("the-run-before")
 		w.policy, w.opened = escalation.Policy{}, before.opened
 		w.change = func(int) *activities.Change {
-			return &activities.Change{Branch: "claudeops/x", Commit: "c9", Files: []review.File{{Path: "a", Added: 1}}, Checks: review.QualityNone}
+			return &activities.Change{Branch: "claudeops/x", Commit: "c9", Files: []review.File{{Path: "a", Listed: true, Added: 1}}, Checks: review.QualityNone}
 		}
 		saved.Carried.FirstRunID = "run-1"
 		w.env.SetStartTime(saved.Carried.State.Gates[0].OpenedAt.Add(70 * time.Minute))
@@ -322,7 +322,7 @@ func TestCorrectionGoesOnInANewRun(t *testing.T) {
 		require.Equal(t, corrects, w.ran[0].Correction != nil)
 		require.Equal(t, !corrects, w.ran[0].Continues)
 		require.Equal(t, "use port 8080", w.ran[0].Guidance)
-		require.Equal(t, []review.Finding{objection("wrong-port")}, (*asked)[0].Before)
+		require.Equal(t, []review.Finding{open(1, objection("wrong-port"))}, (*asked)[0].Before)
 		require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c9"}}, w.pushed)
 	}
 }
@@ -352,71 +352,36 @@ func TestCorrectionPassesTheCooldown(t *testing.T) {
 	require.Equal(t, []bool{false, false, false, true, false}, corrections)
 }
 
-// TestAcceptedRisk overrides a review whose push fails. What the person has accepted stays accepted while the chain goes on,
-// and returns only with new evidence.
-func TestAcceptedRisk(t *testing.T) {
+// TestOverrideAfterAFailedPush has a push repeated that the remote did not take: by itself, and by a person, who overrides or has it
+// repeated. The chain ends as the person has decided who accepted the change.
+func TestOverrideAfterAFailedPush(t *testing.T) {
 	t.Parallel()
-	elsewhere := objection("wrong-port")
-	elsewhere.File = "other.yaml"
-	human := objection("wrong-port")
-	human.Action = review.HumanRequired
-	for name, c := range map[string]struct {
-		second  review.Finding
-		outcome escalation.Outcome
-		pushed  []string
-	}{
-		"the same evidence": {human, escalation.OutcomeResolved, []string{"c2", "c3"}},
-		"new evidence":      {elsewhere, escalation.OutcomeAborted, []string{"c2"}},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, action := range []escalation.GateAction{escalation.GateOverride, escalation.GateFix} {
+		t.Run(string(action), func(t *testing.T) {
 			t.Parallel()
-			w, asked := newReviewGate(t, finds(human), finds(c.second))
-			commit := w.change
-			w.change = func(session int) *activities.Change {
-				change := commit(session)
-				change.Changed = map[string][]review.Span{"compose.yaml": {{From: 1, To: 9}}, "other.yaml": {{From: 1, To: 9}}}
-				return change
-			}
+			w, _ := newReviewGate(t, finds(objection("a")))
 			w.policy.Review.MaxFixes = 0
 			w.pushProblem = "no route"
-			w.answerAfter(1*time.Hour, said(escalation.GateOverride, "we live with it"))
-			gate := w.gateAfter(t, 2*time.Hour)
-			w.env.RegisterDelayedCallback(func() { w.pushProblem = "" }, 150*time.Minute)
-			w.answerAfter(3*time.Hour, saidAt("gate-2", escalation.GateFix, "add a comment"))
-			w.answerAfter(4*time.Hour, saidAt("gate-3", escalation.GateAbort, ""))
+			first := w.gateAfter(t, 30*time.Minute)
+			w.answerAfter(1*time.Hour, said(escalation.GateOverride, ""))
+			gate := w.gateAfter(t, 80*time.Minute)
+			w.env.RegisterDelayedCallback(func() { w.pushProblem = "" }, 90*time.Minute)
+			w.answerAfter(2*time.Hour, saidAt("gate-2", action, ""))
 			result, err := w.run(t, workflows.ChainInput{})
 			require.NoError(t, err)
-			require.Equal(t, []any{"gate-2", escalation.RuleReview}, []any{gate.ID, gate.Rule})
+			require.Equal(t, "commit c2 is pushed as it is, and the chain ends as overridden",
+				first.Next(escalation.GateClosing{Action: escalation.GateOverride}))
+			require.Equal(t, "the chain ends as aborted, and commit c2 stays on its branch without a push",
+				first.Next(escalation.GateClosing{Action: escalation.GateAbort}))
 			require.Contains(t, gate.Reason, "no route")
-			require.Nil(t, gate.Continuation)
-			require.Equal(t, []review.Finding{human}, (*asked)[1].Accepted)
-			require.Empty(t, (*asked)[1].Before)
-			require.Equal(t, c.outcome, result.Outcome, result.Reason)
-			var pushed []string
-			for _, one := range w.pushed {
-				pushed = append(pushed, one.Commit)
-			}
-			require.Equal(t, c.pushed, pushed)
+			require.Equal(t, "what is approved is pushed again", gate.Next(escalation.GateClosing{Action: escalation.GateFix}))
+			require.Equal(t, escalation.OutcomeOverridden, result.Outcome, result.Reason)
+			require.Len(t, w.pushed, 4, "three attempts before a person is asked")
+			require.Equal(t, "https://git.example.org/infra", result.Reviews[0].Pushed)
+			require.Len(t, w.ran, 2)
 			requireRecorded(t, result.Events, w.events)
 		})
 	}
-}
-
-// TestOverrideAfterAFailedPush overrides once more after the push has failed.
-func TestOverrideAfterAFailedPush(t *testing.T) {
-	t.Parallel()
-	w, _ := newReviewGate(t, finds(objection("a")))
-	w.policy.Review.MaxFixes = 0
-	w.pushProblem = "no route"
-	w.answerAfter(1*time.Hour, said(escalation.GateOverride, ""))
-	w.env.RegisterDelayedCallback(func() { w.pushProblem = "" }, 90*time.Minute)
-	w.answerAfter(2*time.Hour, saidAt("gate-2", escalation.GateOverride, ""))
-	result, err := w.run(t, workflows.ChainInput{})
-	require.NoError(t, err)
-	require.Equal(t, escalation.OutcomeOverridden, result.Outcome, result.Reason)
-	require.Len(t, w.pushed, 2)
-	require.Equal(t, "https://git.example.org/infra", result.Reviews[0].Pushed)
-	requireRecorded(t, result.Events, w.events)
 }
 
 // TestChecksThatCannotRun lets the author repair what keeps the checks from running. Its new commit is checked and reviewed.

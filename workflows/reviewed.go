@@ -3,6 +3,7 @@ package workflows
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -11,12 +12,19 @@ import (
 	"github.com/claudeops/claudeops/internal/review"
 )
 
-// reviewed is what a chain has committed, and how far its review is. A step keeps it until the change is approved.
-type reviewed struct {
-	Loop   review.Loop       `json:"loop"`
+// proposedChange is what a chain has committed and not pushed, and how far its review is. It belongs to the chain, and lasts over corrections,
+// escalations, waits and gates. Three things end it: the push, a person who was told what is dropped, and a change that contains it.
+type proposedChange struct {
+	Loop review.Loop `json:"loop"`
+	// Change is the latest change. It has no commit while everything that was committed is pushed.
 	Change activities.Change `json:"change"`
-	// Ran is the state of the loop in which the latest session ran.
+	// Author is the latest session that has worked on it.
+	Author escalation.Session `json:"author"`
+	// Ran is the state of the loop in which the latest session ran, and Why the latest decision of the loop.
 	Ran review.State `json:"ran,omitempty"`
+	Why string       `json:"why,omitempty"`
+	// Pushed is what was pushed last; zero if nothing was. The next change is based on it.
+	Pushed activities.Checkpoint `json:"pushed,omitzero"`
 }
 
 // inspects reports whether the session of a step is asked for what it commits.
@@ -25,13 +33,67 @@ func (c *chainRun) inspects(s step) bool {
 	return c.policy.Review.Reviews() && s.tier >= escalation.TierSafeRepair && repairs && !c.policy.DryRun
 }
 
-// mustReview reports whether the change of a session is reviewed now: when the chain has a result, and no further session
-// follows that works on it. A correction counts also if nothing is left of what the chain has committed.
+// unpushed reports whether the chain has a change that must be reviewed and pushed, or dropped by a person.
+func (c *chainRun) unpushed() bool {
+	return c.proposed != nil && c.proposed.Change.Commit != "" && c.policy.Review.Mode == escalation.ReviewRequired
+}
+
+// offered returns the commit that a person would push with the answer override; empty if there is none.
+func (c *chainRun) offered() string {
+	if !c.unpushed() {
+		return ""
+	}
+	return c.proposed.Change.Commit
+}
+
+// keep keeps what a session has committed that has just ended, however it ended. The argument change is nil if it has left nothing.
+func (c *chainRun) keep(s step, session escalation.Session, change *activities.Change) {
+	if !c.inspects(s) || change == nil && !c.unpushed() {
+		return
+	}
+	if c.proposed == nil {
+		c.proposed = &proposedChange{Loop: c.newLoop()}
+	}
+	p := c.proposed
+	p.Loop, p.Author = p.Loop.Turned(), session
+	p.Ran = p.Loop.State
+	if change != nil && acceptable(*change) && (change.Tree == "" || change.Tree != p.Change.Tree) {
+		p.Change = *change
+	}
+}
+
+// based completes the input of a session with the change of the chain that its worktree must have.
+func (c *chainRun) based(s step, input *activities.RunTierInput) {
+	p := c.proposed
+	input.Carry = input.Inspect && c.policy.Review.Mode == escalation.ReviewRequired
+	if !input.Inspect || p == nil {
+		return
+	}
+	input.Base, input.At, input.Since = p.Pushed.Commit, p.Pushed, p.Loop.Reviewed
+	if p.Change.Commit != "" {
+		input.At = p.Change.Checkpoint()
+	}
+	input.Correction = c.correction(s)
+}
+
+// mustReview reports whether the change of the chain is reviewed now: when the chain has a result, and no further session follows that
+// works on the change. A chain does not end well with a change that is not pushed.
 func (c *chainRun) mustReview(s step, session escalation.Session, change *activities.Change, decision escalation.Decision) bool {
+	if !c.inspects(s) {
+		return c.mustSettle(decision)
+	}
 	concluded := session.Status == escalation.SessionCompleted && session.Verdict != nil &&
 		session.Verdict.Status != escalation.VerdictFailed
 	ends := decision.Action == escalation.DecisionComplete || decision.Action == escalation.DecisionGate
-	return (change != nil || s.reviewed != nil) && c.policy.Review.Reviews() && concluded && ends
+	asks := session.AsksPerson() && c.unpushed() && (change == nil || change.Commit == c.proposed.Loop.Commit)
+	return concluded && ends && !asks && (change != nil || c.unpushed())
+}
+
+// mustSettle reports whether a decision would end the chain well although it has a change that is not pushed.
+func (c *chainRun) mustSettle(decision escalation.Decision) bool {
+	well := decision.Outcome == escalation.OutcomeHealthy || decision.Outcome == escalation.OutcomeResolved ||
+		decision.Outcome == escalation.OutcomeKnown
+	return c.unpushed() && decision.Action == escalation.DecisionComplete && well
 }
 
 // newLoop returns the loop for a change that no one has reviewed. An advisory review leads to no correction.
@@ -42,88 +104,117 @@ func (c *chainRun) newLoop() review.Loop {
 	return review.NewLoop(review.Limits{Fixes: c.policy.Review.MaxFixes, Retries: c.policy.Review.MaxFixes})
 }
 
-// reviewChange has the change of a session reviewed that has just ended, and returns the step that follows. The argument
-// decision is the decision on the session itself.
+// reviewChange has the change of the chain reviewed after a session that has just ended, and returns the step that follows. The argument
+// change is what that session has left; nil for nothing. The argument decision is the decision on the session itself.
 func (c *chainRun) reviewChange(
 	ctx workflow.Context, s step, session escalation.Session, change *activities.Change, decision escalation.Decision,
 ) (step, error) {
 	c.sessions.ended(ctx, session)
-	request := reviewRequest{loop: c.newLoop(), author: session}
-	if change != nil {
+	p := c.proposed
+	request := reviewRequest{loop: p.Loop, author: p.Author, unclosed: &session}
+	switch {
+	case change != nil:
 		request.change = *change
+	case !c.inspects(s): // another session has looked at the service
+		request.change = p.Change
 	}
-	if s.reviewed != nil {
-		request.loop = s.reviewed.Loop
-	}
-	return c.runReview(ctx, s, request, decision)
+	return c.runReview(ctx, s, session, request, decision)
 }
 
-// reviewAgain has a change reviewed once more whose review did not take place.
+// reviewAgain has the change of the chain reviewed that no session follows: its review did not take place, its push failed, or the
+// chain is about to end well without its push.
 func (c *chainRun) reviewAgain(ctx workflow.Context, s step) (step, error) {
-	author := *c.log.chain.Worked()
-	decision := escalation.Gated(*c.policy, escalation.Decide(*c.policy, author, escalation.DecisionInput{NoSplit: true}))
-	request := reviewRequest{
-		loop: s.reviewed.Loop, author: author, change: s.reviewed.Change, closed: true, continues: s.continues,
+	p := c.proposed
+	session := *c.log.chain.Worked()
+	decision := escalation.Gated(*c.policy, escalation.Decide(*c.policy, session, escalation.DecisionInput{NoSplit: true}))
+	if s.ending != nil {
+		decision = *s.ending
 	}
+	request := reviewRequest{loop: p.Loop, author: p.Author, change: p.Change, continues: s.continues}
 	if s.request != nil {
 		request.guidance = s.request.Guidance
 	}
-	return c.runReview(ctx, s, request, decision)
+	return c.runReview(ctx, s, session, request, decision)
 }
 
-// runReview runs a review and returns the step that follows. An advisory review only informs people. After a required one,
-// the change is pushed, corrected, or left to a person.
+// runReview takes the change of the chain as far as it comes without its author, and returns the step that follows. An advisory review
+// only informs people. After a required one, the change is pushed, corrected, or left to a person. The argument decision is the one
+// on session, which stands if the change is pushed.
 func (c *chainRun) runReview(
-	ctx workflow.Context, s step, request reviewRequest, decision escalation.Decision,
+	ctx workflow.Context, s step, session escalation.Session, request reviewRequest, decision escalation.Decision,
 ) (step, error) {
 	request.problem, request.request = c.problem(), c.input.Prompt
-	result, err := c.reviews.review(ctx, request)
-	c.incidents.send(ctx)
-	if err != nil {
-		return step{}, c.abortIfCancelled(ctx, err)
-	}
-	change := request.change
-	if s.reviewed != nil {
-		change = latestChange(&s.reviewed.Change, change, result.decision)
-	}
-	ran := request.loop.State
+	p := c.proposed
+	result := reviewResult{loop: p.Loop, unclosed: request.unclosed, decision: review.Decision{State: p.Loop.State, Reason: p.Why}}
+	judged := p.Loop.State.Role() == review.Author && request.change.Commit == p.Loop.Commit && request.change.Commit != ""
 	switch {
-	case result.reviewer != nil:
-		ran = review.StateReview
-	case ran.Role() != review.Author: // the reviewer was refused
-		ran = s.reviewed.Ran
+	case judged && !c.inspects(s): // the service is well, and the change is as its latest review has left it
+		result.loop, result.decision = p.Loop.Unsettled(p.Why)
+	case p.Loop.State != review.StateApproved:
+		var err error
+		if result, err = c.reviews.review(ctx, request); err != nil {
+			c.incidents.send(ctx)
+			return step{}, c.abortIfCancelled(ctx, err)
+		}
+		c.incidents.send(ctx)
+		p.Change = latestChange(p.Change, request.change, result.decision)
+		if result.reviewer != nil {
+			p.Ran = review.StateReview
+		}
 	}
-	s.reviewed = nil
-	about := proposal{tier: request.author.Tier, problem: request.problem}
+	p.Loop, p.Why = result.loop, result.decision.Reason
+	about := proposal{tier: p.Author.Tier, problem: request.problem}
 	switch {
 	case result.stopped:
 		decision = escalation.Cancelled()
 	case c.policy.Review.Mode != escalation.ReviewRequired:
+		c.proposed = nil
 		c.reviews.advise(ctx, request.change, about)
 	default:
-		if result.loop.State == review.StateApproved {
-			result.loop, result.decision = c.reviews.push(ctx, result.loop, request.change, about)
+		if p.Loop.State == review.StateApproved {
+			c.push(ctx, about)
 		}
-		s.reviewed = &reviewed{Loop: result.loop, Change: change, Ran: ran}
-		if role := result.loop.State.Role(); role == review.Author {
+		if p.Loop.State.Role() == review.Author && p.Change.Commit != "" {
 			if result.unclosed != nil {
 				c.sessions.closeWithNext(*result.unclosed)
 			}
-			return c.correct(s, request.author), nil
+			return c.correct(s), nil
 		}
-		if result.loop.State == review.StateGate {
-			decision = escalation.Gated(*c.policy, escalation.DecideReview(result.decision.Reason))
+		if p.Loop.State == review.StateGate {
+			decision = escalation.Gated(*c.policy, escalation.DecideReview(p.Why))
+			s = c.authorStep()
 		}
 	}
-	if err := c.settle(ctx, request.author, result.unclosed, decision); err != nil {
+	if err := c.settle(ctx, session, result.unclosed, decision); err != nil {
 		return step{}, err
 	}
-	return c.after(ctx, s, request.author, decision)
+	return c.after(ctx, s, session, decision)
+}
+
+// push pushes the approved change of the chain. If that fails, the loop is at the gate.
+func (c *chainRun) push(ctx workflow.Context, about proposal) {
+	p := c.proposed
+	after, decision := c.reviews.push(ctx, p.Loop, p.Change, about)
+	if after.State == review.StateGate {
+		p.Loop, p.Why = after, decision.Reason
+		return
+	}
+	*p = proposedChange{Loop: c.newLoop().Accepting(p.Loop), Author: p.Author, Pushed: p.Change.Checkpoint()}
+}
+
+// authorStep returns the step of the latest author of the change.
+func (c *chainRun) authorStep() step {
+	author := c.proposed.Author
+	return step{action: stepSession, tier: author.Tier, parent: &author}
 }
 
 // correct returns the step in which the author continues its conversation to correct its change. If the conversation is full,
 // a new session corrects it, as after a gate.
-func (c *chainRun) correct(s step, author escalation.Session) step {
+func (c *chainRun) correct(s step) step {
+	author := c.proposed.Author
+	if s.tier != author.Tier || !c.inspects(s) {
+		s = c.authorStep()
+	}
 	s.action, s.continues, s.request, s.purpose = stepSession, &author, nil, escalation.PurposeTier
 	if c.sessions.full(&author, c.policy.For(s.tier)) {
 		s.continues = nil
@@ -132,66 +223,68 @@ func (c *chainRun) correct(s step, author escalation.Session) step {
 	return s
 }
 
-// stopped describes the session before the gate of a step that reviews or corrects a change; nil for other steps. The
-// argument last is the latest session.
-func (s step) stopped(policy escalation.Policy, last *escalation.Session) *review.Stopped {
-	if s.reviewed == nil {
+// stopped describes the session before the gate of a step that reviews or corrects the change of the chain; nil for other steps.
+func (c *chainRun) stopped(s step) *review.Stopped {
+	p := c.proposed
+	if p == nil || !s.corrects && s.decision.Rule != escalation.RuleReview {
 		return nil
 	}
-	ran, resume := s.reviewed.Ran, s.reviewed.Loop.Resume
-	if s.reviewed.Loop.State.Role() == review.Author { // a correction has ended, or was refused
-		resume = s.reviewed.Loop.State
+	ran, resume := p.Ran, p.Loop.Resume
+	if p.Loop.State.Role() == review.Author { // a correction has ended, or was refused
+		resume = p.Loop.State
 		if !s.refused {
 			ran = resume
 		}
 	}
-	stopped := review.StoppedAt(policy, ran, resume, last)
+	stopped := review.StoppedAt(*c.policy, ran, resume, c.log.chain.Last())
 	return &stopped
 }
 
 // correction returns what the session of a step must correct; nil for its usual work. The conversation of an interrupted
 // correction has the findings. It may lack what checks have printed since.
-func (s step) correction() *activities.Correction {
-	if s.reviewed == nil || !s.corrects || s.chosen && s.reviewed.Loop.State != review.StateQualityRetry {
+func (c *chainRun) correction(s step) *activities.Correction {
+	if !c.unpushed() {
 		return nil
 	}
-	of := &activities.Correction{Commit: s.reviewed.Loop.Commit, Findings: s.reviewed.Loop.Open}
-	if s.reviewed.Loop.State == review.StateQualityRetry || len(of.Findings) == 0 {
-		of.Findings, of.CheckOutput = nil, s.reviewed.Change.CheckOutput
+	p := c.proposed
+	loop := p.Loop.Turned()
+	if loop.State == review.StateExecute && !s.corrects || s.chosen && loop.State != review.StateQualityRetry {
+		return nil
+	}
+	of := &activities.Correction{Commit: p.Change.Commit, Findings: loop.Open}
+	if loop.State == review.StateQualityRetry || len(of.Findings) == 0 {
+		of.Findings, of.CheckOutput = nil, p.Change.CheckOutput
 	}
 	return of
 }
 
-// afterReviewGate returns the step that follows the gate of a change that was not approved. An override pushes the commit; if
-// that fails, a person is asked again. A fix runs the author again in a new session, or the review if that did not take
-// place. The author also repairs what keeps the checks from running.
+// afterReviewGate returns the step that follows the gate of a change that was not approved. An override pushes the commit that the gate
+// has named; if that fails, a person is asked again. A fix runs the author again in a new session, or what did not take place: the
+// review or the push. The author also repairs what keeps the checks from running.
 func (c *chainRun) afterReviewGate(ctx workflow.Context, s step, gate *escalation.Gate) (step, error) {
-	of := *s.reviewed
-	if gate.Answer.Action == escalation.GateOverride && acceptable(of.Change) {
-		of.Loop.Commit = of.Change.Commit
+	p := c.proposed
+	if gate.Answer.Action == escalation.GateOverride {
+		p.Loop.Commit, p.Loop.Tree = p.Change.Commit, p.Change.Tree
 	}
-	of.Loop, _ = of.Loop.AfterGate(gate.Answer.Action)
+	p.Loop, _ = p.Loop.AfterGate(gate.Answer.Action)
 	if ending, ends := gate.Ending(*gate.Answer); ends {
-		if gate.Answer.Actor != "" && of.Loop.Approves(of.Change.Commit) {
-			var pushed review.Decision
-			about := proposal{tier: s.tier, problem: c.problem()}
-			if of.Loop, pushed = c.reviews.push(ctx, of.Loop, of.Change, about); of.Loop.State == review.StateGate {
-				s.reviewed = &of
-				return c.stop(ctx, s, escalation.Gated(*c.policy, escalation.DecideReview(pushed.Reason)))
+		if gate.Answer.Actor != "" && p.Loop.Approves(p.Change.Commit) {
+			if c.push(ctx, proposal{tier: p.Author.Tier, problem: c.problem()}); p.Loop.State == review.StateGate {
+				s.ending = &ending // also if the push succeeds later
+				return c.stop(ctx, s, escalation.Gated(*c.policy, escalation.DecideReview(p.Why)))
 			}
 		}
 		return step{}, c.record(ctx, ending)
 	}
-	if of.Loop.State == review.StateQuality {
-		of.Loop.State = review.StateQualityRetry
+	if p.Loop.State == review.StateQuality {
+		p.Loop.State = review.StateQualityRetry
 	}
 	next := c.stepFrom(s, gate)
-	next.reviewed = &of
-	if of.Loop.State == review.StateReview {
+	if p.Loop.State == review.StateReview || p.Loop.State == review.StateApproved {
 		next.action = stepReview
 		return next, c.log.publish(ctx)
 	}
-	next.corrects = true
+	next.corrects, next.ending = true, nil
 	return next, c.log.publish(ctx)
 }
 
@@ -200,15 +293,9 @@ func (c *chainRun) afterReviewGate(ctx workflow.Context, s step, gate *escalatio
 func (r *reviews) push(
 	ctx workflow.Context, loop review.Loop, change activities.Change, about proposal,
 ) (review.Loop, review.Decision) {
-	var tiers *activities.Tiers
-	var pushed activities.PushResult
-	pushing := withPush(ctx, "push "+change.Branch)
-	err := workflow.ExecuteActivity(pushing, tiers.PushChange, activities.PushRequest{
+	pushed := r.tryPush(ctx, activities.PushRequest{
 		Directory: r.sessions.directory, Branch: change.Branch, Commit: loop.Commit, Base: change.Fork, Pack: change.Pack,
-	}).Get(pushing, &pushed)
-	if err != nil {
-		pushed.Problem = cmp.Or(rootMessage(err), "no worker answered")
-	}
+	})
 	after, decision := loop.AfterPush(pushed.Problem)
 	latest := &r.log.chain.Reviews[len(r.log.chain.Reviews)-1]
 	event := escalation.Event{
@@ -224,6 +311,25 @@ func (r *reviews) push(
 		r.propose(ctx, change, about, !latest.Approved)
 	}
 	return after, decision
+}
+
+// pushPauses are the times between the attempts of a push: a remote can be away for a moment.
+var pushPauses = []time.Duration{20 * time.Second, 2 * time.Minute}
+
+// tryPush pushes a commit. If the remote does not take it, tryPush tries it again before a person is asked.
+func (r *reviews) tryPush(ctx workflow.Context, request activities.PushRequest) activities.PushResult {
+	var tiers *activities.Tiers
+	for attempt := 0; ; attempt++ {
+		var pushed activities.PushResult
+		pushing := withPush(ctx, "push "+request.Branch)
+		err := workflow.ExecuteActivity(pushing, tiers.PushChange, request).Get(pushing, &pushed)
+		if err != nil {
+			pushed.Problem = cmp.Or(rootMessage(err), "no worker answered")
+		}
+		if pushed.Problem == "" || pushed.Final || attempt == len(pushPauses) || workflow.Sleep(ctx, pushPauses[attempt]) != nil {
+			return pushed
+		}
+	}
 }
 
 // problem returns what the chain works on, in the words of whoever found it: of its issue, or of its first look.

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func newReviewedWorld(t *testing.T, mode escalation.ReviewMode, tiers ...tierScr
 	}
 	w.change = func(session int) *activities.Change {
 		return &activities.Change{
-			Branch: "claudeops/x", Base: "b0", Commit: fmt.Sprint("c", session), Files: []review.File{{Path: "compose.yaml", Added: 1}},
+			Branch: "claudeops/x", Base: "b0", Commit: fmt.Sprint("c", session), Files: []review.File{{Path: "compose.yaml", Listed: true, Added: 1}},
 			Checks: review.QualityPassed, Fork: "b0", Pack: []byte(fmt.Sprint(session)),
 		}
 	}
@@ -40,11 +41,34 @@ func finds(findings ...review.Finding) func(activities.RunReviewInput) (activiti
 		verdict.Status = review.NotReady
 	}
 	return func(input activities.RunReviewInput) (activities.RunReviewResult, error) {
+		verdict := answered(verdict, input.Before)
 		return activities.RunReviewResult{Verdict: &verdict, Report: escalation.Report{
 			Status: escalation.SessionCompleted, CostUSD: 0.1, ReportedSessionID: input.SessionID, Attempts: 1,
 			Verdict: &escalation.Verdict{Status: escalation.VerdictStatus(verdict.Status), Summary: verdict.Summary},
 		}}, nil
 	}
+}
+
+// answered returns a verdict that says of each open finding whether it is still there: whether the verdict names it again.
+func answered(verdict review.Verdict, open []review.Finding) review.Verdict {
+	said := verdict
+	said.Findings = slices.Clone(verdict.Findings)
+	for _, before := range open {
+		same := func(now review.Finding) bool { return now.Fingerprint == before.Fingerprint }
+		now := review.Answer{Number: before.Number, Now: review.Fixed}
+		if slices.ContainsFunc(said.Findings, same) {
+			now.Now, now.Note = review.StillThere, "as before"
+			said.Findings = slices.DeleteFunc(said.Findings, same)
+		}
+		said.Answers = append(said.Answers, now)
+	}
+	return said
+}
+
+// open returns a finding as it is open after its first review.
+func open(number int, finding review.Finding) review.Finding {
+	finding.Number, finding.Reviews = number, 1
+	return finding
 }
 
 func TestAdvisoryReview(t *testing.T) {
@@ -223,11 +247,11 @@ func TestRequiredReview(t *testing.T) {
 		[]any{again.Purpose, again.ContinuityReason, again.ParentID})
 	correction := w.ran[2]
 	require.Equal(t, author.SessionID, correction.ParentSessionID)
-	require.Equal(t, &activities.Correction{Commit: "c2", Findings: []review.Finding{objection("wrong-port")}}, correction.Correction)
+	require.Equal(t, &activities.Correction{Commit: "c2", Findings: []review.Finding{open(1, objection("wrong-port"))}}, correction.Correction)
 	require.Equal(t, "c2", correction.Since)
 	require.Empty(t, correction.Guidance)
 	require.Equal(t, []any{true, activities.Checkpoint{Commit: "c2", Base: "b0", Pack: []byte("2")}}, []any{correction.Carry, correction.At})
-	require.Equal(t, []review.Finding{objection("wrong-port")}, (*asked)[1].Before)
+	require.Equal(t, []review.Finding{open(1, objection("wrong-port"))}, (*asked)[1].Before)
 	require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c3", Base: "b0", Pack: []byte("3")}}, w.pushed)
 	require.Equal(t, []bool{false, true}, []bool{result.Reviews[0].Approved, result.Reviews[1].Approved})
 	require.Equal(t, []string{"", "https://git.example.org/infra"}, []string{result.Reviews[0].Pushed, result.Reviews[1].Pushed})
@@ -284,7 +308,7 @@ func TestCorrectionThatLeavesNothing(t *testing.T) {
 		"no commit": func() *activities.Change { return nil },
 		"the same files": func() *activities.Change {
 			return &activities.Change{
-				Branch: "claudeops/x", Base: "b0", Commit: "c3", Tree: "t", Files: []review.File{{Path: "compose.yaml", Added: 1}},
+				Branch: "claudeops/x", Base: "b0", Commit: "c3", Tree: "t", Files: []review.File{{Path: "compose.yaml", Listed: true, Added: 1}},
 				Checks: review.QualityPassed,
 			}
 		},
@@ -302,7 +326,7 @@ func testCorrectionThatLeavesNothing(t *testing.T, nothing func() *activities.Ch
 	w.policy.Review.MaxFixes = 3
 	changes := func(number int) *activities.Change {
 		return &activities.Change{
-			Branch: "claudeops/x", Base: "b0", Commit: fmt.Sprint("c", number), Tree: "t", Files: []review.File{{Path: "compose.yaml", Added: 1}},
+			Branch: "claudeops/x", Base: "b0", Commit: fmt.Sprint("c", number), Tree: "t", Files: []review.File{{Path: "compose.yaml", Listed: true, Added: 1}},
 			Checks: review.QualityPassed,
 		}
 	}
@@ -341,7 +365,7 @@ func TestRequiredReviewOfAFullConversation(t *testing.T) {
 	correction := w.ran[2]
 	require.NotEqual(t, result.Sessions[1].SessionID, correction.ParentSessionID)
 	require.False(t, correction.Continues)
-	require.Equal(t, []review.Finding{objection("wrong-port")}, correction.Correction.Findings)
+	require.Equal(t, []review.Finding{open(1, objection("wrong-port"))}, correction.Correction.Findings)
 }
 
 // TestRequiredReviewAsksAPerson checks the answers at the gate of a change that is not approved.
@@ -362,17 +386,17 @@ func TestRequiredReviewAsksAPerson(t *testing.T) {
 	}{
 		"a reviewer that always finds something": {
 			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){finds(objection("a"))},
-			answer:  escalation.GateAbort, reason: "a was found 3 times", outcome: escalation.OutcomeAborted, tiers: 4,
+			answer:  escalation.GateAbort, reason: "after 3 reviews it is still there", outcome: escalation.OutcomeAborted, tiers: 4,
 		},
 		"override": {
 			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){finds(objection("a"))},
-			answer:  escalation.GateOverride, reason: "a was found 3 times", outcome: escalation.OutcomeOverridden, tiers: 4, pushed: []string{"c4"},
+			answer:  escalation.GateOverride, reason: "after 3 reviews it is still there", outcome: escalation.OutcomeOverridden, tiers: 4, pushed: []string{"c4"},
 		},
 		"fix": {
 			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){
 				finds(objection("a")), finds(objection("a")), finds(objection("a")), finds(),
 			},
-			answer: escalation.GateFix, reason: "a was found 3 times", outcome: escalation.OutcomeResolved, tiers: 5, pushed: []string{"c5"},
+			answer: escalation.GateFix, reason: "after 3 reviews it is still there", outcome: escalation.OutcomeResolved, tiers: 5, pushed: []string{"c5"},
 		},
 		"no new commit": {
 			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){finds(objection("a"))},
@@ -393,12 +417,12 @@ func TestRequiredReviewAsksAPerson(t *testing.T) {
 					return &activities.Change{Branch: "b", Commit: "c2", Files: []review.File{{Path: "tests/a", Added: 1}}, Checks: review.QualityNone}
 				}
 			},
-			answer: escalation.GateOverride, reason: "it changes tests", outcome: escalation.OutcomeOverridden, tiers: 2, pushed: []string{"c2"},
+			answer: escalation.GateOverride, reason: `review.paths do not name: "tests/a"`, outcome: escalation.OutcomeOverridden, tiers: 2, pushed: []string{"c2"},
 		},
 		"the push fails": {
 			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){finds()},
 			change:  func(w *world) { w.pushProblem = "no route" },
-			answer:  escalation.GateAbort, reason: "no route", outcome: escalation.OutcomeAborted, tiers: 2, pushed: []string{"c2"},
+			answer:  escalation.GateAbort, reason: "no route", outcome: escalation.OutcomeAborted, tiers: 2, pushed: []string{"c2", "c2", "c2"},
 		},
 		"the checks fail": {
 			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){finds()},

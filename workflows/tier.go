@@ -27,6 +27,7 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 	}
 	s.refused = false
 	session, change := c.runTier(ctx, s, opening)
+	c.keep(s, session, change)
 	decision := escalation.Gated(*c.policy, c.decide(ctx, s, session))
 	if c.mustReview(s, session, change, decision) {
 		return c.reviewChange(ctx, s, session, change, decision)
@@ -89,8 +90,11 @@ func (c *chainRun) decideRefused(s step, refusal escalation.Admission) escalatio
 // stop returns the step that follows a decision on a step that has not run: a wait, a gate, or the end of the chain.
 // stop records the decision, unless the step waits. A later activity records the decision to wait.
 func (c *chainRun) stop(ctx workflow.Context, s step, decision escalation.Decision) (step, error) {
-	if decision.Action == escalation.DecisionWait {
+	switch {
+	case decision.Action == escalation.DecisionWait:
 		return s.waiting(decision), nil
+	case c.mustSettle(decision):
+		return step{action: stepReview, tier: s.tier, parent: s.parent, refused: s.refused, ending: &decision}, nil
 	}
 	if err := c.record(ctx, decision); err != nil || decision.Action != escalation.DecisionGate {
 		return step{}, err
@@ -153,10 +157,7 @@ func (c *chainRun) runTier(
 		Inspect:    c.inspects(s),
 	}
 	input.Incidents, input.Repairs = opening.Incidents, opening.Repairs
-	input.Carry = input.Inspect && c.policy.Review.Mode == escalation.ReviewRequired
-	if input.Correction = s.correction(); input.Inspect && s.reviewed != nil {
-		input.Since, input.At = s.reviewed.Loop.Reviewed, s.reviewed.Change.Checkpoint()
-	}
+	c.based(s, &input)
 	if s.purpose == escalation.PurposeRecheck && s.continues == nil {
 		input.Recheck, input.Services = true, c.log.chain.Services
 	}
@@ -287,7 +288,7 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 // for the gate.
 func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
 	opened, err := c.gates.open(ctx, gateRequest{
-		decision: s.decision, tier: s.tier, refused: s.refused, stopped: s.stopped(*c.policy, c.log.chain.Last()),
+		decision: s.decision, tier: s.tier, refused: s.refused, stopped: c.stopped(s), commit: c.offered(),
 	})
 	if err != nil {
 		return step{}, err
@@ -329,7 +330,8 @@ func (c *chainRun) afterGate(ctx workflow.Context, s step) (step, error) {
 		}
 		return c.checkHealed(s, ran), c.log.publish(ctx)
 	}
-	if s.reviewed != nil && gate.Rule == escalation.RuleReview && !gate.Answer.Cancelled && gate.Answer.ToTier == 0 {
+	about := gate.Rule == escalation.RuleReview || gate.Answer.Action == escalation.GateOverride && c.unpushed()
+	if c.proposed != nil && about && !gate.Answer.Cancelled && gate.Answer.ToTier == 0 {
 		return c.afterReviewGate(ctx, s, gate)
 	}
 	decision, ends := gate.Ending(*gate.Answer)

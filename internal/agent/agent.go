@@ -128,7 +128,7 @@ func (r *Runner) Run(
 		return notStarted(err)
 	}
 	report, err := r.runAt(ctx, place, run, observe)
-	if err == nil && report.Status == escalation.SessionCompleted {
+	if err == nil && report.Status != escalation.SessionStopped {
 		report, err = r.inspected(ctx, place, run, report, observe)
 	}
 	report.Worktree = place.leave(ctx, r.leaveLimit())

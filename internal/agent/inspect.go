@@ -36,8 +36,8 @@ const (
 	maxCommandOutput, maxChecksOutput = 8 << 10, 32 << 10
 	// maxChecks limits the file that lists the checks, in bytes.
 	maxChecks = 8 << 10
-	// maxPlan limits a plan, and maxScript a script that a check runs, in bytes.
-	maxPlan, maxScript = 128 << 10, 128 << 10
+	// maxPlan limits a plan, in bytes.
+	maxPlan = 128 << 10
 	// maxChangedFiles limits the files that are listed one by one.
 	maxChangedFiles = 500
 )
@@ -70,8 +70,11 @@ func (r *Runner) inspect(
 	}
 	change := &activities.Change{
 		Branch: place.Worktree.Branch, Base: found.Base, Commit: found.Commit, Tree: found.Tree, Within: found.Below,
-		Patch: r.mask.Text(found.Patch), Hidden: review.Hidden(found.Patch), Changed: review.ChangedLines(found.Since),
+		Message: r.mask.Text(found.Message), Patch: r.mask.Text(found.Patch), Since: r.mask.Text(found.Since),
 		Checks: review.QualityUnknown,
+	}
+	if change.Message != found.Message || review.Hidden(found.Message) {
+		change.Doubts = append(change.Doubts, "the reviewer cannot read its message as it is, because of a secret or of hidden characters")
 	}
 	if r.mask.Text(found.Log) == found.Log { // what contains a secret does not travel
 		change.Fork, change.Pack = found.Fork, found.Pack
@@ -79,7 +82,9 @@ func (r *Runner) inspect(
 	if run.Authoring != nil {
 		r.readPlan(ctx, place, run.Authoring.Plan, change)
 	}
-	change.Files, err = review.ParseDiff(found.List)
+	if change.Files, err = review.ParseDiff(found.List); err == nil {
+		r.markFiles(run, change, found.Patch)
+	}
 	switch {
 	case err != nil:
 		change.Problem = r.mask.Text(err.Error())
@@ -100,9 +105,22 @@ func (r *Runner) inspect(
 	return change
 }
 
+// markFiles notes which files may change without a person, and why a reviewer cannot read others. For the whole of a plan, the patch
+// is not about the files that have changed.
+func (r *Runner) markFiles(run activities.AgentRun, change *activities.Change, patch string) {
+	for i := range change.Files {
+		change.Files[i].Listed = r.guards.policy.MayChange(int(run.Tier), change.Files[i].Path)
+	}
+	if run.Authoring == nil || !run.Authoring.Whole {
+		review.MarkUnread(change.Files, patch, r.mask.Text)
+	} else if patch != r.mask.Text(patch) || review.Hidden(patch) {
+		change.Doubts = append(change.Doubts, "the reviewer cannot read the plan as it is, because of a secret or of hidden characters")
+	}
+}
+
 // question asks for what a run has committed.
 func (p workplace) question(run activities.AgentRun) checkout.Question {
-	question := checkout.Question{Since: run.Since, Fork: run.At.Base, Pack: run.Carry}
+	question := checkout.Question{Since: run.Since, Base: run.Base, Fork: run.At.Base, Pack: run.Carry}
 	if of := run.Authoring; of != nil {
 		question.Base, question.Fork = of.From.Commit, of.From.Base
 		if of.Whole {
@@ -158,34 +176,30 @@ func (r *Runner) runCommands(
 	}
 }
 
-// check runs the commands that the base commit lists, and marks the files that they run. An author cannot weaken the list, because its
-// own commits do not count. If the change has files that check changes, they are replaced by those of the base; if the checks fail
-// then, they run with the author's. The checks may execute what the author has written: whoever lists them permits that. They get no
-// keys, and may write nothing but temporary files.
+// check runs the commands that the base commit lists. An author cannot weaken the list, because its own commits do not count. If some
+// files may change without a person, the checks run with the base's version of all others; if they fail then, they run with the author's.
+// The checks may execute what the author has written: whoever lists them permits that. They get no keys, and may write nothing but
+// temporary files.
 func (i *inspection) check(ctx context.Context, found *checkout.Change, change *activities.Change) error {
 	listed, err := i.place.File(ctx, found.Fork, review.ChecksFile, maxChecks)
 	if err != nil {
 		return err
 	}
-	review.MarkChecks(change.Files, listed, func(name string) string {
-		text, _ := i.place.File(ctx, found.Fork, name, maxScript) // a directory, or too large for a script
-		return text
-	})
-	var gates, shown []string
+	var others, shown []string
 	for _, file := range change.Files {
-		if (file.Checks || file.Class() == review.ClassGate) && file.Path != review.ChecksFile {
-			gates, shown = append(gates, file.Path), append(shown, plaintext.Name(file.Path))
+		if !file.Listed {
+			others, shown = append(others, file.Path), append(shown, plaintext.Name(file.Path))
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, i.checkLimit)
 	defer cancel()
 	output := tail{most: maxChecksOutput}
 	defer func() { change.CheckOutput = output.text() }()
-	if len(gates) == 0 || strings.TrimSpace(listed) == "" {
+	if len(others) == 0 || len(others) == len(change.Files) || strings.TrimSpace(listed) == "" {
 		change.Checks = i.runChecks(ctx, listed, &output)
 		return nil
 	}
-	if err := i.place.Restore(ctx, i.tree, found.Fork, gates); err != nil {
+	if err := i.place.Restore(ctx, i.tree, found.Fork, others); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintf(&output, "With the earlier version of %s:\n", strings.Join(shown, ", "))
@@ -195,7 +209,9 @@ func (i *inspection) check(ctx context.Context, found *checkout.Change, change *
 	}
 	_, _ = fmt.Fprintln(&output, "With the author's version:")
 	change.Checks = i.runChecks(ctx, listed, &output)
-	change.OwnChecks = change.Checks == review.QualityPassed
+	if change.Checks == review.QualityPassed {
+		change.Doubts = append(change.Doubts, "the checks pass only with its own version of what review.paths do not name")
+	}
 	return nil
 }
 

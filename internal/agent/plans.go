@@ -31,8 +31,11 @@ func (r *Runner) ReadPlan(ctx context.Context, request activities.PlanRequest) (
 	}
 	result.NoRemote = found.Remote == ""
 	result.Change = activities.Change{
-		Base: found.Commit, Commit: found.Commit, Within: found.Path, Patch: r.mask.Text(found.Patch), Hidden: review.Hidden(found.Patch),
+		Base: found.Commit, Commit: found.Commit, Within: found.Path, Patch: r.mask.Text(found.Patch),
 		Checks: review.QualityNone, Fork: found.Commit,
+	}
+	if result.Change.Patch != found.Patch || review.Hidden(found.Patch) {
+		result.Change.Doubts = []string{"the reviewer cannot read the plan as it is, because of a secret or of hidden characters"}
 	}
 	return result, nil
 }

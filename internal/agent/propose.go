@@ -120,8 +120,7 @@ func (r *Runner) locate(ctx context.Context, place workplace, run activities.Age
 		return
 	}
 	remote, err := place.Remote(ctx)
-	subject, subjectErr := place.Subject(ctx, change.Commit)
-	if err := errors.Join(err, subjectErr); err != nil {
+	if err != nil {
 		r.logger.WarnContext(ctx, "no pull request can be opened", "session_id", run.SessionID, "error", err)
 		return
 	}
@@ -132,7 +131,6 @@ func (r *Runner) locate(ctx context.Context, place workplace, run activities.Age
 	program := forge.Choose(host, usable, func(program forge.Program) bool { return r.hasLogin(ctx, program, host) })
 	if program != "" {
 		change.Project = &forge.Project{Program: program, Host: host, Path: path, Base: remote.Branch}
-		change.Subject = forge.Title(r.mask.Text(subject))
 	}
 }
 

@@ -33,7 +33,7 @@ var (
 // credentials for the remote and no others. It runs no hook, and pushes neither tags nor submodules.
 func (r *Runner) Push(ctx context.Context, request activities.PushRequest) (activities.PushResult, error) {
 	if !commitPattern.MatchString(request.Commit) || !branchPattern.MatchString(request.Branch) {
-		return activities.PushResult{Problem: "only a commit on the branch of a chain is pushed"}, nil
+		return activities.PushResult{Final: true, Problem: "only a commit on the branch of a chain is pushed"}, nil
 	}
 	ctx, stop := r.untilDrained(ctx)
 	defer stop()
@@ -48,7 +48,7 @@ func (r *Runner) Push(ctx context.Context, request activities.PushRequest) (acti
 		return activities.PushResult{}, err
 	}
 	if origin.Remote == "" {
-		return activities.PushResult{Problem: "the repository has no remote origin"}, nil
+		return activities.PushResult{Final: true, Problem: "the repository has no remote origin"}, nil
 	}
 	own, err := r.privates.open(ctx, "push-"+rand.Text())
 	if err != nil {

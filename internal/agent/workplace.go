@@ -119,7 +119,7 @@ func (w workplaces) enter(
 	session.Interrupted = run.Interrupted
 	switch of := run.Authoring; {
 	case run.At.Commit != "":
-		session.From = checkout.Checkpoint(run.At)
+		session.From, session.Exact = checkout.Checkpoint(run.At), run.At.Commit == run.Base && !run.Interrupted
 	case of != nil:
 		session.From, session.Exact = checkout.Checkpoint(of.From), of.Begins && !run.Interrupted
 	}

@@ -13,13 +13,14 @@ import (
 	"github.com/claudeops/claudeops/internal/guard"
 )
 
-// Change describes the commits of a worktree since it left the shared directory.
+// Change describes what a worktree has committed since it left the shared directory.
 type Change struct {
-	// Base is the commit from which the change is shown, and Commit the worktree's HEAD. Fork is the commit from which the work
-	// in the worktree began.
+	// Commit is a commit of ours: the files of the worktree's HEAD on Base, with the author line of the supervisor. Nothing else of
+	// what the agent has committed leaves the host. Base is the commit from which the change is shown, and Fork the one from which
+	// the work in the worktree began.
 	Base, Commit, Fork string
-	// Tree is the hash of the files of Commit.
-	Tree string
+	// Tree is the hash of the files of Commit, and Message the message of Commit: those of the agent's commits since Base, in order.
+	Tree, Message string
 	// List is the output of git diff with the options --raw --numstat --no-renames -z.
 	List string
 	// Patch is the change in git's format. PatchCut reports whether it was longer than permitted.
@@ -71,31 +72,96 @@ func (p *Place) Change(ctx context.Context, question Question, limit time.Durati
 		return nil, err
 	}
 	change := &Change{Below: filepath.ToSlash(p.Worktree.repository.below)}
-	var err error
-	if change.Commit, err = p.git.at(ctx, p.Worktree, "rev-parse", "--verify", "HEAD^{commit}"); err != nil {
-		return nil, err
-	}
-	if change.Tree, err = p.git.at(ctx, p.Worktree, "rev-parse", "--verify", change.Commit+"^{tree}"); err != nil {
+	head, err := p.git.at(ctx, p.Worktree, "rev-parse", "--verify", "HEAD^{commit}")
+	if err != nil {
 		return nil, err
 	}
 	switch change.Fork = cmp.Or(question.Fork, p.Worktree.fork); {
-	case change.Fork == change.Commit && question.Base == "":
+	case change.Fork == head && question.Base == "":
 		return nil, nil
 	case change.Fork == "":
 		return nil, fmt.Errorf("nobody knows from which commit of %s the work began, or there is none", p.Worktree.Origin)
-	case !p.git.contains(ctx, p.Worktree, change.Commit, change.Fork):
-		return nil, fmt.Errorf("the worktree no longer has the commit %s, from which its work began", change.Fork)
 	}
-	if change.Base = cmp.Or(question.Base, change.Fork); !p.git.contains(ctx, p.Worktree, change.Commit, change.Base) {
-		return nil, fmt.Errorf("the worktree no longer has the commit %s, on which its work was based", change.Base)
+	change.Base = cmp.Or(question.Base, change.Fork)
+	if err := p.git.propose(ctx, p.Worktree, head, change); err != nil {
+		return nil, err
 	}
-	if err := p.git.verify(ctx, inTree(p.Worktree), change.Fork, change.Base, change.Commit, question.Since); err != nil {
+	if change.Commit == change.Base && question.Base == "" {
+		return nil, nil
+	}
+	if err := p.git.verify(ctx, inTree(p.Worktree), head, change.Fork, change.Base, change.Commit, question.Since); err != nil {
 		return nil, err
 	}
 	if err := p.git.describe(ctx, p.Worktree, change, question); err != nil || !question.Pack {
 		return change, err
 	}
 	return change, p.git.pack(ctx, p.Worktree, change)
+}
+
+const (
+	// maxCommitMessage limits the message of a commit of ours, in bytes.
+	maxCommitMessage = 8 << 10
+	// messageEnd ends each message in the output of git log.
+	messageEnd = "\x00"
+)
+
+// propose makes the commit of ours that has the files of the worktree's HEAD, and fills in the commit, its files and its message. Of the
+// agent's commits it takes the files and the messages: their parents, authors and what they had in between stay here. The commit becomes
+// the HEAD, so that later work is based on it. The same HEAD on the same base gives the same commit.
+func (g git) propose(ctx context.Context, tree *Worktree, head string, change *Change) error {
+	files, err := g.at(ctx, tree, "rev-parse", "--verify", head+"^{tree}")
+	if err != nil {
+		return err
+	}
+	change.Tree = files
+	before, err := g.at(ctx, tree, "rev-parse", "--verify", change.Base+"^{tree}")
+	if err != nil {
+		return fmt.Errorf("the worktree no longer has the commit %s, on which its work was based: %w", change.Base, err)
+	}
+	if files == before {
+		change.Commit = change.Base
+		return nil
+	}
+	log, _, err := g.atMost(ctx, tree, maxCommitMessage, "log", "--reverse", "--first-parent", "--no-merges", "--no-show-signature",
+		"--encoding=UTF-8", "--format=%B%x00", change.Base+".."+head)
+	if err != nil {
+		return err
+	}
+	change.Message = messageOf(log)
+	date, err := g.at(ctx, tree, "show", "--no-patch", "--no-show-signature", "--format=%ct", head)
+	if err != nil {
+		return err
+	}
+	line := fmt.Sprintf("%s <%s> %s +0000", authorName, authorAddress, date)
+	at, made := inTree(tree), limited{most: maxOutput}
+	at.writable = []string{filepath.Join(at.repository.dir, "objects")}
+	err = g.write(ctx, at, []string{"hash-object", "-t", "commit", "-w", "--stdin"}, strings.NewReader(fmt.Sprintf(
+		"tree %s\nparent %s\nauthor %s\ncommitter %s\n\n%s\n", files, change.Base, line, line, change.Message)), &made)
+	change.Commit = strings.TrimSpace(string(made.kept))
+	if err != nil || change.Commit == head {
+		return err
+	}
+	if err := g.unlock(tree); err != nil {
+		return err
+	}
+	at.writable = tree.Writable()
+	_, err = g.run(ctx, at, []string{"update-ref", "-m", "claudeops: one commit for " + head, "HEAD", change.Commit, head})
+	return err
+}
+
+// messageOf joins the messages of commits, oldest first. A message that repeats the one before it counts once.
+func messageOf(log string) string {
+	var messages []string
+	for message := range strings.SplitSeq(log, messageEnd) {
+		message = strings.ToValidUTF8(strings.TrimSpace(strings.ReplaceAll(message, "\r", "")), "\uFFFD")
+		if message != "" && !slices.Contains(messages, message) {
+			messages = append(messages, message)
+		}
+	}
+	if len(messages) == 0 {
+		return "change by " + authorName
+	}
+	return strings.Join(messages, "\n\n")
 }
 
 // committed describes a second worktree, for the time in which a commit is checked.
@@ -225,11 +291,6 @@ func (p *Place) Remote(ctx context.Context) (Remote, error) {
 		branch = ""
 	}
 	return Remote{Push: push, Fetch: fetch, Branch: branch}, errors.Join(pushErr, fetchErr, branchErr, knownErr)
-}
-
-// Subject returns the first line of the message of a commit.
-func (p *Place) Subject(ctx context.Context, commit string) (string, error) {
-	return p.git.at(ctx, p.Worktree, "show", "--no-patch", "--no-show-signature", "--format=%s", commit)
 }
 
 // Origin is the repository from which a commit can be pushed.

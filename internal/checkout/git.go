@@ -25,6 +25,9 @@ const (
 	maxOutput, maxMessage = 64 << 10, 500
 )
 
+// The author line of commits that the supervisor makes.
+const authorName, authorAddress = "claudeops", "claudeops@localhost"
+
 // git runs git.
 type git struct {
 	path    string
@@ -65,7 +68,7 @@ func (g git) settings(top string) []string {
 		"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.commitGraph=false",
 		"safe.bareRepository=explicit", "protocol.allow=never",
 		"filter.lfs.smudge=", "filter.lfs.clean=", "filter.lfs.process=", "filter.lfs.required=false",
-		"user.name=claudeops", "user.email=claudeops@localhost",
+		"user.name=" + authorName, "user.email=" + authorAddress,
 		"gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "advice.detachedHead=false",
 		"status.showUntrackedFiles=normal", // otherwise git removes a worktree although it has new files
 	}

@@ -36,6 +36,8 @@ type Gate struct {
 	Resume string `json:"resume,omitempty"`
 	// Options lists the permitted actions in the order of their display.
 	Options []GateAction `json:"options"`
+	// Commit is the commit that the action override accepts and, in a chain, pushes; empty if there is none.
+	Commit string `json:"commit,omitempty"`
 	// Continuation is the session that the action continue_session would continue; nil if this action is not offered.
 	Continuation *Continuation `json:"continuation,omitempty"`
 	// NoContinuation explains in a sentence why Continuation is nil.

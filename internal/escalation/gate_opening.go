@@ -41,6 +41,8 @@ type GateInput struct {
 	Tried []string
 	// History describes the earlier repairs of a fault that has come back, one line for each.
 	History []string
+	// Commit is the commit that the answer override accepts; empty if there is none.
+	Commit string
 	// Phase is the phase of a plan at which the gate is, and Plan the path of the plan; both are empty if it belongs to no plan.
 	Phase, Plan string
 	// Before lists the chain's earlier gates in order. A caller can omit all except the latest maxAutomaticFixes gates,
@@ -73,7 +75,7 @@ const maxAutomaticFixes = 2
 // NewGate returns the gate to open under policy, without opening it.
 func NewGate(policy Policy, o GateInput) Gate {
 	gate := Gate{
-		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier, Phase: o.Phase, Plan: o.Plan,
+		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier, Phase: o.Phase, Plan: o.Plan, Commit: o.Commit,
 		Rule: o.Decision.Rule, Reason: o.Decision.Reason, Tried: o.Tried, History: o.History, CostUSD: o.SpentUSD,
 		OpenedAt: o.At, ExpiresAt: o.At.Add(policy.Gate.Timeout.Std()), OnTimeout: GateAbort,
 	}
@@ -245,16 +247,23 @@ func (g *Gate) Next(closing GateClosing) string {
 		return "nothing is pushed, the commits stay on their branch, and the work ends as overridden"
 	case closing.Action == GateOverride && g.Phase == PlanItself:
 		return "the plan is accepted as it is"
+	case closing.Action == GateOverride && g.Phase != "" && g.Commit == "":
+		return fmt.Sprintf("phase %s is passed over without a commit, and the work on the plan goes on", g.Phase)
 	case closing.Action == GateOverride && g.Phase != "":
-		return fmt.Sprintf("phase %s is accepted as it is, and the work on the plan goes on", g.Phase)
-	case closing.Action == GateOverride && g.Rule == RuleReview:
-		return "the latest commit is pushed as it is, and the chain ends as overridden"
+		return fmt.Sprintf("phase %s is accepted as %s has it, and the work on the plan goes on", g.Phase, g.shortCommit())
+	case closing.Action == GateOverride && g.Commit != "":
+		return g.shortCommit() + " is pushed as it is, and the chain ends as overridden"
 	case closing.Action == GateOverride:
 		return "the state is accepted, and the chain ends as overridden"
+	case g.Commit != "":
+		return "the chain ends as aborted, and " + g.shortCommit() + " stays on its branch without a push"
 	default:
 		return "the chain ends as aborted"
 	}
 }
+
+// shortCommit returns the beginning of the commit's hash.
+func (g *Gate) shortCommit() string { return "commit " + g.Commit[:min(len(g.Commit), 12)] }
 
 // NextRunner names whose session the actions continue_session and fix start: a tier, the author or the reviewer.
 func (g *Gate) NextRunner() string {
@@ -281,10 +290,12 @@ func (g *Gate) pushes() bool { return g.Phase != "" && g.Resume == "approved" }
 // Repeats says what the action fix repeats at the gate of a plan if no session runs next; empty if one does.
 func (g *Gate) Repeats() string {
 	switch {
-	case g.Phase == "" || g.Role != "" || g.Resume == "":
+	case g.Role != "" || g.Resume == "":
 		return ""
-	case g.pushes():
+	case g.Resume == "approved":
 		return "what is approved is pushed again"
+	case g.Phase == "":
+		return ""
 	default:
 		return "the checks run again"
 	}

@@ -181,6 +181,7 @@ func (p *Policy) add(own *Policy) {
 		limits.Read = slices.Concat(limits.Read, more.Read)
 		limits.Write = slices.Concat(limits.Write, more.Write)
 		limits.Keep = slices.Concat(limits.Keep, more.Keep)
+		limits.Review.Paths = slices.Concat(limits.Review.Paths, more.Review.Paths)
 		limits.Methods = slices.Concat(limits.Methods, more.Methods)
 		limits.Hosts = slices.Concat(limits.Hosts, more.Hosts)
 		limits.Signals = limits.Signals || more.Signals
@@ -212,6 +213,7 @@ func (p *Policy) Own() []string {
 		say(of+"reads", limits.Read)
 		say(of+"writes", limits.Write)
 		say(of+"does not write", limits.Keep)
+		say(of+"changes without a person, if its commits are reviewed,", limits.Review.Paths)
 		say(of+"asks with", limits.Methods)
 		say(of+"asks", limits.Hosts)
 		if limits.Signals {

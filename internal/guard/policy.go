@@ -62,6 +62,8 @@ type Limits struct {
 	Write []string `yaml:"write"`
 	// Keep lists patterns of files that the tier may not write, in any directory.
 	Keep []string `yaml:"keep"`
+	// Review says what the tier's commits may change without a person, if commits are reviewed before they are pushed.
+	Review Review `yaml:"review"`
 	// Methods lists the permitted methods of HTTP requests.
 	Methods []string `yaml:"methods"`
 	// Hosts lists patterns of host names to which the tier may connect, over HTTP or otherwise.
@@ -75,6 +77,12 @@ type Limits struct {
 type Opens struct {
 	Read  []string `yaml:"read"`
 	Write []string `yaml:"write"`
+}
+
+// Review says what commits may change without a person.
+type Review struct {
+	// Paths lists patterns of files, relative to the top of their repository.
+	Paths []string `yaml:"paths"`
 }
 
 // Uses lists the permitted uses of a program. In the policy file, a single use can be written without a list.
@@ -166,6 +174,12 @@ func (p *Policy) Runs(tier int, program string) bool {
 	return p.Tiers[tier].Anything || slices.ContainsFunc(p.Programs[program], func(use Use) bool { return use.reaches(tier) })
 }
 
+// MayChange reports whether commits of a tier may change a file of a repository without a person. The name is relative to the
+// repository's top.
+func (p *Policy) MayChange(tier int, name string) bool {
+	return matchesAny(p.Tiers[tier].Review.Paths, name)
+}
+
 // reaches reports whether a tier is granted the use, or a use of one of its subcommands.
 func (u *Use) reaches(tier int) bool {
 	if u.Tier != 0 && u.Tier <= tier {
@@ -244,6 +258,14 @@ func (p *Policy) checkPatterns() error {
 		}
 		if err != nil {
 			return err
+		}
+	}
+	for tier, limits := range p.Tiers {
+		for i, pattern := range limits.Review.Paths {
+			if !doublestar.ValidatePattern(pattern) || strings.HasPrefix(pattern, "/") {
+				return &mistake{[]any{"tiers", tier, "review", "paths", i}, fmt.Errorf(
+					"the pattern %q cannot be read, or is not relative to the top of a repository", pattern)}
+			}
 		}
 	}
 	return nil

@@ -3,9 +3,6 @@ package review
 import (
 	"errors"
 	"fmt"
-	"math"
-	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -24,8 +21,10 @@ type File struct {
 	Deleted bool `json:"deleted,omitempty"`
 	// Special reports whether the file is, or was, a symbolic link or a submodule.
 	Special bool `json:"special,omitempty"`
-	// Checks reports whether a command of the ChecksFile runs the file.
-	Checks bool `json:"checks,omitempty"`
+	// Listed reports that the policy's review.paths name the file for the author's tier: it may change without a person.
+	Listed bool `json:"listed,omitempty"`
+	// Unread says why a reviewer cannot read the change of the file as it is; empty if it can.
+	Unread string `json:"unread,omitempty"`
 }
 
 // ParseDiff reads the output of `git diff --raw --numstat --no-renames -z`, which lists each file twice.
@@ -91,78 +90,13 @@ func parseCount(entry string, files []File, at map[string]int) error {
 	return nil
 }
 
-// Class says why a person must look at a change of a file.
-type Class string
-
-// The classes.
-const (
-	ClassOrdinary Class = ""
-	ClassTest     Class = "test"   // a test, or data of tests
-	ClassCI       Class = "CI"     // configuration of continuous integration
-	ClassPolicy   Class = "policy" // what agents or people may do
-	ClassGate     Class = "gate"   // what checks changes
-	ClassSpecial  Class = "link"   // a symbolic link, a submodule, or what git makes of files
-)
-
-// classOf maps patterns of file names, and of the names of directories, to their classes. A directory's pattern ends in a
-// slash, and matches at any depth.
-var classOf = []struct {
-	class    Class
-	patterns []string
-}{
-	{ClassSpecial, []string{".gitattributes", ".gitmodules", ".gitignore"}},
-	{ClassCI, []string{
-		".github/", ".gitea/", ".forgejo/", ".circleci/", ".buildkite/", ".woodpecker/", ".gitlab/", ".gitlab-ci*", ".woodpecker*",
-		"jenkinsfile*", ".travis.yml", ".drone.y*ml", "azure-pipelines*", "bitbucket-pipelines*", "renovate.json*", ".renovaterc*",
-		".semaphore/", ".tekton/", "*appveyor.y*ml", "cloudbuild.y*ml", "buildspec.y*ml", "atlantis.y*ml", ".cirrus.*", "dagger.json",
-	}},
-	{ClassPolicy, []string{
-		".claude/", ".claudeops/", "policy.y*ml", "claudeops.env", "codeowners", "claude.md", "claude.local.md", "agents.md", ".mcp.json",
-		"sudoers*", "sudoers.d/",
-	}},
-	{ClassGate, []string{
-		ChecksFile, ".husky/", ".pre-commit-config.y*ml", ".golangci.*", ".*lint*", "*lint.config.*", "eslint.config.*", ".*rc", ".*rc.*",
-		".tflint.hcl", ".editorconfig", "makefile", "gnumakefile", "*.mk", "justfile", "taskfile.y*ml", "package.json", "pyproject.toml",
-		"tox.ini", "pytest.ini", "mypy.ini", "setup.cfg", ".flake8", "ruff.toml", ".hadolint.y*ml", "jest.config.*", "vitest.config.*",
-		"playwright.config.*", "tsconfig*.json", "kube-linter.y*ml", ".trivy*", ".checkov.y*ml", ".gitleaks.toml", "lefthook.y*ml",
-		"noxfile.py", "cypress.config.*", "codecept*.js", "phpunit.xml*", "rakefile", "build.gradle*", "pom.xml",
-	}},
-	{ClassTest, []string{
-		"test/", "tests/", "testdata/", "__tests__/", "spec/", "molecule/", "*_test.*", "*.test.*", "*.spec.*", "test_*", "*.bats",
-		"conftest.py", "*_spec.*", "e2e/", "cypress/", "__snapshots__/", "tests.py", "test.*", "test-*", "*-test.*",
-		"*.feature", "*.snap", "*test.java", "*tests.java", "*test.kt", "*tests.cs", "*.tests/", "*test.php", "*.tftest.hcl",
-	}},
-}
-
-// Class returns the class of the file.
-func (f File) Class() Class {
-	if f.Special {
-		return ClassSpecial
-	}
-	parts := strings.Split(strings.ToLower(f.Path), "/")
-	name, directories := parts[len(parts)-1], parts[:len(parts)-1]
-	for _, one := range classOf {
-		for _, pattern := range one.patterns {
-			if directory, is := strings.CutSuffix(pattern, "/"); is {
-				if slices.ContainsFunc(directories, func(name string) bool { matches, _ := path.Match(directory, name); return matches }) {
-					return one.class
-				}
-			} else if matches, _ := path.Match(pattern, name); matches {
-				return one.class
-			}
-		}
-	}
-	if f.Checks {
-		return ClassGate
-	}
-	return ClassOrdinary
-}
-
 // Scope limits what a change may contain without a person.
 type Scope struct {
 	// Within is the directory, or the only file, in the repository that the change may touch; empty or "." for the whole
 	// repository.
 	Within string `json:"within,omitempty"`
+	// Listed means that a person must look at each file that review.paths do not name.
+	Listed bool `json:"listed,omitempty"`
 	// MaxFiles and MaxLines limit the size of a change that is reviewed at all.
 	MaxFiles int `json:"max_files"`
 	MaxLines int `json:"max_lines"`
@@ -193,38 +127,70 @@ func Lines(files []File) int {
 // maxNamed limits the files that one reason names.
 const maxNamed = 3
 
-// ForPerson lists the reasons why a person must look at the change, one for each kind; empty if there is none.
+// ForPerson lists the reasons why a person must look at the change, one for each kind; empty if there is none. The names of files are
+// quoted, because an author chooses them.
 func (s Scope) ForPerson(files []File) []string {
 	var reasons []string
-	add := func(what string, matches func(File) bool) {
+	add := func(what string, matches func(File) bool, name func(File) string) {
 		var named []string
 		for _, file := range files {
 			if matches(file) {
-				named = append(named, plaintext.Name(file.Path))
+				named = append(named, name(file))
 			}
 		}
 		if left := len(named) - maxNamed; left > 0 {
 			named = append(named[:maxNamed], fmt.Sprintf("and %d more", left))
 		}
 		if len(named) > 0 {
-			reasons = append(reasons, fmt.Sprintf("it changes %s: %s", what, strings.Join(named, ", ")))
+			reasons = append(reasons, fmt.Sprintf("%s: %s", what, strings.Join(named, ", ")))
 		}
 	}
-	add("files outside of "+plaintext.Name(s.Within), func(f File) bool { return !s.holds(f.Path) })
-	for _, one := range []struct {
-		class Class
-		what  string
-	}{
-		{ClassTest, "tests"},
-		{ClassCI, "continuous integration"},
-		{ClassPolicy, "what is permitted"},
-		{ClassGate, "how changes are checked"},
-		{ClassSpecial, "links, submodules or what git makes of files"},
-	} {
-		add(one.what, func(f File) bool { return f.Class() == one.class })
+	named := func(f File) string { return plaintext.Name(f.Path) }
+	add("it changes files outside of "+plaintext.Name(s.Within), func(f File) bool { return !s.holds(f.Path) }, named)
+	if s.Listed {
+		add("it changes files that the policy's review.paths do not name",
+			func(f File) bool { return s.holds(f.Path) && !f.Listed }, named)
 	}
-	add("files that are not text", func(f File) bool { return f.Binary && !f.Special })
+	add("the reviewer cannot read all of it as it is", func(f File) bool { return f.Unread != "" },
+		func(f File) string { return fmt.Sprintf("%s (%s)", plaintext.Name(f.Path), f.Unread) })
 	return reasons
+}
+
+// The reasons why a reviewer cannot read a change as it is.
+const (
+	unreadLink    = "a link or a submodule"
+	unreadBinary  = "not text"
+	unreadPointer = "a pointer of Git LFS, whose content is elsewhere"
+	unreadHidden  = "characters that cannot be seen"
+	unreadMasked  = "a secret, which is masked"
+	unreadUnknown = "its place in the change is unknown"
+)
+
+// lfsPointer is in each file with which Git LFS replaces a large one.
+const lfsPointer = "version https://git-lfs.github.com/spec/"
+
+// MarkUnread notes in files why a reviewer cannot read their change as it is. The patch is in git's format, with the files in the same
+// order; the function shown returns a text as reviewers see it.
+func MarkUnread(files []File, patch string, shown func(string) string) {
+	const header = "diff --git " // no line of a patch's content begins like this
+	sections := strings.Split("\n"+patch, "\n"+header)[1:]
+	for i := range files {
+		file := &files[i]
+		switch {
+		case len(sections) != len(files):
+			file.Unread = unreadUnknown
+		case file.Special:
+			file.Unread = unreadLink
+		case file.Binary:
+			file.Unread = unreadBinary
+		case strings.Contains(sections[i], lfsPointer):
+			file.Unread = unreadPointer
+		case Hidden(sections[i]) || Hidden(file.Path):
+			file.Unread = unreadHidden
+		case shown(sections[i]) != sections[i] || shown(file.Path) != file.Path:
+			file.Unread = unreadMasked
+		}
+	}
 }
 
 // holds reports whether the change may touch a path.
@@ -232,98 +198,14 @@ func (s Scope) holds(name string) bool {
 	return s.Within == "" || s.Within == "." || s.Within == name || strings.HasPrefix(name, strings.TrimSuffix(s.Within, "/")+"/")
 }
 
-// Span is a range of lines of a file, from From to To.
-type Span struct {
-	From int `json:"from"`
-	To   int `json:"to"`
-}
-
-// ChangedLines reads a patch in git's format. It returns for each file the lines that the patch adds or changes. Lines that
-// the patch only removes count as the line before and the line after. All lines of a file that is removed count.
-func ChangedLines(patch string) map[string][]Span {
-	changed := map[string][]Span{}
-	var name, before string
-	remaining := 0 // lines of the current hunk; a line of a hunk can look like a header
-	for line := range strings.SplitSeq(patch, "\n") {
-		if remaining > 0 {
-			if !strings.HasPrefix(line, `\`) {
-				remaining--
-			}
-			continue
-		}
-		if from, is := strings.CutPrefix(line, "--- "); is {
-			before = unquote(from, "a/")
-			continue
-		}
-		if after, is := strings.CutPrefix(line, "+++ "); is {
-			if name = unquote(after, "b/"); name == "" && before != "" {
-				changed[before] = []Span{{0, math.MaxInt32}}
-			}
-			continue
-		}
-		if !strings.HasPrefix(line, "@@ ") || name == "" {
-			continue
-		}
-		span, lines, ok := parseHunk(line)
-		if !ok {
-			continue
-		}
-		remaining = lines
-		changed[name] = append(changed[name], span)
-	}
-	return changed
-}
-
-// unquote returns the path in a line such as "+++ b/path" with the prefix b/; empty for /dev/null. Git quotes unusual paths.
-func unquote(field, prefix string) string {
-	field = strings.TrimSuffix(field, "\t")
-	if strings.HasPrefix(field, `"`) {
-		if plain, err := strconv.Unquote(field); err == nil {
-			field = plain
-		}
-	}
-	name, is := strings.CutPrefix(field, prefix)
-	if !is {
-		return ""
-	}
-	return name
-}
-
-// parseHunk reads the header of a hunk without context, such as "@@ -3,2 +3 @@". It returns the changed lines, and the number
-// of lines of the hunk that follow in the patch.
-func parseHunk(header string) (changed Span, lines int, ok bool) {
-	fields := strings.Fields(header)
-	const least = 4
-	if len(fields) < least {
-		return Span{}, 0, false
-	}
-	_, removed, removedOK := parseRange(fields[1], "-")
-	from, count, ok := parseRange(fields[2], "+")
-	changed = Span{From: from, To: from + count - 1}
-	if count == 0 {
-		changed.To = from + 1
-	}
-	return changed, removed + count, ok && removedOK
-}
-
-// parseRange reads a range such as "+3,2". Without a number of lines it has one line.
-func parseRange(field, sign string) (from, count int, ok bool) {
-	text, is := strings.CutPrefix(field, sign)
-	first, number, several := strings.Cut(text, ",")
-	from, err := strconv.Atoi(first)
-	count = 1
-	if several {
-		var countErr error
-		count, countErr = strconv.Atoi(number)
-		err = errors.Join(err, countErr)
-	}
-	return from, count, is && err == nil
-}
-
-// Hidden reports whether a patch has characters that a reader cannot see, such as marks that change the direction of text. The
+// Hidden reports whether a text has characters that a reader cannot see, such as marks that change the direction of text. The
 // reviewer's prompt does not contain them, so only a person can judge what they do.
-func Hidden(patch string) bool {
-	return strings.ContainsFunc(patch, func(r rune) bool {
+func Hidden(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
 		return r != '\n' && r != '\t' && r != '\r' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
 	})
 }
+
+// ChecksFile is the file at the top of a repository that lists the commands with which changes are checked, one for each
+// line. It counts as it is in the commit on which a change is based.
+const ChecksFile = ".claudeops-checks"

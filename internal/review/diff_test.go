@@ -1,10 +1,10 @@
 package review_test
 
 import (
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,12 +55,18 @@ func TestDiffOfGit(t *testing.T) {
 		{Path: "ä ö/new", Added: 2},
 	}, files)
 	require.Equal(t, 8, review.Lines(files))
-	require.Equal(t, map[string][]review.Span{
-		"compose.yaml": {{From: 2, To: 3}, {From: 4, To: 5}},
-		"ä ö/new":      {{From: 1, To: 2}},
-		"link":         {{From: 1, To: 1}},
-		"gone\tfile":   {{From: 0, To: math.MaxInt32}},
-	}, review.ChangedLines(git("diff", "--unified=0", "HEAD~", "HEAD")))
+	patch := git("diff", "--no-renames", "--patch", "HEAD~", "HEAD")
+	review.MarkUnread(files, patch, func(text string) string { return strings.ReplaceAll(text, "fake", "[masked]") })
+	unread := map[string]string{}
+	for _, file := range files {
+		unread[file.Path] = file.Unread
+	}
+	require.Equal(t, map[string]string{
+		"compose.yaml": "", "gone\tfile": "", "image": "not text", "link": "a link or a submodule",
+		"ä ö/new": "a secret, which is masked",
+	}, unread)
+	review.MarkUnread(files, "", strings.Clone)
+	require.Equal(t, "its place in the change is unknown", files[0].Unread)
 
 	none, err := review.ParseDiff("")
 	require.NoError(t, err)
@@ -73,34 +79,20 @@ func TestDiffOfGit(t *testing.T) {
 
 func TestForPerson(t *testing.T) {
 	t.Parallel()
-	for path, want := range map[string]review.Class{
-		"compose.yaml": review.ClassOrdinary, "web/compose.yaml": review.ClassOrdinary, "latest/notes.md": review.ClassOrdinary,
-		"protest.yaml": review.ClassOrdinary, "contest/a.yml": review.ClassOrdinary,
-		"internal/port_test.go": review.ClassTest, "web/Tests/port.sh": review.ClassTest, "test_port.py": review.ClassTest,
-		"src/PortTest.java": review.ClassTest, "Ops.Tests/Ports.cs": review.ClassTest, "test-port.sh": review.ClassTest, "e2e/a.ts": review.ClassTest,
-		"contest.py": review.ClassOrdinary, "latest.yaml": review.ClassOrdinary, "src/features/login.ts": review.ClassOrdinary,
-		"etc/sudoers.d/web": review.ClassPolicy, ".appveyor.yml": review.ClassCI, "lefthook.yml": review.ClassGate,
-		"ui/port.spec.ts": review.ClassTest, "roles/web/molecule/default/verify.yml": review.ClassTest,
-		".github/workflows/ci.yaml": review.ClassCI, ".gitlab-ci.yml": review.ClassCI, "a/Jenkinsfile": review.ClassCI,
-		"deploy/policy.yaml": review.ClassPolicy, "CLAUDE.md": review.ClassPolicy, "a/.claude/settings.json": review.ClassPolicy,
-		"docs/CODEOWNERS": review.ClassPolicy, review.ChecksFile: review.ClassGate, "Makefile": review.ClassGate,
-		".pylintrc": review.ClassGate, "web/.prettierrc.json": review.ClassGate, "pytest.ini": review.ClassGate, ".yamllint": review.ClassGate,
-		".markdownlint.yaml": review.ClassGate, "grafana.ini": review.ClassOrdinary, "nginx.conf": review.ClassOrdinary,
-		".env": review.ClassOrdinary, ".pre-commit-config.yaml": review.ClassGate, ".gitattributes": review.ClassSpecial, ".gitmodules": review.ClassSpecial,
-	} {
-		require.Equal(t, want, review.File{Path: path}.Class(), path)
-	}
-	within := review.Scope{Within: "web", MaxFiles: 9, MaxLines: 9}
-	require.Empty(t, within.ForPerson([]review.File{{Path: "web/compose.yaml"}}))
+	within := review.Scope{Within: "web", Listed: true, MaxFiles: 9, MaxLines: 9}
+	require.Empty(t, within.ForPerson([]review.File{{Path: "web/compose.yaml", Listed: true}}))
 	require.Equal(t, []string{
-		"it changes files outside of web: .github/a, Makefile, website/x",
-		"it changes continuous integration: .github/a",
-		"it changes how changes are checked: Makefile",
-		"it changes links, submodules or what git makes of files: web/link",
-		"it changes files that are not text: web/image",
+		`it changes files outside of "web": ".github/a", "website/x"`,
+		`it changes files that the policy's review.paths do not name: "web/tests/\n# ok"`,
+		`the reviewer cannot read all of it as it is: "web/link" (a link or a submodule), "web/image" (not text)`,
 	}, within.ForPerson([]review.File{
-		{Path: ".github/a"}, {Path: "Makefile"}, {Path: "web/link", Special: true}, {Path: "web/image", Binary: true}, {Path: "website/x"},
+		{Path: ".github/a"}, {Path: "web/tests/\n# ok"}, {Path: "web/link", Unread: "a link or a submodule", Listed: true},
+		{Path: "web/image", Unread: "not text", Listed: true}, {Path: "website/x", Listed: true},
 	}))
-	many := []review.File{{Path: "web/tests/1"}, {Path: "web/tests/2"}, {Path: "web/tests/3"}, {Path: "web/tests/4"}, {Path: "web/tests/5"}}
-	require.Equal(t, []string{"it changes tests: web/tests/1, web/tests/2, web/tests/3, and 2 more"}, within.ForPerson(many))
+	many := []review.File{{Path: "web/1"}, {Path: "web/2"}, {Path: "web/3"}, {Path: "web/4"}, {Path: "web/5"}}
+	require.Equal(t, []string{
+		`it changes files that the policy's review.paths do not name: "web/1", "web/2", "web/3", and 2 more`,
+	}, within.ForPerson(many))
+	within.Listed = false
+	require.Empty(t, within.ForPerson(many), "an advisory review pushes nothing")
 }

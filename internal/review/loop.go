@@ -61,10 +61,9 @@ const (
 	RuleNotChecked     Rule = "not_checked"    // the checks could not run
 	RuleNotReviewed    Rule = "not_reviewed"   // there is no valid review of the commit
 	RuleNoFindings     Rule = "no_findings"    // the reviewer is not content, and names no finding
-	RuleLate           Rule = "late"           // a P0 was found in lines that an earlier review had accepted
-	RuleDropped        Rule = "dropped"        // a review no longer names a P0 as severe, and nothing has changed in its file
+	RuleDropped        Rule = "dropped"        // a review takes a P0 back, and does not say that it is corrected
 	RuleHumanRequired  Rule = "human_required" // a finding needs the decision of a person
-	RuleRepeated       Rule = "repeated"       // the same finding came too often
+	RuleRepeated       Rule = "repeated"       // the same finding stayed open in too many reviews
 	RuleNoProgress     Rule = "no_progress"    // corrections did not reduce the findings
 	RuleLimit          Rule = "limit"          // there were enough corrections
 	RuleCorrections    Rule = "corrections"    // the author corrects the findings
@@ -73,7 +72,7 @@ const (
 	RuleNotPushed      Rule = "not_pushed"     // the approved commit could not be pushed
 	RuleRefused        Rule = "refused"        // no session may start, for example because a budget is spent
 	RulePersonDecided  Rule = "person"         // a person has decided
-	maxSameFingerprint      = 3
+	maxSameFinding          = 3
 	maxWithoutProgress      = 2
 )
 
@@ -98,9 +97,10 @@ type Loop struct {
 	Tree string `json:"tree,omitempty"`
 	// ForPerson lists why only a person may approve Commit.
 	ForPerson []string `json:"for_person,omitempty"`
-	// Open holds the findings of the latest review that block.
-	Open []Finding `json:"open,omitempty"`
-	// Accepted holds findings that a person has accepted. Such a finding returns only with new evidence.
+	// Open holds the findings that block. Named is the highest number that a finding has got.
+	Open  []Finding `json:"open,omitempty"`
+	Named int       `json:"named,omitempty"`
+	// Accepted holds findings that a person has accepted: this text at this place, and nothing else of the kind.
 	Accepted []Finding `json:"accepted,omitempty"`
 	// Fixes and Retries count the author's turns since a person decided last.
 	Fixes   int `json:"fixes,omitempty"`
@@ -108,14 +108,6 @@ type Loop struct {
 	// Least is the smallest number of open findings so far, and Stalled counts the reviews in a row that did not lower it.
 	Least   int `json:"least,omitempty"`
 	Stalled int `json:"stalled,omitempty"`
-	// Seen counts how often a finding blocked, by fingerprint, in the order of their first appearance.
-	Seen []Seen `json:"seen,omitempty"`
-}
-
-// Seen says how often a finding blocked.
-type Seen struct {
-	Fingerprint string `json:"fingerprint"`
-	Times       int    `json:"times"`
 }
 
 // Decision explains the state that a loop has entered.
@@ -124,7 +116,7 @@ type Decision struct {
 	Rule  Rule  `json:"rule"`
 	// Reason explains the decision in a sentence.
 	Reason string `json:"reason"`
-	// Notes lists findings that do not block, in one line each.
+	// Notes says in one line each what became of the findings that were open before a review, and which findings do not block.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -140,7 +132,7 @@ func NewReview(limits Limits, commit string) Loop {
 // accepted.
 func (l Loop) Accepting(earlier Loop) Loop {
 	next := l
-	next.Accepted = slices.Concat(earlier.Accepted, l.Accepted)
+	next.Accepted, next.Named = slices.Concat(earlier.Accepted, l.Accepted), earlier.Named
 	return next
 }
 
@@ -166,8 +158,6 @@ type Authored struct {
 	// Tree is the hash of the files of Commit. A commit with the files of the one before changes nothing.
 	Tree  string
 	Scope Scope
-	// Hidden reports whether the change has characters that a reader cannot see.
-	Hidden bool
 	// Problem says why the session has not done its work, or why its change is unknown; empty if neither holds.
 	Problem string
 	// Lost lists what the author has removed from the plan.
@@ -203,11 +193,7 @@ func (l Loop) AfterAuthor(turn Authored) (Loop, Decision) {
 // of them: which files they run is known only then.
 func (l Loop) Inspected(turn Authored) Loop {
 	next := l
-	next.ForPerson = turn.Scope.ForPerson(turn.Files)
-	if turn.Hidden {
-		next.ForPerson = append(next.ForPerson, "it contains characters that cannot be seen")
-	}
-	next.ForPerson = append(next.ForPerson, turn.Doubts...)
+	next.ForPerson = append(turn.Scope.ForPerson(turn.Files), turn.Doubts...)
 	return next
 }
 
@@ -247,13 +233,35 @@ func (l Loop) Refused(reason string) (Loop, Decision) {
 	return l.ask(l.State, RuleRefused, "%s", reason)
 }
 
+// Turned returns the loop in the author's turn that follows its state: the correction of what is open or, if nothing is, further work.
+func (l Loop) Turned() Loop {
+	next := l
+	if l.State == StateGate {
+		next.State = l.Resume
+	}
+	if next.State.Role() != Author {
+		next.State = StateExecute
+		if len(l.Open) > 0 {
+			next.State = StateAutoFix
+		}
+	}
+	next.Resume = ""
+	return next
+}
+
+// Unsettled returns the loop at the gate because its change is as its latest review has left it, and nobody works on it any more. The
+// argument why is the reason of that review.
+func (l Loop) Unsettled(why string) (Loop, Decision) {
+	return l.ask(l.State, RuleLimit, "nothing else is left to do, and %s is not pushed: %s", short(l.Commit), why)
+}
+
 // AfterPush returns the loop after an attempt to push the approved commit. The argument problem says why it failed; empty if
 // it did not.
 func (l Loop) AfterPush(problem string) (Loop, Decision) {
 	if problem == "" {
 		return l.to(l.State, RuleReviewed, "%s is approved and pushed", short(l.Commit))
 	}
-	return l.ask(StateAutoFix, RuleNotPushed, "%s is approved, and could not be pushed: %s", short(l.Commit), problem)
+	return l.ask(StateApproved, RuleNotPushed, "%s is approved, and could not be pushed: %s", short(l.Commit), problem)
 }
 
 // AfterGate returns the loop after a person's answer at the gate. If the loop continues, its limits apply anew. An override
@@ -262,7 +270,11 @@ func (l Loop) AfterGate(action escalation.GateAction) (Loop, Decision) {
 	switch action {
 	case escalation.GateContinue, escalation.GateFix:
 		next := l
-		next.Fixes, next.Retries, next.Stalled, next.Least, next.Seen = 0, 0, 0, len(l.Open), nil
+		next.Fixes, next.Retries, next.Stalled, next.Least = 0, 0, 0, len(l.Open)
+		next.Open = slices.Clone(l.Open)
+		for i := range next.Open {
+			next.Open[i].Reviews = 0
+		}
 		return next.to(l.Resume, RulePersonDecided, "a person lets the loop go on with %s", l.Resume)
 	case escalation.GateOverride:
 		if l.Commit == "" {

@@ -1,8 +1,7 @@
 package review
 
 import (
-	"maps"
-	"path"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -16,8 +15,6 @@ type Reviewed struct {
 	// Verdict is nil if the reviewer gave no valid one. Problem then says why.
 	Verdict *Verdict
 	Problem string
-	// Changed holds the lines that have changed since the previous review. It counts only if there was one.
-	Changed map[string][]Span
 }
 
 // AfterReview returns the loop after a review. Without a valid verdict on the author's latest commit, the change is not
@@ -31,84 +28,99 @@ func (l Loop) AfterReview(turn Reviewed) (Loop, Decision) {
 	case turn.Commit == "" || turn.Commit != l.Commit:
 		return l.ask(StateReview, RuleNotReviewed, "the change is not reviewed: the review is about %s, and the commit is %s",
 			short(turn.Commit), short(l.Commit))
-	case turn.Verdict.Status != Ready && len(turn.Verdict.Findings) == 0:
+	case turn.Verdict.Status != Ready && len(turn.Verdict.Findings) == 0 && len(l.Open) == 0:
 		return l.ask(StateAutoFix, RuleNoFindings, "the reviewer says %s, and names no finding", turn.Verdict.Status)
 	}
-	sorted := l.sort(turn)
+	sorted := l.sort(*turn.Verdict)
 	next := l
 	next.Reviewed, next.Open = turn.Commit, sorted.blocking
+	for i := range next.Open {
+		next.Named = max(next.Named, next.Open[i].Number)
+	}
 	next, decision := next.decide(sorted, l.Reviewed == "")
 	decision.Notes = sorted.notes
 	return next, decision
 }
 
-// sorted holds the findings of a review by their effect.
+// sorted holds the findings after a review by their effect.
 type sorted struct {
+	// blocking holds the findings that are open now. Each has a number.
 	blocking []Finding
-	// late holds those P0 in blocking that are outside of the lines that a second review is about.
-	late []Finding
-	// dropped holds those in blocking that the reviewer no longer names.
-	dropped []Finding
-	notes   []string
+	// takenBack holds those P0 in blocking that the reviewer no longer holds against the change, although it does not say that they are
+	// corrected.
+	takenBack []Finding
+	// notes says in one line each what became of the findings that were open before, and which findings do not block.
+	notes []string
 }
 
-// sort returns the findings by their effect. A second review closes the first one: it is about the open findings and the
-// lines that have changed since. Other findings of a second review only block if they are P0.
-func (l Loop) sort(turn Reviewed) sorted {
-	var s sorted
-	for _, finding := range turn.Verdict.Findings {
+// sort returns the findings after a review by their effect. A finding that was open stays open until the reviewer answers for it. A
+// finding of the verdict is a new one, whatever it is called.
+func (l Loop) sort(verdict Verdict) (s sorted) {
+	for _, open := range l.Open {
+		s.answer(open, verdict)
+	}
+	number := l.Named
+	for _, finding := range verdict.Findings {
 		switch {
 		case !finding.Priority.blocks():
 			s.notes = append(s.notes, finding.Describe())
 		case l.accepted(finding):
 			s.notes = append(s.notes, "accepted by a person: "+finding.Describe())
-		case l.Reviewed == "" || l.isOpen(finding.Fingerprint) || finding.within(turn.Changed):
-			s.blocking = append(s.blocking, finding)
-		case finding.Priority == P0:
-			s.blocking, s.late = append(s.blocking, finding), append(s.late, finding)
 		default:
-			s.notes = append(s.notes, "not about what has changed since the review before: "+finding.Describe())
-		}
-	}
-	for _, open := range l.Open {
-		named := func(f Finding) bool { return f.Fingerprint == open.Fingerprint && f.Priority.blocks() }
-		somewhere := Finding{File: open.File}
-		if open.Priority == P0 && !slices.ContainsFunc(turn.Verdict.Findings, named) && !somewhere.within(turn.Changed) {
-			s.blocking, s.dropped = append(s.blocking, open), append(s.dropped, open)
+			number++
+			finding.Number, finding.Reviews, finding.Note = number, 1, ""
+			s.blocking = append(s.blocking, finding)
 		}
 	}
 	return s
 }
 
-// accepted reports whether a person has accepted the finding, and it is no more severe since and has no new evidence.
+// answer adds what became of an open finding.
+func (s *sorted) answer(open Finding, verdict Verdict) {
+	answer := verdict.about(open.Number)
+	open.Reviews++
+	switch {
+	case answer == nil:
+		s.notes = append(s.notes, fmt.Sprintf("finding %d stays open: the review does not say what became of it", open.Number))
+	case answer.Now == Fixed:
+		s.notes = append(s.notes, open.now("fixed", answer.Note))
+		return
+	case answer.Now == StillThere && (answer.Priority == "" || answer.Priority.blocks()):
+		if answer.Priority != "" && answer.Priority != open.Priority {
+			s.notes = append(s.notes, open.now("rated "+string(answer.Priority)+" in place of "+string(open.Priority), answer.Note))
+			open.Priority = answer.Priority
+		}
+		open.Note = answer.Note
+	default:
+		word := "wrong"
+		if answer.Now == StillThere {
+			word = "rated " + string(answer.Priority)
+		}
+		s.notes = append(s.notes, open.now(word+" for the reviewer now", answer.Note))
+		if open.Priority != P0 {
+			return
+		}
+		open.Note = answer.Note
+		s.takenBack = append(s.takenBack, open)
+	}
+	s.blocking = append(s.blocking, open)
+}
+
+// now describes in one line what became of a finding.
+func (f Finding) now(state, note string) string {
+	text := fmt.Sprintf("finding %d is %s", f.Number, state)
+	if note != "" {
+		text += ": " + note
+	}
+	return plaintext.Compact(fmt.Sprintf("%s (it was: %s)", text, f.Describe()))
+}
+
+// accepted reports whether a person has accepted this very finding: the same text and output at the same place, and no more severe.
 func (l Loop) accepted(finding Finding) bool {
 	return slices.ContainsFunc(l.Accepted, func(risk Finding) bool {
-		return risk.Fingerprint == finding.Fingerprint && risk.File == finding.File && risk.Output == finding.Output &&
-			risk.Priority <= finding.Priority // P0 is the most severe
+		return plaintext.Compact(risk.Text) == plaintext.Compact(finding.Text) && risk.File == finding.File &&
+			risk.Line == finding.Line && risk.Output == finding.Output && risk.Priority <= finding.Priority // P0 is the most severe
 	})
-}
-
-func (l Loop) isOpen(fingerprint string) bool {
-	return slices.ContainsFunc(l.Open, func(open Finding) bool { return open.Fingerprint == fingerprint })
-}
-
-// within reports whether the finding is about changed lines. If the finding names no file or no line, its evidence may be new.
-// A reviewer may name a file from the directory of the chain.
-func (f Finding) within(changed map[string][]Span) bool {
-	if f.File == "" {
-		return true
-	}
-	file := path.Clean(f.File)
-	names := slices.Sorted(maps.Keys(changed)) //workflowcheck:ignore // sorted
-	for _, name := range names {
-		if name != file && !strings.HasSuffix(name, "/"+file) {
-			continue
-		}
-		if f.Line == 0 || slices.ContainsFunc(changed[name], func(span Span) bool { return span.From <= f.Line && f.Line <= span.To }) {
-			return true
-		}
-	}
-	return false
 }
 
 // decide returns the loop after a valid review whose findings are sorted.
@@ -116,21 +128,21 @@ func (l Loop) decide(s sorted, first bool) (Loop, Decision) {
 	if len(s.blocking) == 0 {
 		return l.approve()
 	}
-	next, often := l.count(s.blocking)
+	next := l
 	next.Stalled++
 	if first || len(s.blocking) < l.Least {
 		next.Least, next.Stalled = len(s.blocking), 0
 	}
 	needs := slices.DeleteFunc(slices.Clone(s.blocking), func(f Finding) bool { return f.Action != HumanRequired })
+	often := slices.IndexFunc(s.blocking, func(f Finding) bool { return f.Reviews >= maxSameFinding })
 	switch {
-	case len(s.late) > 0:
-		return next.ask(StateAutoFix, RuleLate, "a second review found what the first did not: %s", describe(s.late))
-	case len(s.dropped) > 0:
-		return next.ask(StateAutoFix, RuleDropped, "the reviewer no longer objects to what nobody has corrected: %s", describe(s.dropped))
+	case len(s.takenBack) > 0:
+		return next.ask(StateAutoFix, RuleDropped, "the reviewer takes back what it does not call corrected: %s", describe(s.takenBack))
 	case len(needs) > 0:
 		return next.ask(StateAutoFix, RuleHumanRequired, "a person must decide: %s", describe(needs))
-	case often != "":
-		return next.ask(StateAutoFix, RuleRepeated, "%s was found %d times", often, maxSameFingerprint)
+	case often >= 0:
+		return next.ask(StateAutoFix, RuleRepeated, "after %d reviews it is still there: %s", s.blocking[often].Reviews,
+			describe(s.blocking[often:often+1]))
 	case next.Stalled >= maxWithoutProgress:
 		return next.ask(StateAutoFix, RuleNoProgress, "%d corrections did not reduce the findings: %s",
 			maxWithoutProgress, describe(s.blocking))
@@ -144,26 +156,6 @@ func (l Loop) decide(s sorted, first bool) (Loop, Decision) {
 	return next.to(StateAutoFix, RuleCorrections, "the author corrects: %s", describe(s.blocking))
 }
 
-// count counts the findings that block. It returns the fingerprint of one that has come too often; empty if none has.
-func (l Loop) count(blocking []Finding) (Loop, string) {
-	var often string
-	seen := slices.Clone(l.Seen)
-	for _, finding := range blocking {
-		at := slices.IndexFunc(seen, func(one Seen) bool { return one.Fingerprint == finding.Fingerprint })
-		if at < 0 {
-			at = len(seen)
-			seen = append(seen, Seen{Fingerprint: finding.Fingerprint})
-		}
-		seen[at].Times++
-		if seen[at].Times >= maxSameFingerprint {
-			often = finding.Fingerprint
-		}
-	}
-	next := l
-	next.Seen = seen
-	return next, often
-}
-
 // approve returns the loop after a review without a finding that blocks.
 func (l Loop) approve() (Loop, Decision) {
 	if len(l.ForPerson) > 0 {
@@ -175,13 +167,16 @@ func (l Loop) approve() (Loop, Decision) {
 
 // Progress counts the findings that block and did not block before, and those that blocked before and no longer do.
 func (l Loop) Progress(before Loop) (found, fixed int) {
+	has := func(findings []Finding, number int) bool {
+		return slices.ContainsFunc(findings, func(f Finding) bool { return f.Number == number })
+	}
 	for _, finding := range l.Open {
-		if !before.isOpen(finding.Fingerprint) {
+		if !has(before.Open, finding.Number) {
 			found++
 		}
 	}
 	for _, finding := range before.Open {
-		if !l.isOpen(finding.Fingerprint) {
+		if !has(l.Open, finding.Number) {
 			fixed++
 		}
 	}

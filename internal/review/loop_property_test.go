@@ -31,7 +31,7 @@ func TestLoopProperties(t *testing.T) {
 			}
 		}
 	}
-	for _, end := range []string{"approved", "approved after an answer", "approved with an accepted P0", "overridden", "aborted"} {
+	for _, end := range []string{"approved", "approved after an answer", "approved with accepted findings", "overridden", "aborted"} {
 		require.Greater(t, ends[end], 30, "the turns are not all of one kind: %v", ends)
 	}
 }
@@ -43,12 +43,12 @@ type play struct {
 	random *rand.Rand
 	loop   review.Loop
 	ended  bool
-	// last is the latest verdict on this change, and seen lists the findings of all of them. risks lists the findings that a
-	// person has overridden, also of earlier changes.
-	last        *review.Verdict
-	seen, risks []review.Finding
-	// open holds the P0 that were named and neither named again as P1, nor corrected in their file, by fingerprint.
-	open map[string]review.Finding
+	// last is the latest verdict on this change. risks lists the findings that a person has overridden, also of earlier changes.
+	last  *review.Verdict
+	risks []review.Finding
+	// open holds the findings that no review has answered for and no person has accepted, by their number. named is the latest number.
+	open  map[int]review.Finding
+	named int
 	// commits counts the commits. checked is the latest one that the checks let pass, and tests reports whether the latest
 	// one changes tests.
 	commits int
@@ -63,7 +63,7 @@ type play struct {
 // begin begins the next change.
 func (p *play) begin() {
 	p.loop = review.NewLoop(review.Limits{Fixes: p.random.IntN(6), Retries: p.random.IntN(4)}).Accepting(p.loop)
-	p.last, p.seen, p.open, p.checked, p.tests = nil, nil, map[string]review.Finding{}, "", false
+	p.last, p.open, p.checked, p.tests = nil, map[int]review.Finding{}, "", false
 	p.answers, p.steps, p.overridden, p.ended = 0, 0, false, false
 }
 
@@ -82,17 +82,12 @@ func (p *play) step() {
 		}
 		p.loop, _ = p.loop.AfterQuality(result, "said")
 	case review.StateReview:
-		p.last = draw(p.random)
-		if p.last != nil {
-			p.seen = append(p.seen, p.last.Findings...)
-		}
-		commit, file := fmt.Sprint("c", p.commits-p.random.IntN(12)/11), []string{"compose.yaml", "other.yaml"}[p.random.IntN(5)/4]
+		p.last = draw(p.random, p.loop.Open)
+		commit := fmt.Sprint("c", p.commits-p.random.IntN(12)/11)
 		var decision review.Decision
-		p.loop, decision = p.loop.AfterReview(review.Reviewed{
-			Commit: commit, Verdict: p.last, Changed: map[string][]review.Span{file: {{From: 1, To: p.random.IntN(6)}}},
-		})
+		p.loop, decision = p.loop.AfterReview(review.Reviewed{Commit: commit, Verdict: p.last})
 		if decision.Rule != review.RuleNotReviewed && decision.Rule != review.RuleNoFindings {
-			p.review(file == "compose.yaml")
+			p.review()
 		}
 	case review.StateGate:
 		p.answer()
@@ -105,20 +100,39 @@ func (p *play) step() {
 	}
 }
 
-// review keeps the P0 that are open after a valid review. All findings are about the same file, which may have changed.
-func (p *play) review(changed bool) {
-	for fingerprint := range p.open {
-		if changed || slices.ContainsFunc(p.last.Findings, func(f review.Finding) bool {
-			return f.Fingerprint == fingerprint && f.Priority != review.P2
-		}) {
-			delete(p.open, fingerprint)
+// review keeps the findings that are open after a valid review: each P0 and P1, until the reviewer says that it is fixed or, of a P1, that
+// it was wrong or is small.
+func (p *play) review() {
+	for number, open := range p.open {
+		for _, answer := range p.last.Answers {
+			if answer.Number != number {
+				continue
+			}
+			if answer.Now == review.Fixed ||
+				open.Priority == review.P1 && (answer.Now == review.Wrong || answer.Priority == review.P2) {
+				delete(p.open, number)
+			} else if answer.Now == review.StillThere && answer.Priority != "" && answer.Priority != review.P2 {
+				open.Priority = answer.Priority
+				p.open[number] = open
+			}
 		}
 	}
+	for _, finding := range p.loop.Open {
+		if finding.Number > p.named {
+			p.open[finding.Number] = finding
+		}
+	}
+	p.named = max(p.named, p.loop.Named)
+	require.Len(p.t, p.loop.Open, len(p.open), "seed %d: a finding has vanished", p.seed)
 	for _, finding := range p.last.Findings {
-		if finding.Priority == review.P0 {
-			p.open[finding.Fingerprint] = finding
-		}
+		known := slices.ContainsFunc(p.loop.Open, func(open review.Finding) bool { return open.Text == finding.Text })
+		require.True(p.t, known || finding.Priority == review.P2 || p.accepts(finding), "seed %d: a new finding has vanished", p.seed)
 	}
+}
+
+// accepts reports whether a person has accepted this very finding.
+func (p *play) accepts(finding review.Finding) bool {
+	return slices.ContainsFunc(p.risks, func(risk review.Finding) bool { return risk.Text == finding.Text })
 }
 
 // author plays a turn that mostly leaves a new commit.
@@ -138,7 +152,7 @@ func (p *play) author() {
 	case 1:
 		turn.Lost = []string{"phase 2 was removed"}
 	case 2, 3:
-		turn.Hidden, turn.Doubts, p.tests = kind == 2, []string{"it changes the text of the plan"}[:kind-2], true
+		turn.Doubts, p.tests = []string{"it changes the text of the plan"}, true
 	}
 	p.loop, _ = p.loop.AfterAuthor(turn)
 }
@@ -153,8 +167,10 @@ func (p *play) answer() {
 	if p.answers > 6 {
 		action = escalation.GateAbort
 	}
-	if p.overridden = action == escalation.GateOverride; p.overridden {
-		p.risks = append(p.risks, p.seen...)
+	// After a push that failed, the approval stands.
+	if p.overridden = action == escalation.GateOverride || p.overridden && p.loop.Resume == review.StateApproved; action == escalation.GateOverride {
+		p.risks = append(p.risks, p.loop.Open...)
+		clear(p.open)
 	}
 	resume, commit := p.loop.Resume, p.loop.Commit
 	p.loop, _ = p.loop.AfterGate(action)
@@ -162,7 +178,7 @@ func (p *play) answer() {
 		escalation.GateContinue: resume, escalation.GateFix: resume, escalation.GateOverride: review.StateApproved,
 		escalation.GateAbort: review.StateAborted,
 	}[action]
-	if p.overridden && commit == "" {
+	if action == escalation.GateOverride && commit == "" {
 		want = review.StateAborted // there is nothing to approve
 	}
 	require.Equal(p.t, want, p.loop.State, "seed %d: after %s", p.seed, action)
@@ -187,25 +203,31 @@ func (p *play) end() string {
 	if p.answers > 0 {
 		end = "approved after an answer"
 	}
-	for _, finding := range p.open {
-		require.True(p.t, slices.ContainsFunc(p.risks, func(risk review.Finding) bool {
-			return risk.Fingerprint == finding.Fingerprint && risk.File == finding.File && risk.Output == finding.Output &&
-				risk.Priority == review.P0
-		}), "seed %d: a P0 was passed that no person has accepted", p.seed)
-		end = "approved with an accepted P0"
+	require.Empty(p.t, p.open, "seed %d: a finding was passed that nobody has answered for", p.seed)
+	if len(p.risks) > 0 {
+		end = "approved with accepted findings"
 	}
 	return end
 }
 
-// draw returns a random verdict, sometimes none.
-func draw(random *rand.Rand) *review.Verdict {
+// draw returns a random verdict, sometimes none. It answers for some of the open findings.
+func draw(random *rand.Rand, open []review.Finding) *review.Verdict {
 	if random.IntN(15) == 0 {
 		return nil
 	}
 	drawn := verdict([]review.Status{"ready", "ready_with_corrections", "not_ready", "healthy"}[random.IntN(13)/4])
-	for i := range random.IntN(4) {
+	for _, finding := range open {
+		if random.IntN(6) == 0 {
+			continue
+		}
+		drawn.Answers = append(drawn.Answers, review.Answer{
+			Number: finding.Number, Note: "so it is", Now: []review.Disposition{"fixed", "fixed", "fixed", "open", "wrong"}[random.IntN(5)],
+			Priority: []review.Priority{"", "", "P0", "P1", "P2"}[random.IntN(5)],
+		})
+	}
+	for i := range random.IntN(6) / 2 {
 		f := finding(fmt.Sprint("f", i), []review.Priority{"P0", "P1", "P2"}[random.IntN(3)])
-		f.Line, f.Output = 1+random.IntN(9), []string{"", "", "", "it was attacked"}[random.IntN(4)]
+		f.Line, f.Text = 1+random.IntN(9), fmt.Sprint("problem ", random.Uint64())
 		if random.IntN(10) == 0 {
 			f.Action = review.HumanRequired
 		}

@@ -2,7 +2,8 @@ package review_test
 
 import (
 	"fmt"
-	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,14 +13,14 @@ import (
 )
 
 // scope permits small changes of ordinary files.
-var scope = review.Scope{MaxFiles: 5, MaxLines: 100}
+var scope = review.Scope{Listed: true, MaxFiles: 5, MaxLines: 100}
 
 // limits permits two corrections and one repair of the checks.
 var limits = review.Limits{Fixes: 2, Retries: 1}
 
 // committed is an author's turn that leaves a commit.
 func committed(commit string, paths ...string) review.Authored {
-	files := []review.File{{Path: "compose.yaml", Added: 1}}
+	files := []review.File{{Path: "compose.yaml", Added: 1, Listed: true}}
 	for _, path := range paths {
 		files = append(files, review.File{Path: path, Added: 1})
 	}
@@ -46,9 +47,14 @@ func reviewing(t *testing.T, from review.Loop, commit string, paths ...string) r
 	return loop
 }
 
-// everywhere counts every line of the file of a finding as changed.
-func everywhere() map[string][]review.Span {
-	return map[string][]review.Span{"compose.yaml": {{From: 1, To: 1000}}}
+// about returns a verdict that says of the findings 1, 2, ... what became of them, with new findings.
+func about(status review.Status, answers []review.Answer, findings ...review.Finding) *review.Verdict {
+	said := verdict(status, findings...)
+	for i, answer := range answers {
+		answer.Number = i + 1
+		said.Answers = append(said.Answers, answer)
+	}
+	return said
 }
 
 func TestAfterAuthor(t *testing.T) {
@@ -157,14 +163,11 @@ func TestApprovalOfWhatAPersonMustSee(t *testing.T) {
 	loop := reviewing(t, review.NewLoop(limits), "c1", "tests/port.bats")
 	loop, decision := loop.AfterReview(review.Reviewed{Commit: "c1", Verdict: verdict("ready")})
 	require.Equal(t, []any{review.StateGate, review.RuleForPerson}, []any{loop.State, decision.Rule})
-	require.Contains(t, decision.Reason, "it changes tests: tests/port.bats")
+	require.Contains(t, decision.Reason, `it changes files that the policy's review.paths do not name: "tests/port.bats"`)
 	require.False(t, loop.Approves("c1"))
 	approved, _ := loop.AfterGate(escalation.GateOverride)
 	require.True(t, approved.Approves("c1"))
-	hidden := committed("c1")
-	hidden.Hidden = review.Hidden("+image: nginx\u202e")
-	unseen, _ := review.NewLoop(limits).AfterAuthor(hidden)
-	require.Equal(t, []string{"it contains characters that cannot be seen"}, unseen.ForPerson)
+	require.True(t, review.Hidden("+image: nginx\u202e"))
 	require.False(t, review.Hidden("+\timage: nginx\r\n"))
 	for _, action := range []escalation.GateAction{escalation.GateAbort, escalation.GateRecheck} {
 		ended, _ := loop.AfterGate(action)
@@ -173,98 +176,92 @@ func TestApprovalOfWhatAPersonMustSee(t *testing.T) {
 	}
 }
 
-// TestSecondReview checks that the second review is about the open findings and the changed lines.
+// TestSecondReview checks that a second review must answer for each open finding, and that every finding of it is a new one.
 func TestSecondReview(t *testing.T) {
 	t.Parallel()
-	changed := map[string][]review.Span{"compose.yaml": {{From: 3, To: 4}}, "web/gone": {{From: 0, To: math.MaxInt32}}}
-	in := func(file string, line int) review.Finding {
-		f := finding("new", review.P1)
-		f.File, f.Line = file, line
-		return f
+	fixed := []review.Answer{{Now: review.Fixed}}
+	still := []review.Answer{{Now: review.StillThere, Note: "line 9 now"}}
+	wrong := []review.Answer{{Now: review.Wrong, Note: "the port is right"}}
+	lower := func(to review.Priority) []review.Answer {
+		return []review.Answer{{Now: review.StillThere, Priority: to, Note: "it is small"}}
 	}
-	shown := in("", 0)
-	shown.Output = "port 80 is open"
-	elsewhere := func(name string, priority review.Priority) review.Finding {
-		f := finding(name, priority)
-		f.Line = 90
-		return f
-	}
+	elsewhere := finding("new", review.P1)
+	elsewhere.File, elsewhere.Line = "other.yaml", 90
 	for name, c := range map[string]struct {
-		findings []review.Finding
+		open     review.Priority
+		said     *review.Verdict
 		state    review.State
 		rule     review.Rule
-		notes    int
+		left     []int
+		priority review.Priority
+		notes    string
 	}{
-		"corrected":                     {nil, review.StateApproved, review.RuleReviewed, 0},
-		"still open":                    {[]review.Finding{elsewhere("old", review.P1)}, review.StateAutoFix, review.RuleCorrections, 0},
-		"new in changed lines":          {[]review.Finding{finding("new", review.P1)}, review.StateAutoFix, review.RuleCorrections, 0},
-		"new P1 in other lines":         {[]review.Finding{elsewhere("new", review.P1)}, review.StateApproved, review.RuleReviewed, 1},
-		"new P0 in other lines":         {[]review.Finding{elsewhere("new", review.P0)}, review.StateGate, review.RuleLate, 0},
-		"new P1 shown by output":        {[]review.Finding{shown}, review.StateAutoFix, review.RuleCorrections, 0},
-		"new P1 in a file that is gone": {[]review.Finding{in("web/gone", 7)}, review.StateAutoFix, review.RuleCorrections, 0},
-		"another spelling of the path":  {[]review.Finding{in("./compose.yaml", 3)}, review.StateAutoFix, review.RuleCorrections, 0},
-		"from the chain's directory":    {[]review.Finding{in("gone", 7)}, review.StateAutoFix, review.RuleCorrections, 0},
-		"P2":                            {[]review.Finding{finding("small", review.P2)}, review.StateApproved, review.RuleReviewed, 1},
-		"new P1 in other lines and old": {[]review.Finding{elsewhere("new", review.P1), finding("old", review.P1)}, review.StateAutoFix, review.RuleCorrections, 1},
+		"fixed":                  {review.P1, about("ready", fixed), review.StateApproved, review.RuleReviewed, nil, "", "finding 1 is fixed"},
+		"a fixed P0":             {review.P0, about("ready", fixed), review.StateApproved, review.RuleReviewed, nil, "", "finding 1 is fixed"},
+		"still there":            {review.P1, about("not_ready", still), review.StateAutoFix, review.RuleCorrections, []int{1}, "P1", ""},
+		"still there, yet ready": {review.P1, about("ready", still), review.StateAutoFix, review.RuleCorrections, []int{1}, "P1", ""},
+		"silence":                {review.P1, verdict("ready"), review.StateAutoFix, review.RuleCorrections, []int{1}, "P1", "finding 1 stays open"},
+		"silence about a P0":     {review.P0, verdict("ready"), review.StateAutoFix, review.RuleCorrections, []int{1}, "P0", "finding 1 stays open"},
+		"wrong":                  {review.P1, about("ready", wrong), review.StateApproved, review.RuleReviewed, nil, "", "finding 1 is wrong for the reviewer now: the port is right"},
+		"a wrong P0":             {review.P0, about("ready", wrong), review.StateGate, review.RuleDropped, []int{1}, "P0", "the port is right"},
+		"lowered to P1":          {review.P0, about("not_ready", lower("P1")), review.StateAutoFix, review.RuleCorrections, []int{1}, "P1", "rated P1 in place of P0"},
+		"lowered to P2":          {review.P1, about("ready", lower("P2")), review.StateApproved, review.RuleReviewed, nil, "", "rated P2"},
+		"a P0 lowered to P2":     {review.P0, about("ready", lower("P2")), review.StateGate, review.RuleDropped, []int{1}, "P0", "rated P2"},
+		"raised":                 {review.P1, about("not_ready", lower("P0")), review.StateAutoFix, review.RuleCorrections, []int{1}, "P0", "rated P0 in place of P1"},
+		"under the old name":     {review.P1, verdict("not_ready", finding("old", review.P1)), review.StateAutoFix, review.RuleCorrections, []int{1, 2}, "P1", "stays open"},
+		"a new one elsewhere":    {review.P1, about("not_ready", fixed, elsewhere), review.StateAutoFix, review.RuleCorrections, []int{2}, "P1", "finding 1 is fixed"},
+		"P2":                     {review.P1, about("ready", fixed, finding("small", review.P2)), review.StateApproved, review.RuleReviewed, nil, "", "P2 small"},
+		"another number":         {review.P1, &review.Verdict{Status: "ready", Summary: "s", Findings: []review.Finding{}, Answers: []review.Answer{{Number: 7, Now: review.Fixed}}}, review.StateAutoFix, review.RuleCorrections, []int{1}, "P1", "stays open"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			loop, _ := reviewing(t, review.NewLoop(limits), "c1").AfterReview(
-				review.Reviewed{Commit: "c1", Verdict: verdict("not_ready", finding("old", review.P1))})
-			status := review.NotReady
-			if c.findings == nil {
-				status = review.Ready
-			}
-			loop, decision := reviewing(t, loop, "c2").AfterReview(
-				review.Reviewed{Commit: "c2", Verdict: verdict(status, c.findings...), Changed: changed})
+				review.Reviewed{Commit: "c1", Verdict: verdict("not_ready", finding("old", c.open))})
+			loop, decision := reviewing(t, loop, "c2").AfterReview(review.Reviewed{Commit: "c2", Verdict: c.said})
 			require.Equal(t, []any{c.state, c.rule}, []any{loop.State, decision.Rule}, decision.Reason)
-			require.Len(t, decision.Notes, c.notes)
+			var left []int
+			for _, open := range loop.Open {
+				left = append(left, open.Number)
+			}
+			require.Equal(t, c.left, left)
+			if len(left) > 0 {
+				require.Equal(t, c.priority, loop.Open[0].Priority)
+			}
+			require.Contains(t, strings.Join(decision.Notes, "\n"), c.notes)
 		})
 	}
 }
 
-// TestDroppedP0 checks that a P0 does not vanish because the second review does not name it: something must have changed in its file.
-func TestDroppedP0(t *testing.T) {
-	t.Parallel()
-	for file, want := range map[string]review.Rule{"compose.yaml": review.RuleReviewed, "other.yaml": review.RuleDropped} {
-		loop, _ := reviewing(t, review.NewLoop(limits), "c1").AfterReview(
-			review.Reviewed{Commit: "c1", Verdict: verdict("not_ready", finding("old", review.P0))})
-		loop, decision := reviewing(t, loop, "c2").AfterReview(review.Reviewed{
-			Commit: "c2", Verdict: verdict("ready"), Changed: map[string][]review.Span{file: {{From: 3, To: 4}}},
-		})
-		require.Equal(t, want, decision.Rule, decision.Reason)
-		require.Equal(t, want == review.RuleReviewed, len(loop.Open) == 0)
-	}
-}
-
-// TestAcceptedRisk checks that a finding that a person has accepted returns only with new evidence.
+// TestAcceptedRisk checks that a person who has accepted a finding has accepted this text at this place, and nothing more severe.
 func TestAcceptedRisk(t *testing.T) {
 	t.Parallel()
-	old := finding("risk", review.P0)
+	old := finding("risk", review.P1)
 	old.Output = "port 80 is open"
 	loop, _ := reviewing(t, review.NewLoop(review.Limits{}), "c1").AfterReview(review.Reviewed{Commit: "c1", Verdict: verdict("not_ready", old)})
 	require.Equal(t, review.StateGate, loop.State, "no corrections are allowed")
 	loop, _ = loop.AfterGate(escalation.GateOverride)
 	require.True(t, loop.Approves("c1"))
-	for output, want := range map[string]review.State{"port 80 is open": review.StateApproved, "it was attacked": review.StateGate} {
+	for name, change := range map[string]func(*review.Finding){
+		"the same":          func(*review.Finding) {},
+		"other output":      func(f *review.Finding) { f.Output = "it was attacked" },
+		"other text":        func(f *review.Finding) { f.Text = "the mount is missing" },
+		"another line":      func(f *review.Finding) { f.Line = 90 },
+		"another file":      func(f *review.Finding) { f.File = "other.yaml" },
+		"more severe":       func(f *review.Finding) { f.Priority = review.P0 },
+		"under a new name ": func(f *review.Finding) { f.Fingerprint = "open-port" },
+	} {
 		again := old
-		again.Output = output
-		next, decision := reviewing(t, loop, "c2").AfterReview(
-			review.Reviewed{Commit: "c2", Verdict: verdict("not_ready", again), Changed: everywhere()})
-		require.Equal(t, want, next.State, decision.Reason)
-	}
-}
-
-// TestAcceptedRiskThatGrows checks that a person who has accepted a finding has not accepted a more severe one.
-func TestAcceptedRiskThatGrows(t *testing.T) {
-	t.Parallel()
-	for before, want := range map[review.Priority]review.State{review.P0: review.StateApproved, review.P1: review.StateGate} {
-		loop, _ := reviewing(t, review.NewLoop(review.Limits{}), "c1").AfterReview(
-			review.Reviewed{Commit: "c1", Verdict: verdict("not_ready", finding("risk", before))})
-		loop, _ = loop.AfterGate(escalation.GateOverride)
-		loop, _ = reviewing(t, review.NewLoop(review.Limits{}).Accepting(loop), "c2").AfterReview(
-			review.Reviewed{Commit: "c2", Verdict: verdict("not_ready", finding("risk", review.P0))})
-		require.Equal(t, want, loop.State, before)
+		change(&again)
+		next, decision := reviewing(t, review.NewLoop(review.Limits{}).Accepting(loop), "c2").AfterReview(
+			review.Reviewed{Commit: "c2", Verdict: verdict("not_ready", again)})
+		want := review.StateGate
+		if name == "the same" || name == "under a new name " {
+			want = review.StateApproved
+		}
+		require.Equal(t, want, next.State, "%s: %s", name, decision.Reason)
+		if want == review.StateGate {
+			require.Equal(t, 2, next.Open[0].Number, "numbers go on")
+		}
 	}
 }
 
@@ -289,12 +286,20 @@ func TestNoProgress(t *testing.T) {
 			round := 0
 			for ; loop.State != review.StateGate && round < 20; round++ {
 				commit := fmt.Sprint("c", round)
-				var findings []review.Finding
-				for _, name := range c.names(round) {
-					findings = append(findings, finding(name, review.P1))
+				said := verdict("not_ready")
+				names := c.names(round)
+				for _, open := range loop.Open {
+					now := review.Answer{Number: open.Number, Now: review.Fixed}
+					if slices.Contains(names, open.Fingerprint) {
+						now.Now, now.Note = review.StillThere, "there"
+						names = slices.DeleteFunc(names, func(name string) bool { return name == open.Fingerprint })
+					}
+					said.Answers = append(said.Answers, now)
 				}
-				loop, decision = reviewing(t, loop, commit).AfterReview(
-					review.Reviewed{Commit: commit, Verdict: verdict("not_ready", findings...), Changed: everywhere()})
+				for _, name := range names {
+					said.Findings = append(said.Findings, finding(name, review.P1))
+				}
+				loop, decision = reviewing(t, loop, commit).AfterReview(review.Reviewed{Commit: commit, Verdict: said})
 			}
 			require.Equal(t, c.rule, decision.Rule, decision.Reason)
 			require.Equal(t, c.turns, round)
@@ -313,9 +318,9 @@ func TestAcceptedFindingsStayAccepted(t *testing.T) {
 	limits := review.Limits{Fixes: 2, Retries: 1}
 	ended := review.Loop{
 		Limits: limits, State: review.StateApproved, Commit: "c", Reviewed: "c", Fixes: 2, Accepted: []review.Finding{risk},
-		Seen: []review.Seen{{Fingerprint: "a", Times: 2}}, ForPerson: []string{"tests"},
+		Named: 4, ForPerson: []string{"tests"},
 	}
 	want := review.NewLoop(limits)
-	want.Accepted = []review.Finding{risk}
+	want.Accepted, want.Named = []review.Finding{risk}, 4
 	require.Equal(t, want, review.NewLoop(limits).Accepting(ended))
 }

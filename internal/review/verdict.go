@@ -24,9 +24,32 @@ type Verdict struct {
 	// Status is Ready, ReadyWithCorrections or NotReady.
 	Status Status `json:"status"`
 	// Summary describes in a few sentences the change and the reviewer's opinion.
-	Summary  string    `json:"summary"`
+	Summary string `json:"summary"`
+	// Answers says of each finding that was open before the review what became of it. Findings are new ones.
+	Answers  []Answer  `json:"answers,omitempty"`
 	Findings []Finding `json:"findings"`
 }
+
+// Answer is what a reviewer says of a finding that was open before its review.
+type Answer struct {
+	// Number is the number of the finding.
+	Number int         `json:"number"`
+	Now    Disposition `json:"now"`
+	// Priority is the priority that the finding has for the reviewer now; empty if it has not changed.
+	Priority Priority `json:"priority,omitempty"`
+	// Note says where the problem still is, why it was none, or how one sees that it is corrected.
+	Note string `json:"note,omitempty"`
+}
+
+// Disposition is what has become of an open finding.
+type Disposition string
+
+// The dispositions.
+const (
+	Fixed      Disposition = "fixed" // it is corrected
+	StillThere Disposition = "open"  // it is still there
+	Wrong      Disposition = "wrong" // it was no problem
+)
 
 // Status is what a reviewer concludes.
 type Status string
@@ -40,7 +63,13 @@ const (
 
 // Finding is one problem that a reviewer has found. Its evidence is a file with a line, or an output.
 type Finding struct {
-	// Fingerprint names the problem. The same problem has the same name in later reviews.
+	// Number identifies the finding within its chain or plan. The rules give it; it is 0 in a verdict.
+	Number int `json:"number,omitempty"`
+	// Reviews counts the reviews since the latest decision of a person after which the finding was open.
+	Reviews int `json:"reviews,omitempty"`
+	// Note is what the latest review says of a finding that was open before; empty if it says nothing.
+	Note string `json:"note,omitempty"`
+	// Fingerprint is a short name of the problem, for people. It identifies nothing.
 	Fingerprint string   `json:"fingerprint"`
 	Priority    Priority `json:"priority"`
 	Action      Action   `json:"action"`
@@ -105,16 +134,51 @@ func (v Verdict) problems() []string {
 	must(utf8.RuneCountInString(v.Summary) <= maxText, "summary has more than %d characters", maxText)
 	must(v.Findings != nil, "findings is missing; it is an empty list if there is nothing to say")
 	must(len(v.Findings) <= maxFindings, "findings has %d entries, and at most %d are allowed", len(v.Findings), maxFindings)
-	seen := map[string]bool{}
 	for i, finding := range v.Findings {
 		for _, problem := range finding.problems() {
 			must(false, "findings[%d].%s", i, problem)
 		}
-		must(!seen[finding.Fingerprint], "findings[%d].fingerprint is there twice", i)
-		seen[finding.Fingerprint] = true
+	}
+	must(len(v.Answers) <= maxFindings, "answers has %d entries, and at most %d are allowed", len(v.Answers), maxFindings)
+	seen := map[int]bool{}
+	for i, answer := range v.Answers {
+		must(!seen[answer.Number], "answers[%d].number is there twice", i)
+		seen[answer.Number] = true
+		must(answer.Now == Fixed || answer.Now == StillThere || answer.Now == Wrong, "answers[%d].now must be fixed, open or wrong", i)
+		must(answer.Priority == "" || slices.Contains(priorities(), answer.Priority), "answers[%d].priority must be P0, P1 or P2", i)
+		must(utf8.RuneCountInString(answer.Note) <= maxText, "answers[%d].note has more than %d characters", i, maxText)
+		must(answer.Now == Fixed || strings.TrimSpace(answer.Note) != "",
+			"answers[%d].note is empty: say where it still is, or why it was wrong", i)
 	}
 	return found
 }
+
+// about returns what the verdict says of an open finding; nil if it says nothing.
+func (v Verdict) about(number int) *Answer {
+	at := slices.IndexFunc(v.Answers, func(answer Answer) bool { return answer.Number == number })
+	if at < 0 {
+		return nil
+	}
+	return &v.Answers[at]
+}
+
+// Unanswered returns an error that names the open findings of which the verdict says nothing. It wraps ErrInvalidVerdict.
+func (v Verdict) Unanswered(open []Finding) error {
+	var missing []string
+	for _, finding := range open {
+		if v.about(finding.Number) == nil {
+			missing = append(missing, fmt.Sprint(finding.Number))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: answers says nothing about the open findings %s: say of each whether it is fixed, open or wrong",
+		ErrInvalidVerdict, strings.Join(missing, ", "))
+}
+
+// priorities lists the priorities.
+func priorities() []Priority { return []Priority{P0, P1, P2} }
 
 // statuses lists what a reviewer may conclude.
 func statuses() []Status { return []Status{Ready, ReadyWithCorrections, NotReady} }
@@ -128,7 +192,7 @@ func (f Finding) problems() []string {
 		}
 	}
 	must(fingerprintPattern.MatchString(f.Fingerprint), "fingerprint must be a short name such as wrong-port-web")
-	must(f.Priority == P0 || f.Priority == P1 || f.Priority == P2, "priority must be P0, P1 or P2")
+	must(slices.Contains(priorities(), f.Priority), "priority must be P0, P1 or P2")
 	must(f.Action == AutoFix || f.Action == HumanRequired, "action must be auto_fix or human_required")
 	must(strings.TrimSpace(f.Text) != "" && utf8.RuneCountInString(f.Text) <= maxText, "text is empty or too long")
 	must(f.Line >= 0, "line is negative")
@@ -151,6 +215,25 @@ func (f Finding) evidence() string {
 
 // Describe describes the finding in one line. The line contains words of an agent.
 func (f Finding) Describe() string {
+	text := f.describe()
+	if f.Number > 0 {
+		text = fmt.Sprintf("finding %d: %s", f.Number, text)
+	}
+	if f.Note != "" {
+		text += " (the latest review: " + f.Note + ")"
+	}
+	return plaintext.Compact(text)
+}
+
+// Whole describes the finding with its output. The text contains words of an agent.
+func (f Finding) Whole() string {
+	if output := strings.TrimSpace(f.Output); output != "" {
+		return f.Describe() + "\n" + output
+	}
+	return f.Describe()
+}
+
+func (f Finding) describe() string {
 	place := f.File
 	if place != "" && f.Line > 0 {
 		place = fmt.Sprintf("%s:%d", f.File, f.Line)
@@ -158,7 +241,7 @@ func (f Finding) Describe() string {
 	if place == "" {
 		place = "output"
 	}
-	return plaintext.Compact(fmt.Sprintf("%s %s (%s, %s): %s", f.Priority, f.Fingerprint, place, f.Action, f.Text))
+	return fmt.Sprintf("%s %s (%s, %s): %s", f.Priority, f.Fingerprint, place, f.Action, f.Text)
 }
 
 // blocks reports whether the priority keeps a change from being approved.

@@ -64,7 +64,7 @@ func twoPhases() claudesim.Scenario {
 	}
 	return claudesim.Play(
 		claudesim.On(claudesim.Match{First: "You review a change", Prompt: startedAgain}, claudesim.Conclude(ready)),
-		claudesim.On(claudesim.Match{First: "You review a change", Prompt: "## The second review"}, claudesim.Conclude(ready)),
+		claudesim.On(claudesim.Match{First: "You review a change", Prompt: "## The second review"}, claudesim.Conclude(corrected)),
 		claudesim.On(claudesim.Match{First: "You review a change", Prompt: "carries out phase `2`"},
 			claudesim.Conclude(review.Verdict{Status: review.NotReady, Summary: "a comment is left", Findings: []review.Finding{left}})),
 		claudesim.On(claudesim.Match{First: "You review a change"}, claudesim.Conclude(ready)),
@@ -106,11 +106,11 @@ func requireCarriedOut(t *testing.T, chain escalation.Chain, remote string) {
 	require.Equal(t, []int{1, 1}, []int{state.Phases[1].Found, state.Phases[1].Fixed})
 	require.Equal(t, state.Commit+" refs/heads/"+state.Branch,
 		gitIn(t, remote, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/claudeops"))
-	require.Equal(t, "web: no comment\nweb: a limit\nweb: the right port\nweb: another port",
-		gitIn(t, remote, "log", "--format=%s", "main.."+state.Branch), "no commit is lost, and none is made twice")
+	require.Equal(t, "web: a limit\nweb: another port",
+		gitIn(t, remote, "log", "--format=%s", "main.."+state.Branch), "a phase leaves as one commit")
 	require.Contains(t, gitIn(t, remote, "show", state.Branch+":compose.yaml"), "8080:80\"]\n    mem_limit: 64m")
 	require.NotContains(t, gitIn(t, remote, "show", state.Branch+":plan.md"), "[ ]")
-	require.Equal(t, state.Phases[0].Commit, gitIn(t, remote, "rev-parse", state.Branch+"~2"))
+	require.Equal(t, state.Phases[0].Commit, gitIn(t, remote, "rev-parse", state.Branch+"~"))
 }
 
 // TestPlanOfTwoPhases repairs a repository with a failing test over two phases.
@@ -158,7 +158,7 @@ func amended() claudesim.Scenario {
 		Fingerprint: "no-undo", Priority: review.P1, Action: review.AutoFix, File: "plan.md", Line: 6, Text: "say how to undo it",
 	}
 	return claudesim.Play(
-		claudesim.On(claudesim.Match{First: "## The second review"}, claudesim.Conclude(ready)),
+		claudesim.On(claudesim.Match{First: "## The second review"}, claudesim.Conclude(corrected)),
 		reviews(review.Verdict{Status: review.ReadyWithCorrections, Summary: "vague", Findings: []review.Finding{vague}}),
 		claudesim.On(claudesim.Match{First: "You are the author", Prompt: "say how to undo it"},
 			// An attempt whose predecessor has reported nothing gets the same prompt again, and looks whether the work is done.

@@ -20,7 +20,7 @@ import (
 // noForgePolicy grants what the author of a change needs. forgePolicy grants also gh and glab.
 const (
 	noForgePolicy = `version: 1
-tiers: {1: {anything: true}, 2: {read: ["**"], write: ["."]}, 3: {}}
+tiers: {1: {anything: true}, 2: {read: ["**"], write: ["."], review: {paths: ["**"]}}, 3: {}}
 programs:
   "sed, git, docker": {tier: 2, any_option: true, args: "TEXT*"}
 `

@@ -156,7 +156,8 @@ func InstallAs(t testing.TB, s claudesim.Scenario, version claudesim.Version) st
 func OpenPolicy(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "policy.yaml")
-	text := "version: 1\ntiers: {1: {anything: true}, 2: {anything: true}, 3: {anything: true}}\n"
+	const tier = "{anything: true, review: {paths: ['**/compose.yaml', '**/plan.md']}}"
+	text := fmt.Sprintf("version: 1\ntiers: {1: {anything: true}, 2: %s, 3: %[1]s}\n", tier)
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }

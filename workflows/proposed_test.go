@@ -1,0 +1,175 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/workflows"
+)
+
+// severe is an objection that the author can correct, and that breaks something.
+func severe(fingerprint string) review.Finding {
+	finding := objection(fingerprint)
+	finding.Priority = review.P0
+	return finding
+}
+
+// commits lists the commits that a world was asked to push.
+func (w *world) commits() []string {
+	var pushed []string
+	for _, one := range w.pushed {
+		pushed = append(pushed, one.Commit)
+	}
+	return pushed
+}
+
+// TestChangeAfterAPush has an author ask for a person after it has committed. The commit is pushed; what the author commits after the
+// person's answer is another change, which is shown from there, reviewed and pushed, too.
+func TestChangeAfterAPush(t *testing.T) {
+	t.Parallel()
+	w, asked := newReviewGate(t, finds())
+	w.tiers[1] = concludes(escalation.VerdictNeedsHuman, 0.1)
+	gate := w.gateAfter(t, time.Hour)
+	w.answerAfter(2*time.Hour, said(escalation.GateFix, "also the other port"))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
+	require.NotEqual(t, escalation.RuleReview, gate.Rule, "the author asks, and not the reviewer")
+	require.Empty(t, gate.Commit, "everything is pushed")
+	require.Equal(t, []string{"c2", "c3"}, w.commits())
+	require.Len(t, *asked, 2)
+	second := w.ran[2]
+	require.Equal(t, []any{"c2", "c2"}, []any{second.Base, second.At.Commit})
+	require.Nil(t, second.Correction, "nothing is open")
+	require.Empty(t, (*asked)[1].Before)
+	require.Equal(t, []string{"c2", "c3"}, []string{result.Reviews[0].Commit, result.Reviews[1].Commit})
+	require.Equal(t, []bool{true, true}, []bool{result.Reviews[0].Pushed != "", result.Reviews[1].Pushed != ""})
+	requireRecorded(t, result.Events, w.events)
+}
+
+// TestOpenFindingsLast checks that findings stay open when another tier goes on: because the author escalates inside its correction, or
+// a person asks for the tier at the gate of the review. That tier gets them, and so does the next reviewer.
+func TestOpenFindingsLast(t *testing.T) {
+	t.Parallel()
+	for name, byPerson := range map[string]bool{"the author escalates": false, "a person asks for a tier": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, asked := newReviewGate(t, finds(severe("data-loss")), finds(severe("data-loss")))
+			if byPerson {
+				w.policy.Review.MaxFixes = 0
+				w.signalAfter(2*time.Hour, `{"to_tier": 3, "guidance": "keep the data"}`)
+			} else {
+				w.policy.Review.MaxFixes = 1
+				w.tiers[2] = concludes(escalation.VerdictEscalate, 0.1)
+				commit := w.change
+				w.change = func(session int) *activities.Change {
+					if session == 3 { // the author has nothing to add
+						return commit(2)
+					}
+					return commit(session)
+				}
+			}
+			gate := w.gateAfter(t, 3*time.Hour)
+			w.answerAfter(4*time.Hour, saidAt(map[bool]string{true: "gate-2", false: "gate-1"}[byPerson], escalation.GateAbort, ""))
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeAborted, result.Outcome, result.Reason)
+			third := w.ran[len(w.ran)-1]
+			require.Equal(t, escalation.TierFullRepair, third.Tier)
+			require.NotNil(t, third.Correction)
+			require.Equal(t, "data-loss", third.Correction.Findings[0].Fingerprint)
+			require.Equal(t, "c2", third.At.Commit)
+			require.Len(t, (*asked)[1].Before, 1)
+			require.Contains(t, gate.Reason, "data-loss")
+			require.Empty(t, w.pushed)
+		})
+	}
+}
+
+// TestNoGoodEndWithoutAPush lets Tier 3 wait, while the service gets well by itself. What Tier 2 has committed is reviewed before the
+// chain ends: it is pushed, or a person decides.
+func TestNoGoodEndWithoutAPush(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		findings []review.Finding
+		outcome  escalation.Outcome
+		pushed   []string
+	}{
+		"approved": {nil, escalation.OutcomeResolved, []string{"c2"}},
+		"open":     {[]review.Finding{severe("data-loss")}, escalation.OutcomeOverridden, []string{"c2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, asked := newReviewGate(t, finds(c.findings...))
+			w.policy.Review.MaxFixes = 0
+			w.policy.Cooldowns.MaxWait = escalation.Duration(24 * time.Hour)
+			w.tiers[1] = concludes(escalation.VerdictEscalate, 0.1)
+			w.tiers[2] = concludes(escalation.VerdictHealthy, 0.01)
+			began := time.Time{}
+			w.facts = func(request escalation.AdmissionRequest, now time.Time) escalation.AdmissionFacts {
+				if request.Tier != escalation.TierFullRepair {
+					return escalation.AdmissionFacts{}
+				}
+				if began.IsZero() {
+					began = now
+				}
+				return coolingUntil(func() time.Time { return began.Add(time.Hour) })(request, now)
+			}
+			var gate *escalation.Gate
+			if c.findings != nil {
+				gate = w.gateAfter(t, 5*time.Hour)
+				w.answerAfter(6*time.Hour, said(escalation.GateOverride, ""))
+			}
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Equal(t, c.outcome, result.Outcome, result.Reason)
+			require.Equal(t, c.pushed, w.commits())
+			require.Len(t, *asked, 1)
+			if gate != nil {
+				require.Equal(t, []any{escalation.RuleReview, escalation.TierSafeRepair}, []any{gate.Rule, gate.Tier})
+				require.Contains(t, gate.Reason, "data-loss")
+			}
+			requireRecorded(t, result.Events, w.events)
+		})
+	}
+}
+
+// TestOverrideOfAnInterruptedCorrection pushes what the gate names: the latest commit, also one that the interrupted author has made.
+func TestOverrideOfAnInterruptedCorrection(t *testing.T) {
+	t.Parallel()
+	w, _ := newReviewGate(t, finds(severe("data-loss")))
+	w.tiers[2] = ends(escalation.SessionTimedOut)
+	gate := w.gateAfter(t, time.Hour)
+	answered := w.answerAfter(2*time.Hour, said(escalation.GateOverride, ""))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, "c3", gate.Commit)
+	require.Equal(t, "commit c3 is pushed as it is, and the chain ends as overridden", answered.resolution.Next)
+	require.Equal(t, escalation.OutcomeOverridden, result.Outcome, result.Reason)
+	require.Equal(t, []string{"c3"}, w.commits())
+	requireRecorded(t, result.Events, w.events)
+}
+
+// TestAuthorAsksInItsCorrection checks that the gate has the author's own reason, and not that there is no new commit.
+func TestAuthorAsksInItsCorrection(t *testing.T) {
+	t.Parallel()
+	w, asked := newReviewGate(t, finds(severe("data-loss")), finds())
+	commit := w.change
+	w.change = func(session int) *activities.Change { return commit(min(session, 2) + max(session-3, 0)) }
+	w.tiers[2] = concludes(escalation.VerdictNeedsHuman, 0.1)
+	gate := w.gateAfter(t, time.Hour)
+	w.answerAfter(2*time.Hour, said(escalation.GateFix, "the disk is the other one"))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, []any{escalation.GateNeedsHuman, "c2"}, []any{gate.Source, gate.Commit})
+	require.NotContains(t, gate.Reason, "no new commit")
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
+	require.Equal(t, "data-loss", w.ran[3].Correction.Findings[0].Fingerprint)
+	require.Len(t, (*asked)[1].Before, 1)
+	require.Equal(t, []string{"c3"}, w.commits())
+}
