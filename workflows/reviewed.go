@@ -3,6 +3,7 @@ package workflows
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -297,6 +298,7 @@ func (r *reviews) push(
 		Directory: r.sessions.directory, Branch: change.Branch, Commit: loop.Commit, Base: change.Fork, Pack: change.Pack,
 	})
 	after, decision := loop.AfterPush(pushed.Problem)
+	r.accepted(change, loop.Commit)
 	latest := &r.log.chain.Reviews[len(r.log.chain.Reviews)-1]
 	event := escalation.Event{
 		Kind: escalation.EventReview, Message: fmt.Sprintf("%s, to %s of %s", decision.Reason, change.Branch, pushed.Remote),
@@ -311,6 +313,19 @@ func (r *reviews) push(
 		r.propose(ctx, change, about, !latest.Approved)
 	}
 	return after, decision
+}
+
+// accepted adds a review for a commit that a person has accepted and nobody has reviewed.
+func (r *reviews) accepted(change activities.Change, commit string) {
+	all := &r.log.chain.Reviews
+	if slices.ContainsFunc(*all, func(done escalation.Review) bool { return done.Commit == commit }) {
+		return
+	}
+	*all = append(*all, escalation.Review{
+		Branch: change.Branch, Base: change.Base, Commit: commit, Files: len(change.Files), Lines: review.Lines(change.Files),
+		Checks: string(change.Checks), Rule: string(review.RulePersonDecided), Reason: "a person has accepted it without a review",
+	})
+	*all = (*all)[max(0, len(*all)-escalation.MaxReviews):]
 }
 
 // pushPauses are the times between the attempts of a push: a remote can be away for a moment.
