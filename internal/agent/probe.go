@@ -66,6 +66,23 @@ func ProbeWorktrees(cfg config.Config, environ []string) ([]string, error) {
 	return missingWorktrees(cfg, checkoutOptions(cfg, environ, newSandboxes(cfg, policy, environ))), nil
 }
 
+// ProbeCell says how checks and previews run on this host, or why they do not run.
+func ProbeCell(ctx context.Context, cfg config.Config, environ []string) (string, error) {
+	policy, err := cfg.Guard.LoadPolicy()
+	if err != nil {
+		return "", err
+	}
+	cell := newSandboxes(cfg, policy, environ).cell(cfg.Claude.ConfigDir)
+	found, err := claude.ProbeSandbox(ctx, ClaudeOptions(cfg.Claude, environ), cell)
+	if err != nil {
+		return "", fmt.Errorf("checks and previews do not run here, so every change is for a person: %w", err)
+	}
+	if policy.Checks.Network {
+		return "checks and previews run in a cell with the network, as the policy says: " + found.String(), nil
+	}
+	return "checks and previews run in a cell without the network: " + found.String(), nil
+}
+
 // CheckUser returns an error if agents cannot run as the configured user, or if that user cannot read the agents'
 // directories.
 func CheckUser(ctx context.Context, cfg config.Config, environ []string) error {

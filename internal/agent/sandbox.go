@@ -92,6 +92,12 @@ func (s sandboxes) of(run activities.AgentRun, own []string) (sandbox *claude.Sa
 	return sandbox, ""
 }
 
+// cell returns the sandbox of programs that can execute what an author has written. It does not depend on the setting for agents, and it is
+// required: without it these programs do not run. The argument home holds the operator's files for the home of agents.
+func (s sandboxes) cell(home string) *claude.Sandbox {
+	return &claude.Sandbox{Required: true, Offline: !s.policy.Checks.Network, Hidden: append(slices.Concat(s.hidden, tempDirs()), home)}
+}
+
 // ofGit returns the sandbox of the git that the worker runs: it writes nothing, and the worker's files are hidden as from
 // agents, because what it reads may be an agent's work. Package checkout adds the repository.
 func (s sandboxes) ofGit() *claude.Sandbox {

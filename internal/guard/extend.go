@@ -153,6 +153,7 @@ func (p *Policy) add(own *Policy) {
 	p.Directories = slices.Concat(p.Directories, own.Directories)
 	p.Projects = slices.Concat(p.Projects, own.Projects)
 	p.Branches = slices.Concat(p.Branches, own.Branches)
+	p.Checks.Network = p.Checks.Network || own.Checks.Network
 	p.Private = slices.Concat(p.Private, own.Private)
 	p.Secrets = slices.Concat(p.Secrets, own.Secrets)
 	p.Protected = slices.Concat(p.Protected, own.Protected)
@@ -219,6 +220,9 @@ func (p *Policy) Own() []string {
 		if limits.Signals {
 			lines = append(lines, of+"sends signals")
 		}
+	}
+	if own.Checks.Network {
+		lines = append(lines, "checks and previews use the network")
 	}
 	never := make([]string, len(own.Never))
 	for i, rule := range own.Never {

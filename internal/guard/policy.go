@@ -28,6 +28,8 @@ type Policy struct {
 	// Projects lists the directories of Compose projects outside of the working directory, as absolute paths. A tier may use
 	// docker compose with them as with a project of its working directory. It may not read other files there.
 	Projects []string `yaml:"projects"`
+	// Checks says what the checks and previews of a repository may use.
+	Checks Checks `yaml:"checks"`
 	// Branches lists the branches to which agents may not push.
 	Branches []string `yaml:"branches"`
 	// Private lists patterns of files that no agent of any tier may read or change.
@@ -50,6 +52,12 @@ type Policy struct {
 
 	// own is the operator's part of a policy that extends the built-in one.
 	own *Policy
+}
+
+// Checks says what the checks and previews of a repository may use, which can run what an author has written.
+type Checks struct {
+	// Network permits the network of the host, and its sockets.
+	Network bool `yaml:"network"`
 }
 
 // Limits states what one tier may reach.

@@ -35,6 +35,9 @@ type grants struct {
 // the entries that these directories have now. If a symbolic link later replaces an entry, the link is not granted.
 func (s *Sandbox) forInit() (*treeinit.Sandbox, error) {
 	calls, err := filter()
+	if s.Offline {
+		calls, err = offlineFilter()
+	}
 	opens, openErr := s.Opens.forInit()
 	granted := s.grantsOf()
 	return &treeinit.Sandbox{

@@ -53,7 +53,21 @@ type Spec struct {
 	Mark string
 	// Run calls Started after the start of the tree, unless Started is nil.
 	Started func(Tree)
+	// Limits ends a tree that uses too much; zero for no limits.
+	Limits Limits
 }
+
+// Limits are the most that a tree may use. Run looks several times a second, so a tree can exceed them for a moment. They need Linux.
+type Limits struct {
+	// Processes limits the processes at the same time, and Memory their resident memory in bytes. 0 means no limit.
+	Processes, Memory int64
+}
+
+// LimitError says which limit a tree has exceeded. Run has killed the tree.
+type LimitError struct{ Reason string }
+
+// Error implements error.
+func (e *LimitError) Error() string { return e.Reason }
 
 // Exit describes how a program ended.
 type Exit struct {
@@ -107,6 +121,11 @@ func Run(ctx context.Context, spec Spec) (Exit, error) {
 	if spec.Started != nil {
 		spec.Started(newTree(started.pid()))
 	}
+	if spec.Limits != (Limits{}) {
+		limited, stop := within(ctx, started.pid(), spec.Limits)
+		defer stop()
+		ctx = limited
+	}
 	stoppedBy := supervise(ctx, started, spec.Grace)
 	exit, err := started.collect()
 	if err != nil {
@@ -138,7 +157,11 @@ func supervise(ctx context.Context, t tree, grace time.Duration) (stoppedBy erro
 	if grace == 0 {
 		grace = DefaultGrace
 	}
-	t.interrupt()
+	if _, is := errors.AsType[*LimitError](context.Cause(ctx)); is {
+		grace = 0 // it would use more
+	} else {
+		t.interrupt()
+	}
 	patience := time.NewTimer(grace)
 	defer patience.Stop()
 	select {

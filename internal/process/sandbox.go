@@ -7,9 +7,9 @@ import (
 )
 
 // Sandbox describes restrictions that the kernel enforces for all programs of a tree. A sandbox needs Linux with
-// Landlock, and a containment with an init. It restricts the use of files, signals and abstract sockets, but not of the
-// network. The tree can still connect to a socket with a path, such as Docker's, if the socket's mode allows the
-// connection.
+// Landlock, and a containment with an init. It restricts the use of files, signals and abstract sockets, and of the
+// network only as a whole (Offline). Otherwise the tree can still connect to a socket with a path, such as Docker's, if
+// the socket's mode allows the connection.
 //
 // The tree may read all files that are not hidden, and may list every directory. Executable limits which of them it may
 // execute. It may write only to the Writable paths and to devices such as /dev/null. The tree cannot inspect processes
@@ -43,6 +43,9 @@ type Sandbox struct {
 	Signals bool
 	// Setuid allows programs such as sudo to change the user.
 	Setuid bool
+	// Offline denies all sockets: the network, the loopback interface and sockets with a path. The programs of the tree can still talk
+	// to each other through pipes and pairs of sockets.
+	Offline bool
 	// Opens has each file judged when a program of the tree opens it, by its real path; nil judges none. It needs Linux 5.14, and
 	// a containment in the process numbers of this host. Where it is not to be had, Sandboxed.Remark says so.
 	Opens *Opens

@@ -71,8 +71,14 @@ func when(name string, argument uint32, operation seccomp.Operation, value uint6
 	}
 }
 
-// filter returns the encoded filter of system calls for the programs of every sandbox.
-var filter = sync.OnceValues(func() ([]byte, error) {
+// filter returns the encoded filter of system calls for the programs of a sandbox, and offlineFilter that for a sandbox that is offline.
+var (
+	filter        = sync.OnceValues(func() ([]byte, error) { return newFilter(deniedCalls()) })
+	offlineFilter = sync.OnceValues(func() ([]byte, error) { return newFilter(append(deniedCalls(), "socket")) })
+)
+
+// newFilter returns an encoded filter that denies system calls, in addition to what no sandbox permits.
+func newFilter(denied []string) ([]byte, error) {
 	native, err := arch.GetInfo("")
 	if err != nil {
 		return nil, fmt.Errorf("build a filter of system calls: %w", err)
@@ -80,7 +86,7 @@ var filter = sync.OnceValues(func() ([]byte, error) {
 	policy := seccomp.Policy{
 		DefaultAction: seccomp.ActionAllow,
 		Syscalls: []seccomp.SyscallGroup{
-			{Action: fails(unix.EPERM), Names: known(native, deniedCalls()), NamesWithCondtions: deniedArguments()},
+			{Action: fails(unix.EPERM), Names: known(native, denied), NamesWithCondtions: deniedArguments()},
 			{Action: fails(unix.ENOSYS), Names: known(native, missingCalls())},
 		},
 	}
@@ -93,7 +99,7 @@ var filter = sync.OnceValues(func() ([]byte, error) {
 		return nil, fmt.Errorf("assemble a filter of system calls: %w", err)
 	}
 	return encodeFilter(raw), nil
-})
+}
 
 // fails returns the action that makes a call fail with an error.
 func fails(errno unix.Errno) seccomp.Action { return seccomp.ActionErrno | seccomp.Action(errno) } //nolint:gosec // small

@@ -86,7 +86,8 @@ func (a *app) examine(ctx context.Context) []finding {
 			checkDatabase(ctx, cfg), checkTranscripts(ctx, cfg))
 	}
 	findings = append(findings, checkServices(cfg.Services), checkEncryption(cfg.Encryption),
-		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg), a.checkWorktrees(cfg), a.checkAgentUser(ctx, cfg),
+		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg), a.checkCell(ctx, cfg), a.checkWorktrees(cfg),
+		a.checkAgentUser(ctx, cfg),
 		a.checkClaude(ctx, cfg), a.checkCredentials(cfg), checkPrices(cfg))
 	return append(findings, a.checkTemporal(ctx, cfg)...)
 }
@@ -263,6 +264,16 @@ func (a *app) checkSandbox(ctx context.Context, cfg config.Config) finding {
 	}
 	if !strings.HasPrefix(found, "full") {
 		return noted(check, found)
+	}
+	return passed(check, found)
+}
+
+// checkCell reports whether checks and previews can run on this host.
+func (a *app) checkCell(ctx context.Context, cfg config.Config) finding {
+	const check = "checks"
+	found, err := agent.ProbeCell(ctx, cfg, a.Environ)
+	if err != nil {
+		return noted(check, err.Error())
 	}
 	return passed(check, found)
 }

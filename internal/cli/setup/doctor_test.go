@@ -91,7 +91,7 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Regexp(t, "✗ claude .*install the Claude Code CLI, or set CLAUDEOPS_CLAUDE to its path", got.Stdout)
 	require.Regexp(t, "✗ credentials .*set ANTHROPIC_API_KEY, or CLAUDEOPS_CLAUDE_CONFIG_DIR=login", got.Stdout)
 	require.Contains(t, got.Stdout, "✗ temporal")
-	require.Contains(t, got.Stderr, "3 of 16 checks failed")
+	require.Contains(t, got.Stderr, "3 of 17 checks failed")
 
 	got = starter(t, clitest.Environment(t, "CLAUDEOPS_TIER2_MODEL=gpt-9"), "doctor")
 	require.Regexp(t, "! prices +gpt-9: not known, so the CLI takes those of another model; costs are guesses", got.Stdout)
