@@ -34,6 +34,9 @@ const (
 	// maxCommandOutput limits the output of one command, and maxChecksOutput that of all checks together, in bytes. What is left
 	// out is the beginning, because errors are at the end.
 	maxCommandOutput, maxChecksOutput = 8 << 10, 32 << 10
+	// maxPrinted limits what one command may print before it is ended, in bytes. maxCellProcesses and maxCellMemory limit what the
+	// processes of a cell may use together, in bytes.
+	maxPrinted, maxCellProcesses, maxCellMemory = 32 << 20, 512, 4 << 30
 	// maxChecks limits the file that lists the checks, in bytes.
 	maxChecks = 8 << 10
 	// maxPlan limits a plan, in bytes.
@@ -178,8 +181,8 @@ func (r *Runner) runCommands(
 
 // check runs the commands that the base commit lists. An author cannot weaken the list, because its own commits do not count. If some
 // files may change without a person, the checks run with the base's version of all others; if they fail then, they run with the author's.
-// The checks may execute what the author has written: whoever lists them permits that. They get no keys, and may write nothing but
-// temporary files.
+// The checks may execute what the author has written, so they run in a cell: without the operator's variables and files, without the
+// network unless the policy grants it, and they may write nothing but temporary files.
 func (i *inspection) check(ctx context.Context, found *checkout.Change, change *activities.Change) error {
 	listed, err := i.place.File(ctx, found.Fork, review.ChecksFile, maxChecks)
 	if err != nil {
@@ -245,7 +248,10 @@ func (i *inspection) preview(ctx context.Context, wanted previewCommand) (previe
 	if !filepath.IsAbs(program) || !i.guards.policy.Runs(tier, name) {
 		return preview, false
 	}
-	asked := command{words: append([]string{program}, wanted.words[1:]...), executables: i.guards.policy.Executables(tier)}
+	asked := command{
+		words: append([]string{program}, wanted.words[1:]...), executables: i.guards.policy.Executables(tier),
+		trusted: name == "kubectl", // it reads manifests, and executes nothing that they name
+	}
 	if wanted.prepared != "" {
 		asked.prepared = i.place.Worktree.Shared(wanted.prepared)
 		info, err := os.Lstat(asked.prepared)
@@ -276,35 +282,59 @@ type command struct {
 	executables *guard.Executables
 	// prepared is the directory that "terraform init" has made for the commit's directory; empty if the program needs none.
 	prepared string
+	// trusted reports that the program executes nothing of the commit, and has the rights of Tier 1.
+	trusted bool
 }
 
-// run runs a program at the top of the commit's files, and returns the end of its output with secrets masked.
+// run runs a program at the top of the commit's files, and returns the end of its output with secrets masked. A program that can execute
+// what the author has written runs in a cell; if this host has none, it does not run.
 func (i *inspection) run(ctx context.Context, asked command) (output string, code int, err error) {
-	var said tail
-	observer := i.session
-	observer.Tier, observer.Directory = escalation.TierObserve, i.tree.Guarded.Top
-	readable, environ := i.tree.Readable(), i.own.variables()
-	if asked.prepared != "" {
-		readable = append(readable, asked.prepared)
-		environ["TF_DATA_DIR"] = asked.prepared
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	said := tail{full: func() { stop(errTooMuchOutput) }}
+	script := claude.Script{
+		Shell: asked.words[0], Args: asked.words[1:], Dir: i.tree.Guarded.Top, Keyless: true, Stdout: &said, Stderr: &said,
+		Env: i.own.variables(),
 	}
-	sandbox, _ := i.sandboxes.of(observer, nil)
-	if sandbox != nil {
-		i.own.grant(sandbox)
+	if asked.trusted {
+		observer := i.session
+		observer.Tier, observer.Directory = escalation.TierObserve, i.tree.Guarded.Top
+		if script.Sandbox, _ = i.sandboxes.of(observer, nil); script.Sandbox != nil {
+			i.own.grant(script.Sandbox)
+		}
+	} else {
+		home := filepath.Join(i.own.temporary.path, homeName)
+		if err := claude.AsUser(i.own.user, func() error { return os.MkdirAll(home, 0o700) }); err != nil {
+			return "", 0, err
+		}
+		script.Cell, script.Sandbox = true, i.sandboxes.cell(i.own.home)
+		script.Limits = claude.ScriptLimits{Processes: maxCellProcesses, Memory: maxCellMemory}
+		script.Env = map[string]string{"HOME": home, "TMPDIR": i.own.temporary.path}
+		script.Sandbox.Writable = []string{i.own.temporary.path}
+	}
+	if script.Sandbox != nil {
+		readable := i.tree.Readable()
+		if asked.prepared != "" {
+			readable = append(readable, asked.prepared)
+			script.Env["TF_DATA_DIR"] = asked.prepared
+		}
 		for _, dir := range readable {
-			sandbox.Readable = append(sandbox.Readable, resolved(dir)...)
+			script.Sandbox.Readable = append(script.Sandbox.Readable, resolved(dir)...)
 		}
-		sandbox.Executable = nil
+		script.Sandbox.Executable = nil
 		if asked.executables != nil {
-			sandbox.Executable = except(asked.executables.All(), sandbox.Writable)
+			script.Sandbox.Executable = except(asked.executables.All(), script.Sandbox.Writable)
 		}
 	}
-	code, err = claude.RunScript(ctx, ClaudeOptions(i.settings, i.environ), claude.Script{
-		Shell: asked.words[0], Args: asked.words[1:], Dir: i.tree.Guarded.Top, Env: environ, Keyless: true, Sandbox: sandbox,
-		Stdout: &said, Stderr: &said,
-	})
+	code, err = claude.RunScript(ctx, ClaudeOptions(i.settings, i.environ), script)
+	if cause := context.Cause(ctx); err == nil && errors.Is(cause, errTooMuchOutput) {
+		err = cause
+	}
 	return i.mask.Text(plaintext.Block(said.text())), code, err
 }
+
+// errTooMuchOutput ends a program that prints without an end.
+var errTooMuchOutput = fmt.Errorf("it has printed more than %d MiB", maxPrinted>>20)
 
 // read returns a file of the commit for the choice of previews; empty if it cannot be read.
 func (i *inspection) read(name string) string {
@@ -362,11 +392,17 @@ type tail struct {
 	most int
 	kept bytes.Buffer
 	cut  bool
+	// full is called when more than maxPrinted bytes were written; it may be nil.
+	full    func()
+	written int
 }
 
 // Write implements io.Writer.
 func (t *tail) Write(p []byte) (int, error) {
 	_, _ = t.kept.Write(p)
+	if t.written += len(p); t.written > maxPrinted && t.full != nil {
+		t.full()
+	}
 	if limit := cmp.Or(t.most, maxCommandOutput); t.kept.Len() > 2*limit {
 		t.shorten(limit)
 	}

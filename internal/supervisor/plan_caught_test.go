@@ -2,6 +2,7 @@ package supervisor_test
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -180,4 +181,77 @@ func TestCheckChangesNothing(t *testing.T) {
 	require.Equal(t, "port", gitIn(t, remote, "log", "--format=%s", "main.."+chain.Plan.Branch))
 	require.NoFileExists(t, filepath.Join(live, ".git", "hooks", "post-commit"))
 	requireUntouched(t, live)
+}
+
+// TestCheckRunsInACell has checks that look for the operator's secrets, reach for the network, write outside and use too much. Nothing of it
+// succeeds, and what uses too much counts as not checked.
+func TestCheckRunsInACell(t *testing.T) {
+	t.Parallel()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	require.NoError(t, err)
+	outside, home, login := t.TempDir(), t.TempDir(), t.TempDir()
+	key := filepath.Join(outside, "key")
+	require.NoError(t, os.WriteFile(key, []byte("canary-of-a-file"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(login, ".credentials.json"), []byte(`{"canary":"canary-of-the-login"}`), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(login, "home"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(login, "home", ".netrc"), []byte("canary-of-the-home"), 0o600))
+	hostile := strings.Join([]string{
+		`env`, `cat ` + key, `cat ` + login + `/.credentials.json`, `cat ` + login + `/home/.netrc ~/.netrc`, `ls -A ~ | sed s/^/in-the-home:/`,
+		`git push "$(git config remote.origin.url)" HEAD:refs/heads/stolen && echo pu""shed`,
+		`bash -c 'exec 3<>/dev/tcp/127.0.0.1/` + port + `' && echo conn""ected`,
+		`echo x > ` + outside + `/new && echo wro""te`, `echo x > $HOME/own && echo "has a ""home"`,
+	}, "; ") + "; true"
+	for name, c := range map[string]struct {
+		check, reason string
+	}{
+		"hostile":  {hostile, ""},
+		"forks":    {"while :; do (trap '' INT; sleep 300) & done", "it had more than 512 processes at once"},
+		"prints":   {"yes", "it has printed more than 32 MiB"},
+		"connects": {"bash -c 'exec 3<>/dev/tcp/127.0.0.1/" + port + "'", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			live, remote := newPlanRepository(t, c.check)
+			claude := simtest.Install(t, claudesim.Play(reviews(ready), authorDoes("You are the author", rightPort+ticks("port"))))
+			more := []string{
+				"CLAUDEOPS_WORK_DIR=" + live, "CLAUDEOPS_GATE_TIMEOUT=72h", "CLAUDEOPS_REVIEW_MAX_FIXES=0", "HOME=" + home,
+				"CLAUDEOPS_CLAUDE_CONFIG_DIR=" + login, "CLAUDEOPS_PASS_ENV=DEPLOY_TOKEN,DEPLOY_KEY", "DEPLOY_TOKEN=canary-of-a-variable",
+				"DEPLOY_KEY=" + key, "ANTHROPIC_API_KEY=canary-of-the-model",
+			}
+			if name == "connects" { // the policy grants it
+				policy := filepath.Join(outside, "policy.yaml")
+				require.NoError(t, os.WriteFile(policy, []byte("version: 1\nchecks: {network: true}\ntiers: {1: {anything: true}, 2: {anything: true}, "+
+					"3: {anything: true}}\n"), 0o600))
+				more = append(more, "CLAUDEOPS_POLICY_FILE="+policy)
+			}
+			s := startSite(t, startTemporal(t), environment(t, claude, more...))
+			run := s.startPlanAs(nameOf(t), workflows.PhaseExecutionWorkflow, workflows.PlanInput{File: "plan.md", Phases: []string{"1"}})
+			if c.reason != "" {
+				gate, chain := s.abortAtGate(run)
+				require.Contains(t, gate.Reason, c.reason)
+				require.Equal(t, string(review.RuleNotChecked), chain.Reviews[0].Rule)
+				require.Empty(t, gitIn(t, remote, "for-each-ref", "refs/heads/claudeops"))
+				return
+			}
+			chain, err := s.finish(run)
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeApproved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+			requests := simtest.Requests(t, claude)
+			prompt := requests[len(requests)-1].Prompts()[0]
+			if name == "hostile" {
+				require.Contains(t, prompt, "has a home", "the check has run to its end")
+				for _, secret := range []string{
+					"canary-of", "DEPLOY_TOKEN", "DEPLOY_KEY=", "ANTHROPIC", "\npushed", "\nconnected", "\nwrote", "in-the-home:.netrc",
+				} {
+					require.NotContains(t, prompt, secret)
+				}
+			}
+			require.NoFileExists(t, filepath.Join(outside, "new"))
+			require.Empty(t, gitIn(t, remote, "for-each-ref", "refs/heads/stolen"))
+			requireUntouched(t, live)
+		})
+	}
 }
