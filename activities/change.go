@@ -19,8 +19,8 @@ type Change struct {
 	// Within is the directory of the chain in its repository; "." for all of it.
 	Within string        `json:"within,omitempty"`
 	Files  []review.File `json:"files,omitempty"`
-	// Patch is the change in git's format, and Since what has changed since the previous review; empty if there was none, or if it is
-	// too long.
+	// Patch is the change in git's format, and Since what has changed since the previous review; empty if there was none, or if this
+	// host does not have its commit.
 	Patch string `json:"patch,omitempty"`
 	Since string `json:"since,omitempty"`
 	// Doubts lists why only a person may approve the change, besides what its files say.
@@ -70,6 +70,8 @@ type Correction struct {
 	// found something.
 	Findings    []review.Finding `json:"findings,omitempty"`
 	CheckOutput string           `json:"check_output,omitempty"`
+	// Why says why the commit is not pushed. The prompt has it if there are neither findings nor outputs.
+	Why string `json:"why,omitempty"`
 }
 
 // Preview is the output of a program that says what a change would do.

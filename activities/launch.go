@@ -122,7 +122,7 @@ func (c *Correction) prompt() *prompts.Correction {
 	if c == nil {
 		return nil
 	}
-	of := &prompts.Correction{Commit: c.Commit, CheckOutput: c.CheckOutput}
+	of := &prompts.Correction{Commit: c.Commit, CheckOutput: c.CheckOutput, Why: c.Why}
 	for _, finding := range c.Findings {
 		of.Findings = append(of.Findings, finding.Whole())
 	}

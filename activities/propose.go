@@ -2,9 +2,11 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
@@ -77,10 +79,18 @@ func (t *Tiers) ProposeChange(ctx context.Context, request ProposeRequest) (Prop
 		Comment: request.Comment, Marker: about.Marker(),
 	})
 	if err != nil {
-		return ProposeResult{}, temporal.NewApplicationError(err.Error(), ErrorTypeAgent)
+		options := temporal.ApplicationErrorOptions{}
+		if _, limited := errors.AsType[*forge.LimitedError](err); limited {
+			options.NextRetryDelay = afterForgeLimit
+		}
+		return ProposeResult{}, temporal.NewApplicationErrorWithOptions(err.Error(), ErrorTypeAgent, options)
 	}
 	return result, nil
 }
+
+// afterForgeLimit is the time until a forge that has limited a login is asked again. GitHub renews its limit each hour, and asks for at
+// least a minute after others (docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api).
+const afterForgeLimit = 8 * time.Minute
 
 // describe returns what a pull request says about a change.
 func (t *Tiers) describe(chainID string, request ProposeRequest) forge.Description {

@@ -1,12 +1,43 @@
 package activities
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/testsuite"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/forge"
 )
+
+// proposerFunc implements Proposer.
+type proposerFunc func() error
+
+func (p proposerFunc) Propose(context.Context, Proposal) (ProposeResult, error) {
+	return ProposeResult{}, p()
+}
+
+// TestProposeWaitsForAForge checks that Temporal asks a forge again only when its limit can have ended, and soon after other failures.
+func TestProposeWaitsForAForge(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		failure error
+		waits   bool
+	}{{new(forge.LimitedError), true}, {errors.New("bad gateway"), false}} {
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestActivityEnvironment()
+		tiers := &Tiers{Proposer: proposerFunc(func() error { return c.failure })}
+		env.RegisterActivity(tiers)
+		_, err := env.ExecuteActivity(tiers.ProposeChange, ProposeRequest{})
+		var failed *temporal.ApplicationError
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, c.waits, failed.NextRetryDelay() == afterForgeLimit, "%v", failed.NextRetryDelay())
+		require.False(t, failed.NonRetryable())
+	}
+}
 
 // TestDescribePlan checks what a pull request says about the phases of a plan.
 func TestDescribePlan(t *testing.T) {

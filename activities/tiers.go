@@ -221,6 +221,10 @@ func (t *Tiers) supervise(
 		failures++
 	}
 	beats.settle(report, failures)
+	if err != nil && failures >= most && !handsOver(err) && report.Change != nil { // what it has committed outlasts the last attempt
+		report.Status, report.Error = escalation.SessionFailed, err.Error()
+		err = nil
+	}
 	beats.stop(ctx, err != nil)
 	if err != nil {
 		return AgentReport{}, unjudged(err, report.Report, failures, most)

@@ -209,7 +209,7 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 		},
 		"author-other-change": func() (string, error) {
 			other := authoring
-			other.Guidance, other.Correction = "use port 8080", &prompts.Correction{Commit: "c1"}
+			other.Guidance, other.Correction = "use port 8080", &prompts.Correction{Commit: "c1", Why: "the reviewer approves c1, and a person must, too"}
 			return set.AuthorCorrects(other)
 		},
 		"author-repair": func() (string, error) { return set.AuthorRepair("summary is empty") },

@@ -71,4 +71,6 @@ type Correction struct {
 	// review has found something.
 	Findings    []string
 	CheckOutput string
+	// Why says why the commit is not pushed, for a correction without findings and outputs.
+	Why string
 }

@@ -66,10 +66,11 @@ func (r *escalationRequests) refuseAll(ctx workflow.Context, why error) {
 }
 
 // errSplit is the error for a request to a chain that has started a chain for each issue. errEnded is the error for a
-// request to a chain that waits only for its notifications.
+// request to a chain that waits only for its notifications, and errNoTiers that for a request to the work on a plan.
 var (
-	errSplit = errors.New("the chain has split; send it to the chain of an issue")
-	errEnded = errors.New("the chain has ended")
+	errNoTiers = errors.New("the work on a plan has no tiers to escalate to; people decide at its gates")
+	errSplit   = errors.New("the chain has split; send it to the chain of an issue")
+	errEnded   = errors.New("the chain has ended")
 )
 
 // refuseLate adds an event for each request that arrived while the workflow ended.

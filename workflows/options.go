@@ -85,11 +85,11 @@ func withPush(ctx workflow.Context, summary string) workflow.Context {
 }
 
 // withProposal returns a context with the options for writing a pull request. Hosts without the forge's program fail, so there
-// are several attempts.
+// are several attempts. A forge that limits the login is asked again for more than an hour, with the delay that the activity asks for.
 func withProposal(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout:    3 * time.Minute,  // a few calls of a forge that is slow
-		ScheduleToCloseTimeout: 10 * time.Minute, // the commit is pushed, so people can open a pull request themselves
+		ScheduleToCloseTimeout: 90 * time.Minute, // the commit is pushed, so people can open a pull request themselves
 		HeartbeatTimeout:       20 * time.Second, // several heartbeats; then another worker writes
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second,

@@ -269,6 +269,9 @@ func (p *planRun) run(ctx workflow.Context) error {
 
 // step does what the state of the loop asks for.
 func (p *planRun) step(ctx workflow.Context) error {
+	if !p.at.AtGate {
+		p.requests.refuseAll(ctx, errNoTiers)
+	}
 	switch {
 	case p.at.AtGate:
 		return p.waitAtGate(ctx)

@@ -133,7 +133,11 @@ func (p *planRun) correction() *activities.Correction {
 	case p.at.Loop.State == review.StateQualityRetry:
 		return &activities.Correction{Commit: p.at.Loop.Commit, CheckOutput: change.CheckOutput}
 	case p.at.Loop.State == review.StateAutoFix:
-		return &activities.Correction{Commit: p.at.Loop.Commit, Findings: p.at.Loop.Open}
+		of := &activities.Correction{Commit: p.at.Loop.Commit, Findings: p.at.Loop.Open}
+		if reviews := p.log.chain.Reviews; len(reviews) > 0 {
+			of.Why = reviews[len(reviews)-1].Reason
+		}
+		return of
 	}
 	return nil
 }

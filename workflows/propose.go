@@ -51,7 +51,7 @@ func (r *reviews) write(ctx workflow.Context, change activities.Change, about pr
 	if change.Project == nil || len(r.log.chain.Reviews) == 0 {
 		return
 	}
-	latest := &r.log.chain.Reviews[len(r.log.chain.Reviews)-1]
+	latest := r.reviewOf(change.Commit)
 	request.Project, request.Tier, request.Review = *change.Project, about.tier, *latest
 	request.Review.Branch, request.Review.Commit = change.Branch, change.Commit
 	request.Summary = r.summary(latest.ReviewerID)

@@ -67,7 +67,7 @@ func (c *chainRun) keep(s step, session escalation.Session, change *activities.C
 func (c *chainRun) based(s step, input *activities.RunTierInput) {
 	p := c.proposed
 	input.Carry = input.Inspect && c.policy.Review.Mode == escalation.ReviewRequired
-	if !input.Inspect || p == nil {
+	if !input.Carry || p == nil {
 		return
 	}
 	input.Base, input.At, input.Since = p.Pushed.Commit, p.Pushed, p.Loop.Reviewed
@@ -146,6 +146,15 @@ func (c *chainRun) runReview(
 ) (step, error) {
 	request.problem, request.request = c.problem(), c.input.Prompt
 	p := c.proposed
+	ending := s.ending
+	if !c.inspects(s) { // nobody has worked on the change since its gate
+		if stands := decision; ending == nil {
+			ending = &stands
+		}
+		if p.Loop.State == review.StateGate {
+			p.Loop.State, p.Loop.Resume = p.Loop.Resume, ""
+		}
+	}
 	result := reviewResult{loop: p.Loop, unclosed: request.unclosed, decision: review.Decision{State: p.Loop.State, Reason: p.Why}}
 	judged := p.Loop.State.Role() == review.Author && request.change.Commit == p.Loop.Commit && request.change.Commit != ""
 	switch {
@@ -184,6 +193,7 @@ func (c *chainRun) runReview(
 		if p.Loop.State == review.StateGate {
 			decision = escalation.Gated(*c.policy, escalation.DecideReview(p.Why))
 			s = c.authorStep()
+			s.ending = ending
 		}
 	}
 	if err := c.settle(ctx, session, result.unclosed, decision); err != nil {
@@ -237,7 +247,11 @@ func (c *chainRun) stopped(s step) *review.Stopped {
 			ran = resume
 		}
 	}
-	stopped := review.StoppedAt(*c.policy, ran, resume, c.log.chain.Last())
+	last := c.log.chain.Last()
+	if last != nil && last.Purpose == escalation.PurposeRecheck { // its conversation is not the author's
+		ran = ""
+	}
+	stopped := review.StoppedAt(*c.policy, ran, resume, last)
 	return &stopped
 }
 
@@ -252,8 +266,8 @@ func (c *chainRun) correction(s step) *activities.Correction {
 	if loop.State == review.StateExecute && !s.corrects || s.chosen && loop.State != review.StateQualityRetry {
 		return nil
 	}
-	of := &activities.Correction{Commit: p.Change.Commit, Findings: loop.Open}
-	if loop.State == review.StateQualityRetry || len(of.Findings) == 0 {
+	of := &activities.Correction{Commit: p.Change.Commit, Findings: loop.Open, Why: p.Why}
+	if loop.State == review.StateQualityRetry || len(of.Findings) == 0 && p.Change.Checks == review.QualityFailed {
 		of.Findings, of.CheckOutput = nil, p.Change.CheckOutput
 	}
 	return of
@@ -299,7 +313,7 @@ func (r *reviews) push(
 	})
 	after, decision := loop.AfterPush(pushed.Problem)
 	r.accepted(change, loop.Commit)
-	latest := &r.log.chain.Reviews[len(r.log.chain.Reviews)-1]
+	latest := r.reviewOf(loop.Commit)
 	event := escalation.Event{
 		Kind: escalation.EventReview, Message: fmt.Sprintf("%s, to %s of %s", decision.Reason, change.Branch, pushed.Remote),
 	}
@@ -313,6 +327,17 @@ func (r *reviews) push(
 		r.propose(ctx, change, about, !latest.Approved)
 	}
 	return after, decision
+}
+
+// reviewOf returns the latest review of a commit, or the latest of all if that one has none.
+func (r *reviews) reviewOf(commit string) *escalation.Review {
+	all := r.log.chain.Reviews
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].Commit == commit {
+			return &all[i]
+		}
+	}
+	return &all[len(all)-1]
 }
 
 // accepted adds a review for a commit that a person has accepted and nobody has reviewed.

@@ -417,7 +417,7 @@ func TestRequiredReviewAsksAPerson(t *testing.T) {
 					return &activities.Change{Branch: "b", Commit: "c2", Files: []review.File{{Path: "tests/a", Added: 1}}, Checks: review.QualityNone}
 				}
 			},
-			answer: escalation.GateOverride, reason: `review.paths do not name: "tests/a"`, outcome: escalation.OutcomeOverridden, tiers: 2, pushed: []string{"c2"},
+			answer: escalation.GateOverride, reason: `review.paths do not name: tests/a`, outcome: escalation.OutcomeOverridden, tiers: 2, pushed: []string{"c2"},
 		},
 		"the push fails": {
 			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){finds()},

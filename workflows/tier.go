@@ -27,6 +27,9 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 	}
 	s.refused = false
 	session, change := c.runTier(ctx, s, opening)
+	if change != nil && change.Problem == "" && change.Commit == change.Base { // nothing new since the push
+		change = nil
+	}
 	c.keep(s, session, change)
 	decision := escalation.Gated(*c.policy, c.decide(ctx, s, session))
 	if c.mustReview(s, session, change, decision) {
@@ -202,7 +205,7 @@ func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Sessi
 	c.requests.receive(ctx, session.Tier)
 	input := escalation.DecisionInput{
 		MinTier: s.minTier, Healed: s.healed, Recognition: recognition, WaitingSince: c.waitingSince,
-		NoSplit: c.log.chain.Trigger == escalation.TriggerIssue || s.purpose == escalation.PurposeRecheck,
+		NoSplit: c.log.chain.Trigger == escalation.TriggerIssue || s.purpose == escalation.PurposeRecheck || c.unpushed(),
 	}
 	if c.requests.counts(ctx, escalation.Decide(*c.policy, session, input)) {
 		input.RequestedTier = c.requests.pending.ToTier

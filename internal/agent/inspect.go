@@ -66,7 +66,12 @@ func (r *Runner) inspect(
 	}
 	found, err := place.Change(ctx, place.question(run), changeLimit)
 	if err != nil {
-		return &activities.Change{Branch: place.Worktree.Branch, Problem: r.mask.Text(err.Error())}
+		change := &activities.Change{Branch: place.Worktree.Branch, Problem: r.mask.Text(err.Error())}
+		if found != nil { // a person can still decide on it
+			change.Base, change.Commit, change.Tree, change.Fork = found.Base, found.Commit, found.Tree, found.Fork
+			change.Message = r.mask.Text(found.Message)
+		}
+		return change
 	}
 	if found == nil {
 		return nil
@@ -194,24 +199,28 @@ func (i *inspection) check(ctx context.Context, found *checkout.Change, change *
 			others, shown = append(others, file.Path), append(shown, plaintext.Name(file.Path))
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, i.checkLimit)
+	checking, cancel := context.WithTimeout(ctx, i.checkLimit)
 	defer cancel()
 	output := tail{most: maxChecksOutput}
 	defer func() { change.CheckOutput = output.text() }()
 	if len(others) == 0 || len(others) == len(change.Files) || strings.TrimSpace(listed) == "" {
-		change.Checks = i.runChecks(ctx, listed, &output)
+		change.Checks = i.runChecks(checking, listed, &output)
 		return nil
 	}
 	if err := i.place.Restore(ctx, i.tree, found.Fork, others); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintf(&output, "With the earlier version of %s:\n", strings.Join(shown, ", "))
-	change.Checks = i.runChecks(ctx, listed, &output)
-	if i.tree, err = i.place.Committed(ctx, found.Commit); err != nil || change.Checks != review.QualityFailed {
+	change.Checks = i.runChecks(checking, listed, &output)
+	tree, err := i.place.Committed(ctx, found.Commit) // also after the time for checks, because previews follow
+	if err != nil {
 		return err
 	}
+	if i.tree = tree; change.Checks != review.QualityFailed {
+		return nil
+	}
 	_, _ = fmt.Fprintln(&output, "With the author's version:")
-	change.Checks = i.runChecks(ctx, listed, &output)
+	change.Checks = i.runChecks(checking, listed, &output)
 	if change.Checks == review.QualityPassed {
 		change.Doubts = append(change.Doubts, "the checks pass only with its own version of what review.paths do not name")
 	}
@@ -313,7 +322,7 @@ func (i *inspection) run(ctx context.Context, asked command) (output string, cod
 		script.Sandbox.Writable = []string{i.own.temporary.path}
 	}
 	if script.Sandbox != nil {
-		readable := i.tree.Readable()
+		readable := append(i.tree.Readable(), asked.words[0]) // the program can be in a home
 		if asked.prepared != "" {
 			readable = append(readable, asked.prepared)
 			script.Env["TF_DATA_DIR"] = asked.prepared

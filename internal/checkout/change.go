@@ -15,8 +15,8 @@ import (
 
 // Change describes what a worktree has committed since it left the shared directory.
 type Change struct {
-	// Commit is a commit of ours: the files of the worktree's HEAD on Base, with the author line of the supervisor. Nothing else of
-	// what the agent has committed leaves the host. Base is the commit from which the change is shown, and Fork the one from which
+	// Commit has the files of the worktree's HEAD. If the question asks for a pack, it is a commit of ours on Base with the author line
+	// of the supervisor, and nothing else of what the agent has committed leaves the host. Base is the commit from which the change is shown, and Fork the one from which
 	// the work in the worktree began.
 	Base, Commit, Fork string
 	// Tree is the hash of the files of Commit, and Message the message of Commit: those of the agent's commits since Base, in order.
@@ -46,7 +46,7 @@ type Question struct {
 	Since string
 	// Whole is the path of a file in the repository that the patch shows as a whole, and nothing else; empty for all changes.
 	Whole string
-	// Pack asks for Change.Log and Change.Pack.
+	// Pack asks for a commit that can leave the host: one of ours, with Change.Log and Change.Pack.
 	Pack bool
 }
 
@@ -61,7 +61,7 @@ const (
 var errListCut = errors.New("the change has too many files to list")
 
 // Change returns what the worktree has committed. If it has committed nothing, and the question names no base, Change returns
-// nil. Change stops after the time limit, and not when ctx ends.
+// nil. If the change cannot be shown, Change returns its commit with the error. Change stops after the time limit, and not when ctx ends.
 func (p *Place) Change(ctx context.Context, question Question, limit time.Duration) (*Change, error) {
 	if p.Worktree == nil {
 		return nil, nil
@@ -83,14 +83,22 @@ func (p *Place) Change(ctx context.Context, question Question, limit time.Durati
 		return nil, fmt.Errorf("nobody knows from which commit of %s the work began, or there is none", p.Worktree.Origin)
 	}
 	change.Base = cmp.Or(question.Base, change.Fork)
-	if err := p.git.propose(ctx, p.Worktree, head, change); err != nil {
+	if err := p.git.summarize(ctx, p.Worktree, head, change); err != nil {
 		return nil, err
+	}
+	if question.Pack && change.Commit != change.Base {
+		if err := p.git.propose(ctx, p.Worktree, head, change); err != nil {
+			return nil, err
+		}
 	}
 	if change.Commit == change.Base && question.Base == "" {
 		return nil, nil
 	}
+	if question.Since != "" && !p.git.has(ctx, inTree(p.Worktree), question.Since) {
+		question.Since = "" // another host has made it, and it is no ancestor of the change
+	}
 	if err := p.git.verify(ctx, inTree(p.Worktree), head, change.Fork, change.Base, change.Commit, question.Since); err != nil {
-		return nil, err
+		return change, err
 	}
 	if err := p.git.describe(ctx, p.Worktree, change, question); err != nil || !question.Pack {
 		return change, err
@@ -105,10 +113,8 @@ const (
 	messageEnd = "\x00"
 )
 
-// propose makes the commit of ours that has the files of the worktree's HEAD, and fills in the commit, its files and its message. Of the
-// agent's commits it takes the files and the messages: their parents, authors and what they had in between stay here. The commit becomes
-// the HEAD, so that later work is based on it. The same HEAD on the same base gives the same commit.
-func (g git) propose(ctx context.Context, tree *Worktree, head string, change *Change) error {
+// summarize fills in the commit, its files and its message. If the worktree has changed nothing since the base, the commit is the base.
+func (g git) summarize(ctx context.Context, tree *Worktree, head string, change *Change) error {
 	files, err := g.at(ctx, tree, "rev-parse", "--verify", head+"^{tree}")
 	if err != nil {
 		return err
@@ -118,7 +124,7 @@ func (g git) propose(ctx context.Context, tree *Worktree, head string, change *C
 	if err != nil {
 		return fmt.Errorf("the worktree no longer has the commit %s, on which its work was based: %w", change.Base, err)
 	}
-	if files == before {
+	if change.Commit = head; files == before {
 		change.Commit = change.Base
 		return nil
 	}
@@ -128,6 +134,13 @@ func (g git) propose(ctx context.Context, tree *Worktree, head string, change *C
 		return err
 	}
 	change.Message = messageOf(log)
+	return nil
+}
+
+// propose makes the commit of ours that has the files and the message of a change. Of the agent's commits it takes nothing else: their
+// parents, authors and what they had in between stay here. The commit becomes the HEAD, so that later work is based on it. The same HEAD
+// on the same base gives the same commit.
+func (g git) propose(ctx context.Context, tree *Worktree, head string, change *Change) error {
 	date, err := g.at(ctx, tree, "show", "--no-patch", "--no-show-signature", "--format=%ct", head)
 	if err != nil {
 		return err
@@ -136,7 +149,7 @@ func (g git) propose(ctx context.Context, tree *Worktree, head string, change *C
 	at, made := inTree(tree), limited{most: maxOutput}
 	at.writable = []string{filepath.Join(at.repository.dir, "objects")}
 	err = g.write(ctx, at, []string{"hash-object", "-t", "commit", "-w", "--stdin"}, strings.NewReader(fmt.Sprintf(
-		"tree %s\nparent %s\nauthor %s\ncommitter %s\n\n%s\n", files, change.Base, line, line, change.Message)), &made)
+		"tree %s\nparent %s\nauthor %s\ncommitter %s\n\n%s\n", change.Tree, change.Base, line, line, change.Message)), &made)
 	change.Commit = strings.TrimSpace(string(made.kept))
 	if err != nil || change.Commit == head {
 		return err

@@ -30,6 +30,11 @@ type RefusedError struct{ reason string }
 
 func (r *RefusedError) Error() string { return r.reason }
 
+// LimitedError says that the forge has had too many requests from this login. The same request succeeds later.
+type LimitedError struct{ reason string }
+
+func (l *LimitedError) Error() string { return l.reason }
+
 // Client opens and reads the pull requests of a project.
 type Client struct {
 	project Project
@@ -255,16 +260,17 @@ func (c Client) call(ctx context.Context, method, endpoint string, fields map[st
 		said = answer.Output
 	}
 	reason := fmt.Sprintf("%s: exit code %d: %s", c.project.Program, answer.Code, plaintext.Cut(plaintext.Compact(said), 300))
-	if answer.Code == exitNoLogin || refused(answer.Errors) {
+	status := ""
+	if match := statusPattern.FindStringSubmatch(answer.Errors); len(match) > 1 {
+		status = match[1]
+	}
+	switch {
+	case status == "429" || status == "403" && strings.Contains(strings.ToLower(said), "rate limit"):
+		return nil, &LimitedError{reason}
+	case answer.Code == exitNoLogin || strings.HasPrefix(status, "4") && status != "408":
 		return nil, &RefusedError{reason}
 	}
 	return nil, errors.New(reason)
-}
-
-// refused reports whether an error message has a status after which the same request would fail again.
-func refused(message string) bool {
-	match := statusPattern.FindStringSubmatch(message)
-	return len(match) > 1 && strings.HasPrefix(match[1], "4") && match[1] != "408" && match[1] != "429"
 }
 
 // decodeList decodes a list. With several pages, the programs can print one list after the other.

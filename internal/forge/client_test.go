@@ -122,6 +122,29 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestLimited checks that a limit of the forge is no refusal, with the texts of GitHub's limits
+// (docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api).
+func TestLimited(t *testing.T) {
+	t.Parallel()
+	for _, project := range projects() {
+		for _, failure := range []forgetest.Failure{
+			{Status: http.StatusForbidden, Reason: "API rate limit exceeded for user ID 1."},
+			{Status: http.StatusForbidden, Reason: "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."},
+			{Status: http.StatusTooManyRequests},
+		} {
+			client, at := newClient(t, project)
+			failure.Method, failure.Times = http.MethodPost, 1
+			at.Fail(t, failure)
+			_, err := client.Propose(t.Context(), forge.Proposal{Branch: branch, Title: "t"})
+			_, limited := errors.AsType[*forge.LimitedError](err)
+			require.True(t, limited, "%v", err)
+			_, err = client.Propose(t.Context(), forge.Proposal{Branch: branch, Title: "t"})
+			require.NoError(t, err)
+			require.Len(t, at.PullRequests(t), 1)
+		}
+	}
+}
+
 // TestComment adds a comment once.
 func TestComment(t *testing.T) {
 	t.Parallel()

@@ -198,11 +198,12 @@ func (s Scope) holds(name string) bool {
 	return s.Within == "" || s.Within == "." || s.Within == name || strings.HasPrefix(name, strings.TrimSuffix(s.Within, "/")+"/")
 }
 
-// Hidden reports whether a text has characters that a reader cannot see, such as marks that change the direction of text. The
-// reviewer's prompt does not contain them, so only a person can judge what they do.
+// Hidden reports whether a text has something that a reader cannot see as it is, such as marks that change the direction of text, or
+// characters that end a line for some programs only. The reviewer's prompt does not contain them (see plaintext.Block), so only a person
+// can judge what they do.
 func Hidden(text string) bool {
-	return strings.ContainsFunc(text, func(r rune) bool {
-		return r != '\n' && r != '\t' && r != '\r' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
+	return plaintext.Block(text) != strings.ReplaceAll(text, "\r\n", "\n") || strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 	})
 }
 

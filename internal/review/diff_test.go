@@ -82,16 +82,16 @@ func TestForPerson(t *testing.T) {
 	within := review.Scope{Within: "web", Listed: true, MaxFiles: 9, MaxLines: 9}
 	require.Empty(t, within.ForPerson([]review.File{{Path: "web/compose.yaml", Listed: true}}))
 	require.Equal(t, []string{
-		`it changes files outside of "web": ".github/a", "website/x"`,
+		`it changes files outside of web: .github/a, website/x`,
 		`it changes files that the policy's review.paths do not name: "web/tests/\n# ok"`,
-		`the reviewer cannot read all of it as it is: "web/link" (a link or a submodule), "web/image" (not text)`,
+		`the reviewer cannot read all of it as it is: web/link (a link or a submodule), web/image (not text)`,
 	}, within.ForPerson([]review.File{
 		{Path: ".github/a"}, {Path: "web/tests/\n# ok"}, {Path: "web/link", Unread: "a link or a submodule", Listed: true},
 		{Path: "web/image", Unread: "not text", Listed: true}, {Path: "website/x", Listed: true},
 	}))
 	many := []review.File{{Path: "web/1"}, {Path: "web/2"}, {Path: "web/3"}, {Path: "web/4"}, {Path: "web/5"}}
 	require.Equal(t, []string{
-		`it changes files that the policy's review.paths do not name: "web/1", "web/2", "web/3", and 2 more`,
+		`it changes files that the policy's review.paths do not name: web/1, web/2, web/3, and 2 more`,
 	}, within.ForPerson(many))
 	within.Listed = false
 	require.Empty(t, within.ForPerson(many), "an advisory review pushes nothing")

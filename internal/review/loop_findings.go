@@ -28,8 +28,6 @@ func (l Loop) AfterReview(turn Reviewed) (Loop, Decision) {
 	case turn.Commit == "" || turn.Commit != l.Commit:
 		return l.ask(StateReview, RuleNotReviewed, "the change is not reviewed: the review is about %s, and the commit is %s",
 			short(turn.Commit), short(l.Commit))
-	case turn.Verdict.Status != Ready && len(turn.Verdict.Findings) == 0 && len(l.Open) == 0:
-		return l.ask(StateAutoFix, RuleNoFindings, "the reviewer says %s, and names no finding", turn.Verdict.Status)
 	}
 	sorted := l.sort(*turn.Verdict)
 	next := l
@@ -37,7 +35,12 @@ func (l Loop) AfterReview(turn Reviewed) (Loop, Decision) {
 	for i := range next.Open {
 		next.Named = max(next.Named, next.Open[i].Number)
 	}
-	next, decision := next.decide(sorted, l.Reviewed == "")
+	var decision Decision
+	if turn.Verdict.Status != Ready && len(turn.Verdict.Findings) == 0 && len(next.Open) == 0 {
+		next, decision = next.ask(StateAutoFix, RuleNoFindings, "the reviewer says %s, and names no finding", turn.Verdict.Status)
+	} else {
+		next, decision = next.decide(sorted, l.Reviewed == "")
+	}
 	decision.Notes = sorted.notes
 	return next, decision
 }

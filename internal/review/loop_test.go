@@ -163,7 +163,7 @@ func TestApprovalOfWhatAPersonMustSee(t *testing.T) {
 	loop := reviewing(t, review.NewLoop(limits), "c1", "tests/port.bats")
 	loop, decision := loop.AfterReview(review.Reviewed{Commit: "c1", Verdict: verdict("ready")})
 	require.Equal(t, []any{review.StateGate, review.RuleForPerson}, []any{loop.State, decision.Rule})
-	require.Contains(t, decision.Reason, `it changes files that the policy's review.paths do not name: "tests/port.bats"`)
+	require.Contains(t, decision.Reason, `it changes files that the policy's review.paths do not name: tests/port.bats`)
 	require.False(t, loop.Approves("c1"))
 	approved, _ := loop.AfterGate(escalation.GateOverride)
 	require.True(t, approved.Approves("c1"))

@@ -105,6 +105,8 @@ var ErrInvalidVerdict = errors.New("invalid verdict")
 
 const (
 	maxFindings = 20
+	// maxAnswers limits the answers. The findings of several reviews can be open.
+	maxAnswers = 200
 	// maxText limits each text of a verdict, in characters.
 	maxText = 2_000
 	// maxVerdictBytes limits the JSON of a verdict. Temporal stores it in the chain's history.
@@ -139,7 +141,7 @@ func (v Verdict) problems() []string {
 			must(false, "findings[%d].%s", i, problem)
 		}
 	}
-	must(len(v.Answers) <= maxFindings, "answers has %d entries, and at most %d are allowed", len(v.Answers), maxFindings)
+	must(len(v.Answers) <= maxAnswers, "answers has %d entries, and at most %d are allowed", len(v.Answers), maxAnswers)
 	seen := map[int]bool{}
 	for i, answer := range v.Answers {
 		must(!seen[answer.Number], "answers[%d].number is there twice", i)

@@ -134,18 +134,17 @@ func TestFaultPlanDuringChecks(t *testing.T) {
 	for name, end := range map[string]func(*roleProcess, *testing.T){"killed": (*roleProcess).kill, "drained": (*roleProcess).drain} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			begun, held := filepath.Join(t.TempDir(), "begun"), filepath.Join(t.TempDir(), "held")
-			require.NoError(t, os.WriteFile(held, nil, 0o600))
-			f := newPlanFault(t, c, address, twoPhases(),
-				fmt.Sprintf("if [ -e %[1]s ]; then echo begun >> %[2]s; while [ -e %[1]s ]; do sleep 0.05; done; fi", held, begun))
+			check := newHeldCheck()
+			f := newPlanFault(t, c, address, twoPhases(), check.command())
+			release := check.hold(t, f.live)
 			f.environ = append(f.environ, "CLAUDEOPS_DRAIN_TIMEOUT=1s")
 			f.run = f.startPlan(workflows.PhaseExecutionWorkflow)
 			first := f.work()
 			require.Eventually(t, func() bool { // what the author has spent must have reached Temporal
-				return exists(begun)() && strings.HasPrefix(f.heartbeat(f.run.GetID()).Now.Waiting, "checks and previews of ")
+				return check.runs() && strings.HasPrefix(f.heartbeat(f.run.GetID()).Now.Waiting, "checks and previews of ")
 			}, testTimeout, 20*time.Millisecond)
 			end(first, t)
-			require.NoError(t, os.Remove(held))
+			release()
 			f.work()
 			chain := f.finish()
 			requireCarriedOut(t, chain, f.remote)
@@ -153,9 +152,6 @@ func TestFaultPlanDuringChecks(t *testing.T) {
 			twice, once := chain.Sessions[0], chain.Sessions[1]
 			require.Equal(t, []int{2, 1}, []int{twice.Attempts, once.Attempts})
 			require.InDelta(t, 2*once.CostUSD, twice.CostUSD, 1e-9, "each attempt has made as many calls, and both count")
-			said, err := os.ReadFile(begun)
-			require.NoError(t, err)
-			require.Equal(t, 1, strings.Count(string(said), "begun"))
 		})
 	}
 }
@@ -168,16 +164,16 @@ func TestFaultPlanKilledAtRepeatedChecks(t *testing.T) {
 	for name, p := range map[string]point{"before": {"InspectRun", false, 1}, "after": {"InspectRun", true, 1}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			held := filepath.Join(t.TempDir(), "held")
-			require.NoError(t, os.WriteFile(held, nil, 0o600))
-			f := newPlanFault(t, c, address, twoPhases(), "while [ -e "+held+" ]; do sleep 0.05; done")
+			check := newHeldCheck()
+			f := newPlanFault(t, c, address, twoPhases(), check.command())
+			release := check.hold(t, f.live)
 			f.environ = append(f.environ, "CLAUDEOPS_GATE_TIMEOUT=72h")
 			f.run = f.startPlan(workflows.PhaseExecutionWorkflow)
 			impatient := startRole(t, "worker", nil, append(slices.Clip(f.environ), checkLimitVariable+"=1s")...)
 			gate := f.awaitGate(f.run.GetID(), "gate-1")
 			require.Contains(t, gate.Reason, "the checks could not run")
 			impatient.kill(t)
-			require.NoError(t, os.Remove(held))
+			release()
 			dies := f.startDying(p, f.environ)
 			_, err := f.resolve(f.run.GetID(), escalation.GateAnswer{GateID: gate.ID, Action: escalation.GateFix, Actor: "anna"})
 			require.NoError(t, err)

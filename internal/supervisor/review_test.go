@@ -1,7 +1,8 @@
 package supervisor_test
 
 import (
-	"fmt"
+	"bytes"
+	"crypto/rand"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,34 @@ func newComposeRepository(t *testing.T, checks ...string) string {
 	gitIn(t, live, "add", "--all")
 	gitIn(t, live, "commit", "--quiet", "--amend", "--message", "first")
 	return live
+}
+
+// heldCheck is a check that runs until it is released. It reads a file beside the repository's objects, because a check sees no other files
+// of a test and can write none.
+type heldCheck struct{ name string }
+
+func newHeldCheck() heldCheck { return heldCheck{"held-" + rand.Text()} }
+
+// command is the line for the list of checks.
+func (h heldCheck) command() string {
+	return `while [ -e "$(git rev-parse --git-common-dir)/` + h.name + `" ]; do sleep 0.05; done`
+}
+
+// hold makes the check wait, and the returned function releases it.
+func (h heldCheck) hold(t *testing.T, live string) (release func()) {
+	t.Helper()
+	file := filepath.Join(live, ".git", h.name)
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	return func() { require.NoError(t, os.Remove(file)) }
+}
+
+// runs reports whether the check runs on this host now.
+func (h heldCheck) runs() bool {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	return slices.ContainsFunc(lines, func(file string) bool {
+		line, _ := os.ReadFile(file) // the process may have ended
+		return bytes.Contains(line, []byte(h.name))
+	})
 }
 
 // pathWithDocker returns the PATH of a test with a docker that prints its arguments, and the key that it can see.
@@ -201,7 +230,7 @@ func TestReviewThatIsNotReady(t *testing.T) {
 			"", reviews(review.Verdict{Status: review.Ready, Summary: "fine", Findings: []review.Finding{objection}}),
 			review.RuleLimit, "the proxy asks for 80", true,
 		},
-		"a link": {"; ln -s /etc users", reviews(ready), review.RuleForPerson, `cannot read all of it as it is: "users" (a link or a submodule)`, true},
+		"a link": {"; ln -s /etc users", reviews(ready), review.RuleForPerson, `cannot read all of it as it is: users (a link or a submodule)`, true},
 		"no verdict": {
 			"", claudesim.On(claudesim.Match{First: "You review a change"}, claudesim.Say("fine"), claudesim.Say("fine")),
 			review.RuleNotReviewed, "the change is not reviewed", true,
@@ -309,9 +338,8 @@ func TestFaultReviewKilledAtQuality(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			held, begun := filepath.Join(t.TempDir(), "held"), filepath.Join(t.TempDir(), "begun")
-			live, remote := newRemoteRepository(t,
-				fmt.Sprintf("if [ -e %[1]s ]; then echo > %[2]s; while [ -e %[1]s ]; do sleep 0.05; done; fi", held, begun))
+			check := newHeldCheck()
+			live, remote := newRemoteRepository(t, check.command())
 			environ := environment(t, simtest.Install(t, scenario), "CLAUDEOPS_WORK_DIR="+live, "CLAUDEOPS_REVIEW_CHANGES=required",
 				"TEMPORAL_ADDRESS="+address)
 			s := siteOf(t, c, environ)
@@ -320,12 +348,12 @@ func TestFaultReviewKilledAtQuality(t *testing.T) {
 				run = s.startAs("quality-"+name, nil)
 				s.startDying(*p, environ)()
 			} else {
-				require.NoError(t, os.WriteFile(held, nil, 0o600))
+				release := check.hold(t, live)
 				run = s.startAs("quality-"+name, nil)
 				first := startRole(t, "worker", nil, environ...)
-				require.Eventually(t, exists(begun), testTimeout, 20*time.Millisecond)
+				require.Eventually(t, check.runs, testTimeout, 20*time.Millisecond)
 				first.kill(t)
-				require.NoError(t, os.Remove(held))
+				release()
 			}
 			startRole(t, "worker", nil, environ...)
 			chain, err := s.finish(run)

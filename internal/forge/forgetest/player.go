@@ -1,6 +1,7 @@
 package forgetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -105,14 +106,14 @@ func (p *player) api() int {
 	failure := p.Failure
 	fails := p.fails(method, endpoint)
 	if fails && !failure.After {
-		return p.failed(failure.Status, http.StatusText(failure.Status))
+		return p.failed(failure.Status, cmp.Or(failure.Reason, http.StatusText(failure.Status)))
 	}
 	answer, status, message := p.answer(request{host, method, endpoint, fields})
 	if status >= http.StatusBadRequest {
 		return p.failed(status, message)
 	}
 	if fails {
-		return p.failed(failure.Status, http.StatusText(failure.Status))
+		return p.failed(failure.Status, cmp.Or(failure.Reason, http.StatusText(failure.Status)))
 	}
 	text, err := json.Marshal(answer)
 	if err != nil {
