@@ -706,7 +706,7 @@ func TestPlanReview(t *testing.T) {
 		},
 		"changes something else": {
 			reviews: []func(activities.RunReviewInput) (activities.RunReviewResult, error){finds(objection("vague")), finds()},
-			file:    review.File{Path: "site/compose.yaml", Added: 1}, reason: `files outside of "site/docs/plan.md"`, outcome: escalation.OutcomeAborted,
+			file:    review.File{Path: "site/compose.yaml", Added: 1}, reason: `files outside of site/docs/plan.md`, outcome: escalation.OutcomeAborted,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

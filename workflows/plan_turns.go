@@ -134,7 +134,7 @@ func (p *planRun) correction() *activities.Correction {
 		return &activities.Correction{Commit: p.at.Loop.Commit, CheckOutput: change.CheckOutput}
 	case p.at.Loop.State == review.StateAutoFix:
 		of := &activities.Correction{Commit: p.at.Loop.Commit, Findings: p.at.Loop.Open}
-		if reviews := p.log.chain.Reviews; len(reviews) > 0 {
+		if reviews := p.log.chain.Reviews; len(of.Findings) == 0 && len(reviews) > 0 {
 			of.Why = reviews[len(reviews)-1].Reason
 		}
 		return of

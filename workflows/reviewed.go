@@ -266,9 +266,12 @@ func (c *chainRun) correction(s step) *activities.Correction {
 	if loop.State == review.StateExecute && !s.corrects || s.chosen && loop.State != review.StateQualityRetry {
 		return nil
 	}
-	of := &activities.Correction{Commit: p.Change.Commit, Findings: loop.Open, Why: p.Why}
-	if loop.State == review.StateQualityRetry || len(of.Findings) == 0 && p.Change.Checks == review.QualityFailed {
+	of := &activities.Correction{Commit: p.Change.Commit, Findings: loop.Open}
+	switch {
+	case loop.State == review.StateQualityRetry || len(of.Findings) == 0 && p.Change.Checks == review.QualityFailed:
 		of.Findings, of.CheckOutput = nil, p.Change.CheckOutput
+	case len(of.Findings) == 0:
+		of.Why = p.Why
 	}
 	return of
 }
