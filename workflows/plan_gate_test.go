@@ -211,7 +211,7 @@ func TestAcceptedRiskOfAPhase(t *testing.T) {
 			w.answerAfter(3*time.Hour, saidAt("gate-2", escalation.GateAbort, ""))
 			result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{})
 			require.NoError(t, err)
-			require.Equal(t, []review.Finding{open(1, risk)}, w.asked[1].Accepted)
+			require.Equal(t, []review.Finding{opened(risk)}, w.asked[1].Accepted)
 			require.Len(t, result.Gates, c.gates)
 			require.Equal(t, c.gates == 1, result.Outcome == escalation.OutcomeApproved, result.Reason)
 		})

@@ -351,7 +351,7 @@ func TestCorrectionOfAFullConversation(t *testing.T) {
 	again := result.Sessions[2]
 	require.Equal(t, []any{escalation.ContinuityFresh, escalation.ReasonContextPressure}, []any{again.Continuity, again.ContinuityReason})
 	require.Empty(t, w.turns[1].ParentSessionID)
-	require.Equal(t, []review.Finding{open(1, objection("wrong-port"))}, w.turns[1].Correction.Findings)
+	require.Equal(t, []review.Finding{opened(objection("wrong-port"))}, w.turns[1].Correction.Findings)
 }
 
 // TestCorrectionWithoutItsConversation checks that an author whose conversation is gone begins a new one.

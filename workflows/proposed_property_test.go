@@ -176,6 +176,7 @@ func (c *changePlay) play() string {
 			pushed = append(pushed, done.Commit)
 		}
 	}
+	require.Subset(c.t, c.world.commits(), pushed, "seed %d: a record names a push that was not asked for", c.seed)
 	byPerson := false
 	for _, commit := range c.world.commits() {
 		require.True(c.t, c.approved[commit] || c.accepted[commit],

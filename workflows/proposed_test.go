@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -13,8 +14,8 @@ import (
 )
 
 // severe is an objection that the author can correct, and that breaks something.
-func severe(fingerprint string) review.Finding {
-	finding := objection(fingerprint)
+func severe() review.Finding {
+	finding := objection("data-loss")
 	finding.Priority = review.P0
 	return finding
 }
@@ -59,7 +60,7 @@ func TestOpenFindingsLast(t *testing.T) {
 	for name, byPerson := range map[string]bool{"the author escalates": false, "a person asks for a tier": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, asked := newReviewGate(t, finds(severe("data-loss")), finds(severe("data-loss")))
+			w, asked := newReviewGate(t, slices.Repeat([]func(activities.RunReviewInput) (activities.RunReviewResult, error){finds(severe())}, 2)...)
 			if byPerson {
 				w.policy.Review.MaxFixes = 0
 				w.signalAfter(2*time.Hour, `{"to_tier": 3, "guidance": "keep the data"}`)
@@ -101,7 +102,7 @@ func TestNoGoodEndWithoutAPush(t *testing.T) {
 		pushed   []string
 	}{
 		"approved": {nil, escalation.OutcomeResolved, []string{"c2"}},
-		"open":     {[]review.Finding{severe("data-loss")}, escalation.OutcomeOverridden, []string{"c2"}},
+		"open":     {[]review.Finding{severe()}, escalation.OutcomeOverridden, []string{"c2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,7 +143,7 @@ func TestNoGoodEndWithoutAPush(t *testing.T) {
 // TestOverrideOfAnInterruptedCorrection pushes what the gate names: the latest commit, also one that the interrupted author has made.
 func TestOverrideOfAnInterruptedCorrection(t *testing.T) {
 	t.Parallel()
-	w, _ := newReviewGate(t, finds(severe("data-loss")))
+	w, _ := newReviewGate(t, finds(severe()))
 	w.tiers[2] = ends(escalation.SessionTimedOut)
 	gate := w.gateAfter(t, time.Hour)
 	answered := w.answerAfter(2*time.Hour, said(escalation.GateOverride, ""))
@@ -158,7 +159,7 @@ func TestOverrideOfAnInterruptedCorrection(t *testing.T) {
 // TestAuthorAsksInItsCorrection checks that the gate has the author's own reason, and not that there is no new commit.
 func TestAuthorAsksInItsCorrection(t *testing.T) {
 	t.Parallel()
-	w, asked := newReviewGate(t, finds(severe("data-loss")), finds())
+	w, asked := newReviewGate(t, finds(severe()), finds())
 	commit := w.change
 	w.change = func(session int) *activities.Change { return commit(min(session, 2) + max(session-3, 0)) }
 	w.tiers[2] = concludes(escalation.VerdictNeedsHuman, 0.1)
@@ -172,4 +173,26 @@ func TestAuthorAsksInItsCorrection(t *testing.T) {
 	require.Equal(t, "data-loss", w.ran[3].Correction.Findings[0].Fingerprint)
 	require.Len(t, (*asked)[1].Before, 1)
 	require.Equal(t, []string{"c3"}, w.commits())
+}
+
+// TestNothingNewAfterAPush has an author ask for a person after its push, and commit nothing after the answer. The chain ends well: nothing
+// is left to review.
+func TestNothingNewAfterAPush(t *testing.T) {
+	t.Parallel()
+	w, asked := newReviewGate(t, finds())
+	w.tiers[1] = concludes(escalation.VerdictNeedsHuman, 0.1)
+	commit := w.change
+	w.change = func(session int) *activities.Change {
+		change := commit(2)
+		if session > 2 { // what the activity returns for a worktree at the commit that was pushed
+			change.Base, change.Files = change.Commit, nil
+		}
+		return change
+	}
+	w.answerAfter(2*time.Hour, said(escalation.GateFix, "restart it"))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
+	require.Len(t, *asked, 1)
+	require.Equal(t, []string{"c2"}, w.commits())
 }

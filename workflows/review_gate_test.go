@@ -322,7 +322,7 @@ func TestCorrectionGoesOnInANewRun(t *testing.T) {
 		require.Equal(t, corrects, w.ran[0].Correction != nil)
 		require.Equal(t, !corrects, w.ran[0].Continues)
 		require.Equal(t, "use port 8080", w.ran[0].Guidance)
-		require.Equal(t, []review.Finding{open(1, objection("wrong-port"))}, (*asked)[0].Before)
+		require.Equal(t, []review.Finding{opened(objection("wrong-port"))}, (*asked)[0].Before)
 		require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c9"}}, w.pushed)
 	}
 }

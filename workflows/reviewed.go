@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/review"
 )
 
-// proposedChange is what a chain has committed and not pushed, and how far its review is. It belongs to the chain, and lasts over corrections,
-// escalations, waits and gates. Three things end it: the push, a person who was told what is dropped, and a change that contains it.
+// proposedChange is what a chain has committed and not pushed, and how far its review is. It belongs to the chain, and lasts over
+// corrections, escalations, waits and gates. Three things end it: the push, a person who was told what is dropped, and a change that contains it.
 type proposedChange struct {
 	Loop review.Loop `json:"loop"`
 	// Change is the latest change. It has no commit while everything that was committed is pushed.
@@ -145,34 +145,14 @@ func (c *chainRun) runReview(
 	ctx workflow.Context, s step, session escalation.Session, request reviewRequest, decision escalation.Decision,
 ) (step, error) {
 	request.problem, request.request = c.problem(), c.input.Prompt
-	p := c.proposed
-	ending := s.ending
-	if !c.inspects(s) { // nobody has worked on the change since its gate
-		if stands := decision; ending == nil {
-			ending = &stands
-		}
-		if p.Loop.State == review.StateGate {
-			p.Loop.State, p.Loop.Resume = p.Loop.Resume, ""
-		}
+	p, ending := c.proposed, s.ending
+	if stands := decision; ending == nil && !c.inspects(s) { // nobody has worked on the change since its gate
+		ending = &stands
 	}
-	result := reviewResult{loop: p.Loop, unclosed: request.unclosed, decision: review.Decision{State: p.Loop.State, Reason: p.Why}}
-	judged := p.Loop.State.Role() == review.Author && request.change.Commit == p.Loop.Commit && request.change.Commit != ""
-	switch {
-	case judged && !c.inspects(s): // the service is well, and the change is as its latest review has left it
-		result.loop, result.decision = p.Loop.Unsettled(p.Why)
-	case p.Loop.State != review.StateApproved:
-		var err error
-		if result, err = c.reviews.review(ctx, request); err != nil {
-			c.incidents.send(ctx)
-			return step{}, c.abortIfCancelled(ctx, err)
-		}
-		c.incidents.send(ctx)
-		p.Change = latestChange(p.Change, request.change, result.decision)
-		if result.reviewer != nil {
-			p.Ran = review.StateReview
-		}
+	result, err := c.takeFurther(ctx, s, request)
+	if err != nil {
+		return step{}, c.abortIfCancelled(ctx, err)
 	}
-	p.Loop, p.Why = result.loop, result.decision.Reason
 	about := proposal{tier: p.Author.Tier, problem: request.problem}
 	switch {
 	case result.stopped:
@@ -200,6 +180,34 @@ func (c *chainRun) runReview(
 		return step{}, err
 	}
 	return c.after(ctx, s, session, decision)
+}
+
+// takeFurther has the change of the chain checked and reviewed, as far as the state of its loop asks for it.
+func (c *chainRun) takeFurther(ctx workflow.Context, s step, request reviewRequest) (reviewResult, error) {
+	p := c.proposed
+	if p.Loop.State == review.StateGate && !c.inspects(s) {
+		p.Loop.State, p.Loop.Resume = p.Loop.Resume, ""
+		request.loop = p.Loop
+	}
+	result := reviewResult{loop: p.Loop, unclosed: request.unclosed, decision: review.Decision{State: p.Loop.State, Reason: p.Why}}
+	judged := p.Loop.State.Role() == review.Author && request.change.Commit == p.Loop.Commit && request.change.Commit != ""
+	switch {
+	case judged && !c.inspects(s): // the service is well, and the change is as its latest review has left it
+		result.loop, result.decision = p.Loop.Unsettled(p.Why)
+	case p.Loop.State != review.StateApproved:
+		var err error
+		result, err = c.reviews.review(ctx, request)
+		c.incidents.send(ctx)
+		if err != nil {
+			return result, err
+		}
+		p.Change = latestChange(p.Change, request.change, result.decision)
+		if result.reviewer != nil {
+			p.Ran = review.StateReview
+		}
+	}
+	p.Loop, p.Why = result.loop, result.decision.Reason
+	return result, nil
 }
 
 // push pushes the approved change of the chain. If that fails, the loop is at the gate.
@@ -287,7 +295,8 @@ func (c *chainRun) afterReviewGate(ctx workflow.Context, s step, gate *escalatio
 	p.Loop, _ = p.Loop.AfterGate(gate.Answer.Action)
 	if ending, ends := gate.Ending(*gate.Answer); ends {
 		if gate.Answer.Actor != "" && p.Loop.Approves(p.Change.Commit) {
-			if c.push(ctx, proposal{tier: p.Author.Tier, problem: c.problem()}); p.Loop.State == review.StateGate {
+			c.push(ctx, proposal{tier: p.Author.Tier, problem: c.problem()})
+			if p.Loop.State == review.StateGate {
 				s.ending = &ending // also if the push succeeds later
 				return c.stop(ctx, s, escalation.Gated(*c.policy, escalation.DecideReview(p.Why)))
 			}

@@ -65,9 +65,9 @@ func answered(verdict review.Verdict, open []review.Finding) review.Verdict {
 	return said
 }
 
-// open returns a finding as it is open after its first review.
-func open(number int, finding review.Finding) review.Finding {
-	finding.Number, finding.Reviews = number, 1
+// opened returns the first finding as it is open after its review.
+func opened(finding review.Finding) review.Finding {
+	finding.Number, finding.Reviews = 1, 1
 	return finding
 }
 
@@ -247,11 +247,11 @@ func TestRequiredReview(t *testing.T) {
 		[]any{again.Purpose, again.ContinuityReason, again.ParentID})
 	correction := w.ran[2]
 	require.Equal(t, author.SessionID, correction.ParentSessionID)
-	require.Equal(t, &activities.Correction{Commit: "c2", Findings: []review.Finding{open(1, objection("wrong-port"))}}, correction.Correction)
+	require.Equal(t, &activities.Correction{Commit: "c2", Findings: []review.Finding{opened(objection("wrong-port"))}}, correction.Correction)
 	require.Equal(t, "c2", correction.Since)
 	require.Empty(t, correction.Guidance)
 	require.Equal(t, []any{true, activities.Checkpoint{Commit: "c2", Base: "b0", Pack: []byte("2")}}, []any{correction.Carry, correction.At})
-	require.Equal(t, []review.Finding{open(1, objection("wrong-port"))}, (*asked)[1].Before)
+	require.Equal(t, []review.Finding{opened(objection("wrong-port"))}, (*asked)[1].Before)
 	require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c3", Base: "b0", Pack: []byte("3")}}, w.pushed)
 	require.Equal(t, []bool{false, true}, []bool{result.Reviews[0].Approved, result.Reviews[1].Approved})
 	require.Equal(t, []string{"", "https://git.example.org/infra"}, []string{result.Reviews[0].Pushed, result.Reviews[1].Pushed})
@@ -366,7 +366,7 @@ func TestRequiredReviewOfAFullConversation(t *testing.T) {
 	correction := w.ran[2]
 	require.NotEqual(t, result.Sessions[1].SessionID, correction.ParentSessionID)
 	require.False(t, correction.Continues)
-	require.Equal(t, []review.Finding{open(1, objection("wrong-port"))}, correction.Correction.Findings)
+	require.Equal(t, []review.Finding{opened(objection("wrong-port"))}, correction.Correction.Findings)
 }
 
 // TestRequiredReviewAsksAPerson checks the answers at the gate of a change that is not approved.

@@ -195,7 +195,7 @@ func (i *inspection) check(ctx context.Context, found *checkout.Change, change *
 	}
 	var others, shown []string
 	for _, file := range change.Files {
-		if !file.Listed {
+		if !file.Listed && file.Path != review.ChecksFile { // the list counts as it is in the base in any case
 			others, shown = append(others, file.Path), append(shown, plaintext.Name(file.Path))
 		}
 	}
@@ -203,7 +203,8 @@ func (i *inspection) check(ctx context.Context, found *checkout.Change, change *
 	defer cancel()
 	output := tail{most: maxChecksOutput}
 	defer func() { change.CheckOutput = output.text() }()
-	if len(others) == 0 || len(others) == len(change.Files) || strings.TrimSpace(listed) == "" {
+	named := slices.ContainsFunc(change.Files, func(f review.File) bool { return f.Listed })
+	if len(others) == 0 || !named || strings.TrimSpace(listed) == "" {
 		change.Checks = i.runChecks(checking, listed, &output)
 		return nil
 	}

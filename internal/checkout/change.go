@@ -16,8 +16,8 @@ import (
 // Change describes what a worktree has committed since it left the shared directory.
 type Change struct {
 	// Commit has the files of the worktree's HEAD. If the question asks for a pack, it is a commit of ours on Base with the author line
-	// of the supervisor, and nothing else of what the agent has committed leaves the host. Base is the commit from which the change is shown, and Fork the one from which
-	// the work in the worktree began.
+	// of the supervisor, and nothing else of what the agent has committed leaves the host. Base is the commit from which the change is
+	// shown, and Fork the one from which the work in the worktree began.
 	Base, Commit, Fork string
 	// Tree is the hash of the files of Commit, and Message the message of Commit: those of the agent's commits since Base, in order.
 	Tree, Message string

@@ -86,8 +86,11 @@ func TestForPerson(t *testing.T) {
 		`it changes files that the policy's review.paths do not name: "web/tests/\n# ok"`,
 		`the reviewer cannot read all of it as it is: web/link (a link or a submodule), web/image (not text)`,
 	}, within.ForPerson([]review.File{
-		{Path: ".github/a"}, {Path: "web/tests/\n# ok"}, {Path: "web/link", Unread: "a link or a submodule", Listed: true},
-		{Path: "web/image", Unread: "not text", Listed: true}, {Path: "website/x", Listed: true},
+		{Path: ".github/a"},
+		{Path: "web/tests/\n# ok"},
+		{Path: "web/link", Unread: "a link or a submodule", Listed: true},
+		{Path: "web/image", Unread: "not text", Listed: true},
+		{Path: "website/x", Listed: true},
 	}))
 	many := []review.File{{Path: "web/1"}, {Path: "web/2"}, {Path: "web/3"}, {Path: "web/4"}, {Path: "web/5"}}
 	require.Equal(t, []string{

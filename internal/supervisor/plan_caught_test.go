@@ -156,7 +156,7 @@ func TestCheckChangesNothing(t *testing.T) {
 	t.Parallel()
 	own := t.TempDir() // of the stand-in, which must write there in the sandbox of each tier
 	live, remote := newPlanRepository(t, `for tree in $(git worktree list --porcelain | sed -n "s/^worktree //p"); do `+
-		`for file in "$tree/compose.yaml" "$tree/new"; do echo x > "$file" && echo "wro""te"; done; done; `+
+		`{ echo x > "$tree/compose.yaml" || echo x > "$tree/new"; } && echo "wro""te"; done; `+
 		`echo x > "$(git rev-parse --git-common-dir)/hooks/post-commit" && echo "wro""te"; echo "tri""ed"`)
 	claude, err := claudesim.Install(own, claudesim.Play(reviews(ready), authorDoes("You are the author", rightPort+ticks("port"))))
 	require.NoError(t, err)

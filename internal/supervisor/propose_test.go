@@ -41,8 +41,9 @@ func newForgeRepository(t *testing.T, address string) (live, remote string) {
 func forgeEnvironment(t *testing.T, at forgetest.Forge, live, mode, policy string) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "policy.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(policy+"directories: [/usr/bin, /bin, "+at.Bin+"]\n"), 0o600))
 	path := strings.Replace(pathWithDocker(t), "PATH=", "PATH="+at.Bin+":", 1)
+	dirs := filepath.SplitList(strings.TrimPrefix(path, "PATH="))[:2] // those of the forge's programs and of docker
+	require.NoError(t, os.WriteFile(file, []byte(policy+"directories: [/usr/bin, /bin, "+strings.Join(dirs, ", ")+"]\n"), 0o600))
 	return []string{
 		"CLAUDEOPS_WORK_DIR=" + live, "CLAUDEOPS_REVIEW_CHANGES=" + mode, "CLAUDEOPS_POLICY_FILE=" + file, path,
 		"CLAUDEOPS_WEB_URL=https://ops.example.org", patient,
