@@ -14,7 +14,8 @@ import (
 )
 
 // proposedChange is what a chain has committed and not pushed, and how far its review is. It belongs to the chain, and lasts over
-// corrections, escalations, waits and gates. Three things end it: the push, a person who was told what is dropped, and a change that contains it.
+// corrections, escalations, waits and gates. Three things end it: the push, a person who was told what is dropped, and a change that
+// contains it.
 type proposedChange struct {
 	Loop review.Loop `json:"loop"`
 	// Change is the latest change. It has no commit while everything that was committed is pushed.

@@ -76,11 +76,11 @@ type victim struct {
 }
 
 // TestAgentFromHell runs the attacks as an agent of each tier, in each mode that this process's user can install.
-func TestAgentFromHell(t *testing.T) {
+func TestAgentFromHell(t *testing.T) { //nolint:tparallel // one subtest after the other: each fills a processor
 	t.Parallel()
 	for _, mode := range hellModes() {
 		for _, tier := range []int{1, 2} {
-			t.Run(fmt.Sprint(mode, tier), func(t *testing.T) { requireHarmless(t, mode, tier, nil) }) // not in parallel: each fills a processor
+			t.Run(fmt.Sprint(mode, tier), func(t *testing.T) { requireHarmless(t, mode, tier, nil) })
 		}
 	}
 }

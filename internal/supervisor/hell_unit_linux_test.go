@@ -38,7 +38,7 @@ type unitHardening struct {
 
 // TestAgentFromHellInUnit runs the attacks on a worker with the hardening of its unit in deploy/systemd, with and without
 // the drop-in that gives agents a user of their own.
-func TestAgentFromHellInUnit(t *testing.T) {
+func TestAgentFromHellInUnit(t *testing.T) { //nolint:tparallel // one subtest after the other: each fills a processor
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can start a process as a unit does")
