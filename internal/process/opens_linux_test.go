@@ -155,6 +155,8 @@ func TestOpensLets(t *testing.T) {
 		"descriptors":                   `exec 9<notes; cat /dev/fd/9; cat /proc/self/fd/9`,
 		"process substitution":          `bash -c 'diff <(echo a) <(echo a) && echo same'`,
 		"named pipes":                   `mkfifo p; (echo through > p) & cat p; wait; (cat p > got) & echo back > p; wait; cat got`,
+		"many named pipes":              `mkfifo p; for i in $(seq 100); do (cat p > got) & echo $i > p; wait; cat got; done`,
+		"a pipe whose reader is first":  `mkfifo p q; (exec 3>p; read x <q; echo $x >&3) & exec 4<p; echo back > q; cat <&4; wait`,
 		"a named pipe without a peer":   `mkfifo p q; timeout 0.3 cat p; echo $?; timeout 0.3 sh -c "echo x > q"; echo $?`,
 		"a named pipe read and written": `mkfifo p; exec 3<>p; echo x >&3; read line <&3; echo $line`,
 		"here documents":                "cat <<END\ntext\nEND\n",

@@ -27,7 +27,6 @@ func TestConstants(t *testing.T) {
 		"NOTIF_ID_VALID":     {notifIDValid, unix.SECCOMP_IOCTL_NOTIF_ID_VALID},
 		"NOTIF_ADDFD":        {notifAddFD, unix.SECCOMP_IOCTL_NOTIF_ADDFD},
 		"NOTIF_SET_FLAGS":    {notifSetFlags, unix.SECCOMP_IOCTL_NOTIF_SET_FLAGS},
-		"ADDFD_FLAG_SEND":    {addFDSend, unix.SECCOMP_ADDFD_FLAG_SEND},
 		"FD_SYNC_WAKE_UP":    {syncWakeUp, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP},
 		"SET_MODE_FILTER":    {seccompSetModeFilter, unix.SECCOMP_SET_MODE_FILTER},
 		"NEW_LISTENER":       {seccompFlagNewListener, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER},

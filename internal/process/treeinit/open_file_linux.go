@@ -77,7 +77,6 @@ func (c *call) openFrom(start int, path string, how openHow) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = syscall.Close(file) }()
 	return c.give(file, how.flags)
 }
 
@@ -139,9 +138,11 @@ func (c *call) openPlace(found *place, how openHow) (int, error) {
 	return syscall.Openat(atFDCWD, ownDescriptor(found.file), flags&^(syscall.O_CREAT|syscall.O_NOFOLLOW), mode)
 }
 
+// pipePause is the time between two looks for the other end of a named pipe.
+const pipePause = 2 * time.Millisecond
+
 // openPipe opens a named pipe, and waits for its other end as long as the caller waits.
 func (c *call) openPipe(file, flags int) (int, error) {
-	const pause = 2 * time.Millisecond
 	for {
 		opened, err := syscall.Openat(atFDCWD, ownDescriptor(file), flags&^(syscall.O_CREAT|syscall.O_NOFOLLOW)|syscall.O_NONBLOCK, 0)
 		switch {
@@ -155,35 +156,55 @@ func (c *call) openPipe(file, flags int) (int, error) {
 		case !c.valid():
 			return -1, syscall.EINTR
 		}
-		time.Sleep(pause) // nobody reads yet
+		time.Sleep(pipePause) // nobody reads yet
 	}
 }
 
-// awaitWriter waits until somebody has written to a pipe, or has closed it. It reports whether the caller still waits.
+// awaitWriter waits until somebody has opened a pipe to write. It reports whether the caller still waits.
 func (c *call) awaitWriter(pipe int) bool {
-	type pollRequest struct {
-		descriptor    int32
-		wanted, found int16
+	var copies [2]int
+	if err := syscall.Pipe2(copies[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
+		return false
 	}
-	const pollIn, limit = 1, 20 // milliseconds
+	defer func() { _, _ = syscall.Close(copies[0]), syscall.Close(copies[1]) }()
 	for c.valid() {
-		request := pollRequest{descriptor: int32(pipe), wanted: pollIn} //nolint:gosec // a descriptor
-		timeout := syscall.NsecToTimespec(int64(limit * time.Millisecond))
-		n, _, _ := syscall.Syscall6(syscall.SYS_PPOLL,
-			uintptr(unsafe.Pointer(&request)), 1, uintptr(unsafe.Pointer(&timeout)), 0, 0, 0) //nolint:gosec // how the kernel takes structs
-		if n == 1 {
+		if written(pipe, copies[1]) {
 			return true
 		}
 	}
 	return false
 }
 
-// give makes a file of this process the result of the call.
+// written reports whether somebody writes to a pipe, or has written, and takes nothing from it. If nobody does, written waits a moment.
+func written(pipe, copies int) bool {
+	const nonBlocking = 2 // SPLICE_F_NONBLOCK: an empty pipe is an error while somebody writes to it, and its end otherwise
+	if n, err := syscall.Tee(pipe, copies, 1, nonBlocking); n > 0 || errors.Is(err, syscall.EAGAIN) {
+		return true
+	}
+	type pollRequest struct {
+		descriptor    int32
+		wanted, found int16
+	}
+	const pollIn = 1                                                // it is found, too, if the writer has closed the pipe already
+	request := pollRequest{descriptor: int32(pipe), wanted: pollIn} //nolint:gosec // a descriptor
+	timeout := syscall.NsecToTimespec(int64(pipePause))
+	n, _, _ := syscall.Syscall6(syscall.SYS_PPOLL,
+		uintptr(unsafe.Pointer(&request)), 1, uintptr(unsafe.Pointer(&timeout)), 0, 0, 0) //nolint:gosec // how the kernel takes structs
+	return n == 1
+}
+
+// give makes a file of this process the result of the call, and closes it here. It closes the file before the caller goes on: with a copy
+// here, the caller could not execute what it has just written, its lock would outlast it, and a pipe would seem to have another end.
 func (c *call) give(file int, flags uint64) error {
-	given := givenFile{id: c.asked.id, flags: addFDSend, source: uint32(file)} //nolint:gosec // a descriptor
+	given := givenFile{id: c.asked.id, source: uint32(file)} //nolint:gosec // a descriptor
 	given.targetDescriptors = uint32(flags & syscall.O_CLOEXEC)
-	if errno := ioctl(c.listener, notifAddFD, unsafe.Pointer(&given)); errno != 0 { //nolint:gosec // how the kernel takes a struct
+	number, _, errno := syscall.Syscall(
+		syscall.SYS_IOCTL, uintptr(c.listener), notifAddFD, uintptr(unsafe.Pointer(&given))) //nolint:gosec // how the kernel takes a struct
+	_ = syscall.Close(file)
+	if errno != 0 {
 		return errno
 	}
+	reply := notificationAnswer{id: c.asked.id, value: int64(number)} //nolint:gosec // a descriptor
+	_ = ioctl(c.listener, notifSend, unsafe.Pointer(&reply))          //nolint:gosec // how the kernel takes a struct
 	return errAnswered
 }

@@ -49,7 +49,6 @@ const (
 	notifAddFD    = 0x40182103
 	notifSetFlags = 0x40082104
 
-	addFDSend  = 1 << 1
 	syncWakeUp = 1 << 0
 )
 
