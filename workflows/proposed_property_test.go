@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,8 +19,8 @@ import (
 )
 
 // TestChangeProperties plays random chains with required reviews: sessions that conclude, ask, escalate, fail or break off, with and without
-// commits; reviewers that object, answer, forget or break off; pushes that fail; people who give every answer, ask for Tier 3, or do not
-// answer at all. In each of them:
+// commits; reviewers that object, answer, forget, take back, name nothing or break off; refused sessions; pushes that fail; other chains that
+// find the service healed; people who give every answer, ask for Tier 3, or do not answer at all. In each of them:
 //
 //   - what is pushed was shown to an approving reviewer, or to the person who overrode exactly this commit
 //   - no P0 or P1 ends without an answer of a reviewer or the decision of a person
@@ -66,12 +67,26 @@ func newChangePlay(t *testing.T, seed uint64) *changePlay {
 	c.policy.Review.MaxFixes = c.random.IntN(3)
 	c.policy.Gate.Remind = nil
 	c.change, c.review = c.commit, c.read
+	c.policy.Gate.OnHealed = escalation.HealedClose
+	c.brief.Incidents = []escalation.Incident{{ID: "incident-7", Services: []string{"jellyfin"}, Summary: "it is slow"}}
+	for range c.random.IntN(4) {
+		c.news(time.Duration(c.random.IntN(120))*time.Hour, []escalation.IncidentNews{escalation.IncidentGone, escalation.IncidentWorse}[c.random.IntN(2)])
+	}
+	c.facts = func(escalation.AdmissionRequest, time.Time) escalation.AdmissionFacts {
+		if c.random.IntN(12) > 0 {
+			return escalation.AdmissionFacts{}
+		}
+		return escalation.AdmissionFacts{Busy: []escalation.BusyService{{Service: "jellyfin", ChainID: "another"}}}
+	}
 	return c
 }
 
-// session plays a session of Tier 2 or 3.
+// session plays a session of Tier 2 or 3, or a look at a service that another chain has found healed.
 func (c *changePlay) session(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
 	t.Helper()
+	if input.Recheck && c.random.IntN(3) > 0 {
+		return concludes(escalation.VerdictHealthy, 0.01)(t, input)
+	}
 	switch c.random.IntN(12) {
 	case 0:
 		return concludes(escalation.VerdictNeedsHuman, 0.1)(t, input)
@@ -80,6 +95,9 @@ func (c *changePlay) session(t *testing.T, input activities.RunTierInput) (escal
 	case 3:
 		return concludes(escalation.VerdictFailed, 0.1)(t, input)
 	case 4:
+		if c.random.IntN(2) == 0 {
+			return c.limited(input.SessionID, 2*time.Hour), nil
+		}
 		return ends(escalation.SessionTimedOut)(t, input)
 	default:
 		return concludes(escalation.VerdictResolved, 0.1)(t, input)
@@ -108,14 +126,27 @@ func (c *changePlay) read(input activities.RunReviewInput) (activities.RunReview
 	if c.random.IntN(10) == 0 {
 		return breaksOff(escalation.SessionTimedOut)(input)
 	}
+	if c.random.IntN(10) == 0 {
+		report := c.limited(input.SessionID, 2*time.Hour)
+		return activities.RunReviewResult{Report: report, Problem: "the review ended failed: " + report.Error}, nil
+	}
 	verdict := review.Verdict{Status: review.Ready, Summary: "read", Findings: []review.Finding{}}
 	highest := 0
 	for _, finding := range input.Before {
 		highest = max(highest, finding.Number)
 		c.open[finding.Number] = true
-		switch c.random.IntN(5) {
+		switch c.random.IntN(8) {
 		case 0: // silence
-		case 1:
+		case 1: // who takes a P0 back leaves it to a person
+			answer := review.Answer{Number: finding.Number, Now: review.Wrong, Note: "it was none"}
+			if c.random.IntN(2) == 0 {
+				answer.Now, answer.Priority = review.StillThere, review.P2
+			}
+			verdict.Answers = append(verdict.Answers, answer)
+			if finding.Priority != review.P0 {
+				delete(c.open, finding.Number)
+			}
+		case 2, 3:
 			verdict.Answers = append(verdict.Answers, review.Answer{Number: finding.Number, Now: review.StillThere, Note: "there"})
 		default:
 			verdict.Answers = append(verdict.Answers, review.Answer{Number: finding.Number, Now: review.Fixed})
@@ -127,8 +158,11 @@ func (c *changePlay) read(input activities.RunReviewInput) (activities.RunReview
 		finding.Priority, finding.Text = []review.Priority{"P0", "P1"}[c.random.IntN(2)], fmt.Sprint("problem ", c.random.Uint64())
 		verdict.Findings, verdict.Status = append(verdict.Findings, finding), review.NotReady
 	}
+	if c.random.IntN(8) == 0 {
+		verdict.Status = review.NotReady
+	}
 	c.shown = input.Change.Commit
-	c.approved[c.shown] = c.approved[c.shown] || len(verdict.Findings) == 0 && len(c.open) == 0 && len(input.ForPerson) == 0
+	c.approved[c.shown] = c.approved[c.shown] || verdict.Status == review.Ready && len(verdict.Findings) == 0 && len(c.open) == 0 && len(input.ForPerson) == 0
 	return activities.RunReviewResult{Verdict: &verdict, Report: escalation.Report{
 		Status: escalation.SessionCompleted, CostUSD: 0.01, ReportedSessionID: input.SessionID, Attempts: 1,
 		Verdict: &escalation.Verdict{Status: escalation.VerdictStatus(verdict.Status), Summary: verdict.Summary},
@@ -157,7 +191,12 @@ func (c *changePlay) person(after time.Duration) {
 			clear(c.open)
 		}
 		c.env.UpdateWorkflow(workflows.ResolveGate, "", &testsuite.TestUpdateCallback{
-			OnAccept: func() {}, OnReject: func(err error) { c.broken = err.Error() }, OnComplete: func(any, error) {},
+			OnAccept: func() {}, OnComplete: func(any, error) {},
+			OnReject: func(err error) {
+				if !strings.Contains(err.Error(), "is closed") { // another chain was faster
+					c.broken = err.Error()
+				}
+			},
 		}, escalation.GateAnswer{GateID: gate.ID, Action: action, Actor: "anna"})
 	}, after)
 }
