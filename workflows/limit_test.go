@@ -11,11 +11,11 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// limited returns the report of a session that a limit of the account has ended. The limit ends after the given time.
-func (w *world) limited(sessionID string, after time.Duration) escalation.Report {
+// limited returns the report of a session that a limit of the account has ended. The limit ends two hours later.
+func (w *world) limited(sessionID string) escalation.Report {
 	return escalation.Report{
 		Status: escalation.SessionFailed, Ending: escalation.EndingLimited, Error: "a limit of the account is used up",
-		LimitedUntil: w.env.Now().Add(after), ReportedSessionID: sessionID, Attempts: 1,
+		LimitedUntil: w.env.Now().Add(2 * time.Hour), ReportedSessionID: sessionID, Attempts: 1,
 	}
 }
 
@@ -31,7 +31,7 @@ func newLimitWorld(t *testing.T, times int) (*world, *[]time.Time) {
 		if len(asked) > times {
 			return ready(input)
 		}
-		report := w.limited(input.SessionID, 2*time.Hour)
+		report := w.limited(input.SessionID)
 		return activities.RunReviewResult{Report: report, Problem: "the review ended failed: " + report.Error}, nil
 	}
 	return w, &asked
@@ -96,7 +96,7 @@ func TestAnAuthorWaitsForTheLimit(t *testing.T) {
 				if len(asked) > times {
 					return w.commits(turn, input)
 				}
-				return activities.RunAuthorResult{Report: w.limited(input.SessionID, 2*time.Hour)}
+				return activities.RunAuthorResult{Report: w.limited(input.SessionID)}
 			}
 			w.answerAfter(10*time.Hour, said(escalation.GateAbort, ""))
 			result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Prompt: "quickly", Actor: "anna"})

@@ -96,7 +96,7 @@ func (c *changePlay) session(t *testing.T, input activities.RunTierInput) (escal
 		return concludes(escalation.VerdictFailed, 0.1)(t, input)
 	case 4:
 		if c.random.IntN(2) == 0 {
-			return c.limited(input.SessionID, 2*time.Hour), nil
+			return c.limited(input.SessionID), nil
 		}
 		return ends(escalation.SessionTimedOut)(t, input)
 	default:
@@ -127,7 +127,7 @@ func (c *changePlay) read(input activities.RunReviewInput) (activities.RunReview
 		return breaksOff(escalation.SessionTimedOut)(input)
 	}
 	if c.random.IntN(10) == 0 {
-		report := c.limited(input.SessionID, 2*time.Hour)
+		report := c.limited(input.SessionID)
 		return activities.RunReviewResult{Report: report, Problem: "the review ended failed: " + report.Error}, nil
 	}
 	verdict := review.Verdict{Status: review.Ready, Summary: "read", Findings: []review.Finding{}}
