@@ -64,8 +64,7 @@ type RunAuthorResult struct {
 	Problem string       `json:"problem,omitempty"`
 	// InFlight holds the latest tool calls without a result, at most maxInFlight.
 	InFlight []ToolCall `json:"in_flight,omitempty"`
-	// Change describes the author's commits since RunAuthorInput.From; nil if it has committed nothing that
-	// is known.
+	// Change describes the author's commits since RunAuthorInput.From; nil if none are known.
 	Change *Change `json:"change,omitempty"`
 	// EndedAt is the end of the session by Temporal's clock.
 	EndedAt time.Time `json:"ended_at,omitzero"`

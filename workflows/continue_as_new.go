@@ -35,7 +35,7 @@ type Carried struct {
 	Directory string           `json:"directory,omitempty"`
 	State     escalation.Chain `json:"state"`
 	Step      CarriedStep      `json:"step"`
-	// Proposed is what the chain has committed; nil if it has committed nothing.
+	// Proposed is the change of the chain; nil if it has committed nothing.
 	Proposed *proposedChange `json:"proposed,omitempty"`
 	// InFlight holds the tool calls that the last session left without a result.
 	InFlight []activities.ToolCall `json:"in_flight,omitempty"`

@@ -45,7 +45,7 @@ type chainRun struct {
 	// waitingSince is the time at which the chain began to wait for admission; zero if it has not waited. An answer
 	// at a gate sets it to zero.
 	waitingSince time.Time
-	// proposed is what the chain has committed, and how far its review is; nil if it has committed nothing.
+	// proposed is the change of the chain with the state of its review; nil if it has committed nothing.
 	proposed *proposedChange
 	// unknown lists those services in the input that the services file lacks.
 	unknown []string

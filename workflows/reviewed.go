@@ -13,8 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/review"
 )
 
-// proposedChange is what a chain has committed and not pushed, and how far its review is. It belongs to the chain, and lasts over
-// corrections, escalations, waits and gates. Three things end it: the push, a person who was told what is dropped, and a change that
+// proposedChange is the change of a chain from its first commit to its push, with the state of its review. It lasts over corrections,
+// escalations, waits and gates. Three things end it: the push, a person who was told what is dropped, and a change that
 // contains it.
 type proposedChange struct {
 	Loop review.Loop `json:"loop"`
@@ -25,7 +25,7 @@ type proposedChange struct {
 	// Ran is the state of the loop in which the latest session ran, and Why the latest decision of the loop.
 	Ran review.State `json:"ran,omitempty"`
 	Why string       `json:"why,omitempty"`
-	// Pushed is what was pushed last; zero if nothing was. The next change is based on it.
+	// Pushed is the commit that was pushed last; zero if none was. The next change is based on it.
 	Pushed activities.Checkpoint `json:"pushed,omitzero"`
 }
 
@@ -107,7 +107,7 @@ func (c *chainRun) newLoop() review.Loop {
 }
 
 // reviewChange has the change of the chain reviewed after a session that has just ended, and returns the step that follows. The argument
-// change is what that session has left; nil for nothing. The argument decision is the decision on the session itself.
+// change describes the commits of that session; nil if it has left none. The argument decision is the decision on the session itself.
 func (c *chainRun) reviewChange(
 	ctx workflow.Context, s step, session escalation.Session, change *activities.Change, decision escalation.Decision,
 ) (step, error) {

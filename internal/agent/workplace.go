@@ -198,9 +198,9 @@ func (p workplace) adjust(invocation *claude.Invocation) {
 		return
 	}
 	for _, of := range []string{"GIT_AUTHOR_", "GIT_COMMITTER_"} { // the account may have no full name
-		invocation.Env[of+"NAME"] = committerName
+		invocation.Env[of+"NAME"] = checkout.AuthorName
 	}
-	invocation.Env["EMAIL"] = committer
+	invocation.Env["EMAIL"] = checkout.AuthorAddress // git uses it if its configuration names no address
 	// Inside its sandbox the agent cannot write the repository's configuration. With this setting git does not try to
 	// record the upstream of a new branch in this configuration.
 	invocation.GitSettings = [][2]string{{"branch.autoSetupMerge", "false"}}
@@ -218,13 +218,6 @@ func (p workplace) adjust(invocation *claude.Invocation) {
 		sandbox.Writable = append(sandbox.Writable, resolved(dir)...)
 	}
 }
-
-// committer is the value of the variable EMAIL. If no git configuration names an address, git uses this value as the address
-// of commits.
-const committer = "claudeops@localhost"
-
-// committerName is the name of the author and the committer of an agent's commits.
-const committerName = "claudeops"
 
 // leave releases the workplace. It returns a description of the worktree and of the changes left there; nil if there was no
 // worktree.

@@ -145,7 +145,7 @@ func (g git) propose(ctx context.Context, tree *Worktree, head string, change *C
 	if err != nil {
 		return err
 	}
-	line := fmt.Sprintf("%s <%s> %s +0000", authorName, authorAddress, date)
+	line := fmt.Sprintf("%s <%s> %s +0000", AuthorName, AuthorAddress, date)
 	at, made := inTree(tree), limited{most: maxOutput}
 	at.writable = []string{filepath.Join(at.repository.dir, "objects")}
 	err = g.write(ctx, at, []string{"hash-object", "-t", "commit", "-w", "--stdin"}, strings.NewReader(fmt.Sprintf(
@@ -172,7 +172,7 @@ func messageOf(log string) string {
 		}
 	}
 	if len(messages) == 0 {
-		return "change by " + authorName
+		return "change by " + AuthorName
 	}
 	return strings.Join(messages, "\n\n")
 }

@@ -25,8 +25,11 @@ const (
 	maxOutput, maxMessage = 64 << 10, 500
 )
 
-// The author line of commits that the supervisor makes.
-const authorName, authorAddress = "claudeops", "claudeops@localhost"
+// The author line of commits that the supervisor makes. Agents' commits have it, too, if nothing else names an author.
+const (
+	AuthorName    = "claudeops"
+	AuthorAddress = "claudeops@localhost"
+)
 
 // git runs git.
 type git struct {
@@ -68,7 +71,7 @@ func (g git) settings(top string) []string {
 		"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.commitGraph=false",
 		"safe.bareRepository=explicit", "protocol.allow=never",
 		"filter.lfs.smudge=", "filter.lfs.clean=", "filter.lfs.process=", "filter.lfs.required=false",
-		"user.name=" + authorName, "user.email=" + authorAddress,
+		"user.name=" + AuthorName, "user.email=" + AuthorAddress,
 		"gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "advice.detachedHead=false",
 		"status.showUntrackedFiles=normal", // otherwise git removes a worktree although it has new files
 	}

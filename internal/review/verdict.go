@@ -30,7 +30,7 @@ type Verdict struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Answer is what a reviewer says of a finding that was open before its review.
+// Answer is a reviewer's answer for a finding that was open before its review.
 type Answer struct {
 	// Number is the number of the finding.
 	Number int         `json:"number"`
@@ -41,7 +41,7 @@ type Answer struct {
 	Note string `json:"note,omitempty"`
 }
 
-// Disposition is what has become of an open finding.
+// Disposition is the result of a review for a finding that was open before it.
 type Disposition string
 
 // The dispositions.
@@ -67,7 +67,7 @@ type Finding struct {
 	Number int `json:"number,omitempty"`
 	// Reviews counts the reviews since the latest decision of a person after which the finding was open.
 	Reviews int `json:"reviews,omitempty"`
-	// Note is what the latest review says of a finding that was open before; empty if it says nothing.
+	// Note is the note of the latest review on a finding that was open before; empty without one.
 	Note string `json:"note,omitempty"`
 	// Fingerprint is a short name of the problem, for people. It identifies nothing.
 	Fingerprint string   `json:"fingerprint"`

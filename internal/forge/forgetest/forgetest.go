@@ -53,7 +53,7 @@ type Failure struct {
 	Method string `json:"method"`
 	Path   string `json:"path"`
 	Status int    `json:"status"`
-	// Reason is what the forge says; empty for the text of the status.
+	// Reason is the message of the forge; empty for the text of the status.
 	Reason string `json:"reason,omitempty"`
 	// Times limits how often; 0 for always. If After is true, the request takes effect, and only its answer is lost.
 	Times int  `json:"times"`
