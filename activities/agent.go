@@ -57,6 +57,8 @@ type AgentRun struct {
 	// InWorktree returns a text that describes a worktree. If the agent works in a worktree, the prompt must contain
 	// this text. If Repairs is set, InWorktree must not be nil.
 	InWorktree func(escalation.Worktree) (string, error)
+	// Shown is a commit whose files the invocation gets in a directory of its own; nil for none.
+	Shown *Shown
 	// DryRun reports that the chain must change nothing.
 	DryRun bool
 	// Policy limits the permissions and the spending of the invocation.
@@ -93,6 +95,14 @@ type AgentRun struct {
 	Now func() time.Time
 	// LeavesHandoff reports that the prompt asks the agent to write HandoffFile in its chain's directory.
 	LeavesHandoff bool
+}
+
+// Shown is a commit whose files an invocation gets to read.
+type Shown struct {
+	Checkpoint
+	// Describe returns a text for the prompt that names the directory with the files, or says why there is none. One of the two
+	// arguments is empty.
+	Describe func(directory, problem string) (string, error)
 }
 
 // Authoring says how an author works on a plan.

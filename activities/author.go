@@ -43,6 +43,8 @@ type RunAuthorInput struct {
 	// Request is the operator's request, and Guidance what a person has said at a gate.
 	Request  string `json:"request,omitempty"`
 	Guidance string `json:"guidance,omitempty"`
+	// Gate says in a sentence how the gate before the session was closed; empty if there was none.
+	Gate string `json:"gate,omitempty"`
 	// Correction lists what the author must correct; nil if it has committed nothing yet.
 	Correction *Correction `json:"correction,omitempty"`
 	// ParentSessionID is the conversation from which the author goes on; empty for a new one. Continues reports that a person
@@ -156,12 +158,12 @@ func (a *authoring) run(known bool) AgentRun {
 func (a *authoring) prompt(cutOff *prompts.Interruption) (string, error) {
 	in := a.input
 	if in.Continues {
-		launch := prompts.Launch{Guidance: in.Guidance, CutOff: cutOff, Correction: in.Correction.prompt()}
+		launch := prompts.Launch{Guidance: in.Guidance, Gate: in.Gate, CutOff: cutOff, Correction: in.Correction.prompt()}
 		return a.Prompts.Continued(launch, callsOf(in.InFlight))
 	}
 	of := prompts.Authoring{
 		Plan: in.Task.File, Title: in.Task.Title, Amend: in.Task.Amend, Phase: in.Task.Phase, Request: in.Request, Guidance: in.Guidance,
-		Correction: in.Correction.prompt(), CutOff: cutOff, Brief: a.permissions(in.Tier, false),
+		Correction: in.Correction.prompt(), CutOff: cutOff, Brief: a.permissions(in.Tier, false), Gate: in.Gate,
 	}
 	if in.ParentSessionID == "" {
 		return a.Prompts.Author(of)

@@ -43,9 +43,9 @@ type Change struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// ToShow returns what a reviewer gets of the change: without what only hosts need.
+// ToShow returns what a review needs of the change.
 func (c Change) ToShow() Change {
-	c.Pack, c.Plan = nil, nil
+	c.Plan = nil
 	return c
 }
 

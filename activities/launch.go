@@ -83,7 +83,7 @@ func (t *Tiers) openingPrompt(ctx context.Context, input RunTierInput, cutOff *p
 		Services: input.Services, Request: input.Request, Issue: input.Issue, Guidance: input.Guidance, Recheck: input.Recheck,
 		CutOff: cutOff, CooldownFile: chainFile(input.ChainID, CooldownFile), Brief: t.permissions(input.Tier, input.Policy.DryRun),
 		Catalog: t.Catalog, Affected: input.Affected, Instructions: t.instructions(input),
-		Incidents: input.Incidents, Repairs: input.Repairs, Leave: input.Leave, Correction: input.Correction.prompt(),
+		Incidents: input.Incidents, Repairs: input.Repairs, Leave: input.Leave, Correction: input.Correction.prompt(), Gate: input.Gate,
 	}
 	if input.Continues {
 		return t.Prompts.Continued(launch, callsOf(input.InFlight))

@@ -106,6 +106,9 @@ func (r *reviewing) attempt(ctx context.Context, past TierProgress, beats *heart
 		Schema: review.Schema, First: !startedBefore(ctx, known), Now: stopwatch(ctx),
 	}
 	run.Policy.BudgetUSD = budget(r.input.BudgetUSD, run.Policy)
+	if change := r.input.Change; change.Fork != "" { // otherwise it contains a secret
+		run.Shown = &Shown{Checkpoint: change.Checkpoint(), Describe: r.Prompts.Reviewed}
+	}
 	run.Resume = r.input.Continues
 	if known {
 		run.Resume = r.input.SessionID

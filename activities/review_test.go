@@ -64,6 +64,18 @@ func TestRunReviewFresh(t *testing.T) {
 	require.Empty(t, agent.runs[0].Resume)
 	require.Contains(t, agent.runs[0].Prompt, "port: 8080")
 	require.Contains(t, agent.runs[0].Prompt, "read compose.yaml first")
+	require.Nil(t, agent.runs[0].Shown, "a change with a secret has no fork")
+
+	input.Change.Fork, input.Change.Pack = "b0", []byte("commits")
+	agent = &fakeAgent{replies: []agentReply{finished(readyVerdict, 0.02)}}
+	runReview(t, agent, input)
+	require.Equal(t, activities.Checkpoint{Commit: "c1", Base: "b0", Pack: []byte("commits")}, agent.runs[0].Shown.Checkpoint)
+	section, err := agent.runs[0].Shown.Describe("/tmp/commit-c1", "")
+	require.NoError(t, err)
+	require.Contains(t, section, "are in `/tmp/commit-c1`")
+	section, err = agent.runs[0].Shown.Describe("", "it has too many files")
+	require.NoError(t, err)
+	require.Contains(t, section, "no directory with the files after the change: `it has too many files`")
 }
 
 // TestRunReviewBreaksOff checks that a review that is stopped by a limit keeps its conversation, and is no approval.

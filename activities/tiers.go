@@ -88,6 +88,8 @@ type RunTierInput struct {
 	Issue string `json:"issue,omitempty"`
 	// Guidance is the text that a person added when requesting this tier.
 	Guidance string `json:"guidance,omitempty"`
+	// Gate says in a sentence how the gate before the session was closed; empty if there was none.
+	Gate string `json:"gate,omitempty"`
 	// Recheck reports that the tier only checks Services once more after a wait.
 	Recheck    bool                  `json:"recheck,omitempty"`
 	Continuity escalation.Continuity `json:"continuity"`

@@ -15,6 +15,8 @@ type Authoring struct {
 	Phase review.Phase
 	// Request is the request of the person who started the workflow, and Guidance what a person has said at a gate.
 	Request, Guidance string
+	// Gate says in a sentence how the gate before the session was closed; empty if there was none.
+	Gate string
 	// Correction lists what the author must correct; nil if it has committed nothing yet.
 	Correction *Correction
 	// CutOff describes an earlier process of the same session that may have ended before it received its task; nil if
@@ -37,7 +39,7 @@ func (a Authoring) view() authorView {
 	return authorView{
 		view: view{
 			Request: strings.TrimSpace(a.Request), Guidance: strings.TrimSpace(a.Guidance), Correction: a.Correction, CutOff: a.CutOff,
-			Brief: a.Brief,
+			Brief: a.Brief, Gate: a.Gate,
 		},
 		Plan: a.Plan, Title: a.Title, Amend: a.Amend, Phase: a.Phase,
 	}

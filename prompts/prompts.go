@@ -38,6 +38,8 @@ type Launch struct {
 	Issue string
 	// Guidance is the text that an operator added when escalating or continuing the chain.
 	Guidance string
+	// Gate says in a sentence how the gate before the session was closed; empty if there was none.
+	Gate string
 	// Recheck means that the session only checks Services once more after a wait.
 	Recheck bool
 	// CooldownFile is the path of the file with the state of the cooldowns; empty if the agent has no such file.
@@ -137,7 +139,7 @@ func (s *Set) Resumed(launch Launch) (string, error) {
 func (s *Set) Continued(launch Launch, calls []Call) (string, error) {
 	v := view{
 		Guidance: strings.TrimSpace(launch.Guidance), CutOff: launch.CutOff, DryRun: launch.Policy.DryRun, Left: calls,
-		Correction: launch.Correction,
+		Correction: launch.Correction, Gate: launch.Gate,
 	}
 	return join(v, s.builtIn.Lookup("continued.md"), s.sections("left.md", "cutoff.md", "correction.md", "request.md")...)
 }
@@ -205,6 +207,7 @@ type view struct {
 	Issue        string
 	Request      string
 	Guidance     string
+	Gate         string
 	Handoff      string
 	CutOff       *Interruption
 	// Incidents, Leave and Repairs hold one line of Markdown for each entry.
@@ -238,6 +241,7 @@ func newView(launch Launch) (view, error) {
 		Issue:    strings.TrimSpace(launch.Issue),
 		Request:  strings.TrimSpace(launch.Request),
 		Guidance: strings.TrimSpace(launch.Guidance),
+		Gate:     launch.Gate,
 		Handoff:  strings.TrimSpace(launch.Handoff),
 		CutOff:   launch.CutOff,
 

@@ -186,7 +186,7 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 			return set.Continued(prompts.Launch{Correction: &prompts.Correction{Commit: "c1", Findings: []string{"P1 `wrong-port`"}}}, nil)
 		},
 		"correction-checks": func() (string, error) {
-			return set.Continued(prompts.Launch{Correction: &prompts.Correction{Commit: "c1", CheckOutput: "exit code 1"}}, nil)
+			return set.Continued(prompts.Launch{Gate: "Nobody has answered at gate-1.", Correction: &prompts.Correction{Commit: "c1", CheckOutput: "exit code 1"}}, nil)
 		},
 		"review-guided": func() (string, error) {
 			guided := firstReview

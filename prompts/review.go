@@ -58,6 +58,12 @@ func (s *Set) ReviewContinued(commit, guidance string) (string, error) {
 	return join(struct{ Commit, Guidance string }{commit, strings.TrimSpace(guidance)}, s.builtIn.Lookup("review-continued.md"))
 }
 
+// Reviewed returns the section of a reviewer's prompt that names the directory with the files of the change. If there is none, the
+// section says why.
+func (s *Set) Reviewed(directory, problem string) (string, error) {
+	return join(struct{ Directory, Problem string }{directory, problem}, s.builtIn.Lookup("reviewed.md"))
+}
+
 // ReviewRepair returns the prompt that asks a reviewer for its verdict again. It contains the reason why the verdict is
 // invalid.
 func (s *Set) ReviewRepair(reason string) (string, error) {

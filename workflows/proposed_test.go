@@ -169,10 +169,27 @@ func TestAuthorAsksInItsCorrection(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{escalation.GateNeedsHuman, "c2"}, []any{gate.Source, gate.Commit})
 	require.NotContains(t, gate.Reason, "no new commit")
+	require.Equal(t, []string{"", "", "", "A person has decided at gate-1 that the work goes on."},
+		[]string{w.ran[0].Gate, w.ran[1].Gate, w.ran[2].Gate, w.ran[3].Gate})
 	require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
 	require.Equal(t, "data-loss", w.ran[3].Correction.Findings[0].Fingerprint)
 	require.Len(t, (*asked)[1].Before, 1)
 	require.Equal(t, []string{"c3"}, w.commits())
+}
+
+// TestNobodyAnswersAtTheGateOfAReview checks that an author is told that its next turn is nobody's wish.
+func TestNobodyAnswersAtTheGateOfAReview(t *testing.T) {
+	t.Parallel()
+	finding := severe()
+	finding.Action = review.HumanRequired
+	w, _ := newReviewGate(t, finds(finding), finds())
+	w.policy.Gate.OnTimeout = escalation.GateFix
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
+	require.Len(t, w.ran, 3)
+	require.Equal(t, "Nobody has answered at gate-1 until it expired, so the supervisor starts another session.", w.ran[2].Gate)
+	require.Len(t, w.ran[2].Correction.Findings, 1)
 }
 
 // TestNothingNewAfterAPush has an author ask for a person after its push, and commit nothing after the answer. The chain ends well: nothing

@@ -167,6 +167,7 @@ func (c *chainRun) runTier(
 	if s.request != nil {
 		input.Guidance = s.request.Guidance
 	}
+	input.Gate = c.log.chain.GateBefore()
 	if origin := s.origin(); origin != nil {
 		input.ParentTier, input.ParentSessionID = origin.Tier, origin.SessionID
 	}

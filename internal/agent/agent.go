@@ -231,6 +231,10 @@ func (r *Runner) start(
 	if err != nil {
 		return notStarted(err)
 	}
+	if run, err = r.show(ctx, run, own); err != nil {
+		r.free(ctx, own)
+		return notStarted(err)
+	}
 	end, err := r.giveConversation(ctx, own, run)
 	if err != nil {
 		r.free(ctx, own)

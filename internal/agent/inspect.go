@@ -81,7 +81,7 @@ func (r *Runner) inspect(
 	if change.Message != found.Message || review.Hidden(found.Message) {
 		change.Doubts = append(change.Doubts, "the reviewer cannot read its message as it is, because of a secret or of hidden characters")
 	}
-	if r.mask.Text(found.Log) == found.Log { // what contains a secret does not travel
+	if r.mask.Text(found.Log) == found.Log && change.Patch == found.Patch { // what contains a secret does not travel
 		change.Fork, change.Pack = found.Fork, found.Pack
 	}
 	if run.Authoring != nil {

@@ -317,22 +317,28 @@ type Origin struct {
 // Origin returns the repository of a directory, with the commits of a checkpoint. If the repository cannot have them, or git
 // could run programs that its configuration names, Origin returns an error.
 func (k *Keeper) Origin(ctx context.Context, directory string, from Checkpoint) (Origin, error) {
-	_, found := findRepository(directory)
-	if found.problem != nil {
-		return Origin{}, found.problem
-	}
-	in := found.repository
-	if k.git.path == "" {
-		return Origin{}, errors.New("there is no git on the PATH")
-	}
-	if err := in.check(k.options.User); err != nil {
-		return Origin{}, err
-	}
-	if err := k.git.obtain(ctx, where{repository: in}, from); err != nil {
+	in, err := k.holding(ctx, directory, from)
+	if err != nil {
 		return Origin{}, err
 	}
 	remote, err := k.git.pushAddress(ctx, in)
 	return Origin{Top: in.top, Common: in.dir, Remote: remote}, err
+}
+
+// holding returns the repository of a directory, with the commits of a checkpoint.
+func (k *Keeper) holding(ctx context.Context, directory string, from Checkpoint) (repository, error) {
+	_, found := findRepository(directory)
+	in := found.repository
+	switch {
+	case found.problem != nil:
+		return in, found.problem
+	case k.git.path == "":
+		return in, errors.New("there is no git on the PATH")
+	}
+	if err := in.check(k.options.User); err != nil {
+		return in, err
+	}
+	return in, k.git.obtain(ctx, where{repository: in}, from)
 }
 
 // pushAddress returns the address of the remote origin for pushes; empty if there is none.

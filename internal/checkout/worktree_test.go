@@ -457,6 +457,8 @@ func TestHostileRepositories(t *testing.T) {
 				_, _ = place.File(ctx, change.Commit, "a\nb", 100)
 				_, err = place.Remote(ctx)
 				require.NoError(t, err)
+				_, err = keeper.Show(ctx, s.work, checkout.Checkpoint{Commit: change.Commit, Base: change.Fork}, t.TempDir())
+				require.NoError(t, err)
 				from := checkout.Checkpoint{Commit: change.Fork, Base: change.Fork}
 				s.leave(place)
 				place, err = keeper.Enter(ctx, checkout.Session{ID: "2", Name: "chain", Directory: s.work, From: from, Exact: true}, func(string) {})

@@ -95,6 +95,23 @@ func (c *Chain) OpenGate() *Gate {
 	return &c.Gates[len(c.Gates)-1]
 }
 
+// GateBefore says how the latest gate was closed, if it let the chain go on and no session has ended since; empty otherwise.
+func (c *Chain) GateBefore() string {
+	if len(c.Gates) == 0 {
+		return ""
+	}
+	gate := c.Gates[len(c.Gates)-1]
+	closing := gate.Answer
+	if closing == nil || closing.Action != GateFix && closing.Action != GateContinue ||
+		slices.ContainsFunc(c.Sessions, func(s Session) bool { return s.EndedAt.After(closing.At) }) {
+		return ""
+	}
+	if closing.Actor == "" {
+		return "Nobody has answered at " + gate.ID + " until it expired, so the supervisor starts another session."
+	}
+	return "A person has decided at " + gate.ID + " that the work goes on."
+}
+
 // CostEstimated reports whether a part of the cost of the chain's sessions is an estimate. It does not count the sessions in Earlier.
 func (c *Chain) CostEstimated() bool {
 	return slices.ContainsFunc(c.Sessions, func(session Session) bool { return session.CostEstimated })

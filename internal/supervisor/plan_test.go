@@ -66,6 +66,7 @@ func twoPhases() claudesim.Scenario {
 		claudesim.On(claudesim.Match{First: "You review a change", Prompt: startedAgain}, claudesim.Conclude(ready)),
 		claudesim.On(claudesim.Match{First: "You review a change", Prompt: "## The second review"}, claudesim.Conclude(corrected)),
 		claudesim.On(claudesim.Match{First: "You review a change", Prompt: "carries out phase `2`"},
+			claudesim.Bash("cat $TMPDIR/commit-*/plan.md $TMPDIR/commit-*/compose.yaml"),
 			claudesim.Conclude(review.Verdict{Status: review.NotReady, Summary: "a comment is left", Findings: []review.Finding{left}})),
 		claudesim.On(claudesim.Match{First: "You review a change"}, claudesim.Conclude(ready)),
 		author("The checks of the repository have failed",
@@ -147,6 +148,7 @@ func TestPlanOfTwoPhases(t *testing.T) {
 					said = append(said, request.ToolResults()...)
 				}
 				require.Contains(t, strings.Join(said, "\n"), "the supervisor pushes what a review has approved")
+				require.Contains(t, strings.Join(said, "\n"), "- [x] the memory has a limit", "the reviewer reads the phases, approved and new")
 			})
 		}
 	}
