@@ -18,6 +18,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/postgrestest"
 	"github.com/claudeops/claudeops/internal/program"
 	"github.com/claudeops/claudeops/internal/supervisor"
 	"github.com/claudeops/claudeops/workflows"
@@ -118,6 +119,19 @@ func TestRunNeedsTemporal(t *testing.T) {
 	}))
 	require.Contains(t, logged.String(), "connect to Temporal at 127.0.0.1:1")
 	require.Contains(t, logged.String(), "set TEMPORAL_ADDRESS")
+}
+
+// TestRunRefusesAStandby starts the worker on a database that takes no writes.
+func TestRunRefusesAStandby(t *testing.T) {
+	t.Parallel()
+	claude, err := claudesim.Install(t.TempDir(), claudesim.Play(claudesim.Always(claudesim.Say("never"))))
+	require.NoError(t, err)
+	standby := postgrestest.Start(t).StartStandby(t)
+	var printed, logged bytes.Buffer
+	require.Equal(t, program.ExitFailure, execute(t.Context(), program.Process{
+		Environ: environment(t, "CLAUDEOPS_CLAUDE="+claude, "CLAUDEOPS_DATABASE_URL="+standby.URL("postgres")), Stdout: &printed, Stderr: &logged,
+	}))
+	require.Contains(t, logged.String(), "/postgres takes no writes, because the server is a standby or read-only")
 }
 
 // TestRunDrainsOnSignal sends SIGTERM to a real worker process during a tier that ends in time. It checks that the tier is not

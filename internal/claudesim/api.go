@@ -83,13 +83,30 @@ func (a *API) Close() error {
 func (a *API) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/messages", a.serveMessage)
-	mux.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, map[string]int{"input_tokens": DefaultUsage().Input})
-	})
+	mux.HandleFunc("POST /v1/messages/count_tokens", a.serveCount)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, struct{}{}) // the CLI checks with such requests whether a server is there
 	})
 	return mux
+}
+
+// serveCount counts tokens. Like the real API, it refuses the credentials that it refuses for a message.
+func (a *API) serveCount(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequestBytes))
+	if err == nil {
+		var request Request
+		if request, err = parseRequest(body, r.Header); err == nil {
+			if reply := a.scenario.play(request, 0); reply.Error != nil && reply.Error.Status == http.StatusUnauthorized {
+				writeError(w, *reply.Error)
+				return
+			}
+		}
+	}
+	if err != nil {
+		writeError(w, APIError{Status: http.StatusBadRequest, Message: err.Error()})
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]int{"input_tokens": DefaultUsage().Input})
 }
 
 func (a *API) serveMessage(w http.ResponseWriter, r *http.Request) {

@@ -179,7 +179,7 @@ func TestCommandsOnARealServer(t *testing.T) {
 
 	var doctor clitest.Result
 	require.Eventually(t, func() bool { // retried, because a check gives up after a few seconds and the machine is busy with starting
-		doctor = starter(t, append(environ, "ANTHROPIC_API_KEY=sk-secret"), "doctor")
+		doctor = starter(t, append(environ, "ANTHROPIC_API_KEY=sk-secret", "ANTHROPIC_BASE_URL=http://127.0.0.1:1"), "doctor")
 		return doctor.Code == program.ExitOK
 	}, clitest.Timeout, clitest.Look, "what is well does not pass")
 	require.Contains(t, doctor.Stdout, "✓ clock")

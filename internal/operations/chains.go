@@ -48,6 +48,9 @@ func (c Chains) Get(ctx context.Context, id string) (Snapshot, error) {
 	}
 	now.Calls = c.recordedCalls(ctx, namespace, id)
 	now.Attempt, now.Progress = AttemptAt(ctx, connection, id, now.Chain)
+	if now.Live {
+		now.Waits = waits(ctx, connection, now, false)
+	}
 	return now, nil
 }
 

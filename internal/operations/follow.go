@@ -29,7 +29,7 @@ const (
 	// notifyGrace limits how long Follow waits for the notifications of a chain whose outcome is known. A working
 	// notification service needs less time. A service that is down can keep the chain open for an hour.
 	notifyGrace = 5 * time.Second
-	// quietTime is the time without news after which Follow says what a chain waits for.
+	// quietTime is the time without news after which Follow says what a chain waits for, although nothing has failed.
 	quietTime = 10 * time.Second
 	// MaxQueries limits the number of concurrent queries, because each query occupies a worker.
 	MaxQueries = 8
@@ -66,7 +66,8 @@ type Snapshot struct {
 	Calls []escalation.CallDecision `json:"calls,omitzero"`
 	// Notifying reports whether the chain waits only for slow notifications. Its outcome is then known.
 	Notifying bool `json:"notifying,omitempty"`
-	// Waits says what the chain has waited for since quietTime without another sign, such as the database; usually empty.
+	// Waits says for what the chain waits without another sign, such as the database; usually empty. What has failed is named at once,
+	// and what nobody takes after quietTime.
 	Waits string `json:"waits,omitempty"`
 	// RecordedIn is the name of another namespace whose records describe a namesake of the chain, because Temporal does not
 	// know the chain in this namespace; usually empty.
@@ -179,9 +180,7 @@ func (f Follower) look(ctx context.Context, observer Observer, quiet *news) (Sna
 	case err == nil:
 		now := Snapshot{Chain: chain, Live: true, Issues: f.issues(ctx, chain)}
 		now.Attempt, now.Progress = AttemptAt(ctx, Connection{Client: f.Client, Converter: f.Converter}, f.Run.GetID(), chain)
-		if quiet.longAgo(now) {
-			now.Waits = f.waits(ctx)
-		}
+		now.Waits = waits(ctx, Connection{Client: f.Client, Converter: f.Converter}, now, quiet.longAgo(now))
 		observer.Saw(now)
 		return now, true
 	case ctx.Err() == nil, errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -205,18 +204,23 @@ func (n *news) longAgo(now Snapshot) bool {
 	return time.Since(n.since) >= quietTime
 }
 
-// waits describes the activity on which the chain waits; "" if there is none that people need not know already.
-func (f Follower) waits(ctx context.Context) string {
-	described, err := f.Client.DescribeWorkflowExecution(ctx, f.Run.GetID(), "")
+// waits describes the activity on which the chain waits; "" if an agent works, a person is asked or the chain has ended, or if there is
+// none that people need not know already. The argument quiet reports that the chain has not changed for quietTime.
+func waits(ctx context.Context, c Connection, now Snapshot, quiet bool) string {
+	stays := now.Progress != nil || now.Chain.OpenGate() != nil || now.Chain.Wait != nil
+	if now.Chain.Outcome != "" || stays && !quiet {
+		return ""
+	}
+	described, err := c.DescribeWorkflowExecution(ctx, now.Chain.ID, "")
 	if err != nil {
 		return ""
 	}
-	return waitsFor(described.GetPendingActivities(), f.Converter, time.Now())
+	return waitsFor(described.GetPendingActivities(), c.Converter, time.Now(), quiet)
 }
 
-// waitsFor describes the first activity that has failed, or that no worker has taken; "" if there is none. Agents and notifications
-// have words of their own.
-func waitsFor(pending []*workflowpb.PendingActivityInfo, data converter.DataConverter, now time.Time) string {
+// waitsFor describes the first activity that has failed or, if it is quiet, that no worker has taken; "" if there is none. Agents and
+// notifications have words of their own.
+func waitsFor(pending []*workflowpb.PendingActivityInfo, data converter.DataConverter, now time.Time, quiet bool) string {
 	for _, each := range pending {
 		name := each.GetActivityType().GetName()
 		if name == activities.NotifyActivity || slices.Contains(activities.AgentActivities(), name) {
@@ -226,6 +230,7 @@ func waitsFor(pending []*workflowpb.PendingActivityInfo, data converter.DataConv
 		switch {
 		case attempt.Failure != "":
 			return name + ", which is tried again: " + attempt.Failure
+		case !quiet:
 		case attempt.State == AttemptQueued:
 			return fmt.Sprintf("a worker that takes %s from the queue %s", name, attempt.Queue)
 		case attempt.State == AttemptPaused:

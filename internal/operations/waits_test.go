@@ -32,18 +32,25 @@ func TestWaitsFor(t *testing.T) {
 	const scheduled, started = enumspb.PENDING_ACTIVITY_STATE_SCHEDULED, enumspb.PENDING_ACTIVITY_STATE_STARTED
 	for name, tt := range map[string]struct {
 		pending *workflowpb.PendingActivityInfo
-		want    string
+		want    string // after ten seconds
+		atOnce  bool
 	}{
 		"a database that takes no writes": {
 			pending("OpenSession", scheduled, time.Second, "the database takes no writes"), "OpenSession, which is tried again: the database takes no writes",
+			true,
 		},
-		"no worker":      {pending("LoadPolicy", scheduled, time.Minute, ""), "a worker that takes LoadPolicy from the queue "},
-		"just scheduled": {pending("LoadPolicy", scheduled, time.Second, ""), ""},
-		"at work":        {pending("OpenSession", started, time.Minute, ""), ""},
-		"an agent":       {pending(activities.AgentActivities()[0], scheduled, time.Minute, "the API is overloaded"), ""},
-		"notifications":  {pending(activities.NotifyActivity, scheduled, time.Minute, "connection refused"), ""},
+		"no worker":      {pending("LoadPolicy", scheduled, time.Minute, ""), "a worker that takes LoadPolicy from the queue ", false},
+		"just scheduled": {pending("LoadPolicy", scheduled, time.Second, ""), "", false},
+		"at work":        {pending("OpenSession", started, time.Minute, ""), "", false},
+		"an agent":       {pending(activities.AgentActivities()[0], scheduled, time.Minute, "the API is overloaded"), "", false},
+		"notifications":  {pending(activities.NotifyActivity, scheduled, time.Minute, "connection refused"), "", false},
 	} {
-		require.Equal(t, tt.want, waitsFor([]*workflowpb.PendingActivityInfo{tt.pending}, converter.GetDefaultDataConverter(), now), name)
+		all, data := []*workflowpb.PendingActivityInfo{tt.pending}, converter.GetDefaultDataConverter()
+		require.Equal(t, tt.want, waitsFor(all, data, now, true), name)
+		if !tt.atOnce {
+			tt.want = ""
+		}
+		require.Equal(t, tt.want, waitsFor(all, data, now, false), name)
 	}
 }
 

@@ -49,6 +49,18 @@ func (l *Line) URL() string {
 	return through.String()
 }
 
+// Redirect lets new connections lead to another server, and closes those that are open, as when a name moves to another host.
+func (l *Line) Redirect(t testing.TB, database string) {
+	t.Helper()
+	parsed, err := url.Parse(database)
+	require.NoError(t, err)
+	l.Cut()
+	l.mu.Lock()
+	l.database = parsed
+	l.mu.Unlock()
+	l.Mend()
+}
+
 // Cut closes all connections. Until a call of Mend, the line also closes every new connection at once.
 func (l *Line) Cut() {
 	l.mu.Lock()

@@ -63,9 +63,9 @@ func OpenPostgres(ctx context.Context, rawURL string, maxConns int) (*Store, err
 	db.SetConnMaxIdleTime(maxIdleTime)
 	db.SetConnMaxLifetime(maxLifetime)
 	if err := preparePostgres(ctx, db, config); err != nil {
-		return nil, fmt.Errorf("open the database %s: %w", placeOf(config), errors.Join(explainPostgres(err), db.Close()))
+		return nil, placeOf(config).explain("open", errors.Join(explainPostgres(err), db.Close()))
 	}
-	return &Store{db: db, dialect: postgresDialect, writing: make(chan struct{}, 1)}, nil
+	return &Store{db: db, dialect: postgresDialect, place: placeOf(config), writing: make(chan struct{}, 1)}, nil
 }
 
 // postgresConfig returns the driver's configuration for a URL.

@@ -35,11 +35,17 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	one.Dialer(sockets)
 	opened, err := one.Connect(ctx)
 	if err != nil {
+		if text := err.Error(); strings.Contains(text, "session is read-only") || strings.Contains(text, "server is in hot standby mode") {
+			return nil, fmt.Errorf("%w: %w", errNoPrimary, oneLineError{err}) // the driver has no type for it
+		}
 		return nil, oneLineError{err}
 	}
 	conn := opened.(postgresConn) //nolint:forcetypeassert // a type of the driver, which Connect always returns
 	return &connection{postgresConn: conn, socket: *sockets.latest.Load(), limit: c.limit}, nil
 }
+
+// errNoPrimary marks a connection to a server that takes no writes, although the URL asks for one that does.
+var errNoPrimary = errors.New("no server takes writes")
 
 // Driver implements driver.Connector.
 func (c connector) Driver() driver.Driver { return &pq.Driver{} }

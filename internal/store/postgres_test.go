@@ -142,7 +142,7 @@ func TestPostgresFailover(t *testing.T) {
 	_, err := openSession(bounded(t), replica, opening("chain", "third", 0))
 	require.ErrorContains(t, err, "read-write mode during recovery")
 	require.True(t, store.IsTransient(err))
-	require.ErrorContains(t, replica.CheckWritable(bounded(t)), "the database takes no writes, because the server is a standby or read-only: "+
+	require.ErrorContains(t, replica.CheckWritable(bounded(t)), ":5432/postgres takes no writes, because the server is a standby or read-only: "+
 		"let CLAUDEOPS_DATABASE_URL name the primary, or all servers separated by commas")
 	require.NoError(t, s.CheckWritable(bounded(t)))
 	list := openURL(t, standby.URL("postgres", primary)) // the standby first
@@ -152,6 +152,10 @@ func TestPostgresFailover(t *testing.T) {
 	_, err = openSession(bounded(t), both, opening("chain", "third", 0))
 	require.Error(t, err)
 	require.True(t, store.IsTransient(err), "%v", err)
+	_, err = store.OpenPostgres(bounded(t), primary.URL("postgres", standby), 2)
+	require.ErrorContains(t, err, ":5432/postgres takes no writes, because each of its servers that answers is a standby or read-only "+
+		"(default_transaction_read_only): promote one, or let CLAUDEOPS_DATABASE_URL name the primary")
+	require.True(t, store.IsTransient(err), "%v", err)
 	postgrestest.Exec(t, standby.URL("postgres"), "SELECT pg_promote()")
 	for _, s := range []*store.Store{both, replica} {
 		mustOpen(t, s, opening("chain", "third", 0))
@@ -159,6 +163,21 @@ func TestPostgresFailover(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, chain, 3)
 	}
+}
+
+// TestPostgresReadOnlyByDefault opens a database whose transactions are read-only by default. This program's transactions say that they
+// write, so the setting keeps nothing from being recorded. A standby without the schema is refused by name.
+func TestPostgresReadOnlyByDefault(t *testing.T) {
+	t.Parallel()
+	cluster := postgrestest.StartWith(t, postgrestest.Options{Settings: []string{"default_transaction_read_only=on"}})
+	standby := cluster.StartStandby(t)
+	_, err := store.OpenPostgres(bounded(t), standby.URL("postgres"), 2)
+	require.ErrorContains(t, err, ":5432/postgres takes no writes, because the server is a standby or read-only")
+	s := openURL(t, cluster.URL("postgres"))
+	require.NoError(t, s.CheckWritable(bounded(t)))
+	mustOpen(t, s, opening("chain", "first", 0))
+	_, err = store.OpenPostgres(bounded(t), cluster.URL("postgres", standby), 2)
+	require.ErrorContains(t, err, "each of its servers that answers is a standby or read-only (default_transaction_read_only)")
 }
 
 // TestPostgresRestarts ends all connections of a Store, and then crashes the server.

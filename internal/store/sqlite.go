@@ -52,7 +52,7 @@ func openLocked(ctx context.Context, path string) (*sql.DB, error) {
 	db.SetMaxOpenConns(maxConns)
 	db.SetMaxIdleConns(maxConns) // they keep their statements
 	if err := prepareSQLite(ctx, db); err != nil {
-		return nil, fmt.Errorf("open the database %s: %w", path, errors.Join(explainSQLite(err), db.Close()))
+		return nil, place(path).explain("open", errors.Join(explainSQLite(err), db.Close()))
 	}
 	return db, nil
 }
@@ -149,11 +149,18 @@ func explainSQLite(err error) error {
 	case sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
 		return fmt.Errorf("%w, because it is not a SQLite database or is damaged: %w: move it away or choose another file",
 			errUnusable, err)
-	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
-		return fmt.Errorf("%w: make the file and its directory writable or choose another place", err)
 	default:
 		return err
 	}
+}
+
+// isUnwritable reports whether SQLite cannot open its file for writing.
+func isUnwritable(err error) bool {
+	switch sqliteCode(err) {
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		return true
+	}
+	return false
 }
 
 // sqliteCode returns SQLite's primary result code; SQLITE_OK if err does not come from SQLite.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/lib/pq"
 )
@@ -42,7 +43,7 @@ func Inspect(ctx context.Context, path string) (Status, error) {
 	}
 	status, err := inspect(ctx, db, sqliteDialect)
 	if err = errors.Join(err, db.Close()); err != nil {
-		return Status{}, fmt.Errorf("open the database %s: %w", path, explainSQLite(err))
+		return Status{}, place(path).explain("open", explainSQLite(err))
 	}
 	status.Database = absolute
 	return status, nil
@@ -57,15 +58,19 @@ func InspectPostgres(ctx context.Context, rawURL string) (Status, error) {
 	db := sql.OpenDB(connector{config, answerTimeout})
 	status, err := inspect(ctx, db, postgresDialect)
 	if err = errors.Join(err, db.Close()); err != nil {
-		return Status{}, fmt.Errorf("open the database %s: %w", placeOf(config), explainPostgres(err))
+		return Status{}, placeOf(config).explain("open", explainPostgres(err))
 	}
-	status.Database = placeOf(config)
+	status.Database = string(placeOf(config))
 	return status, nil
 }
 
-// placeOf returns the URL of a database without user and password.
-func placeOf(config pq.Config) string {
-	return fmt.Sprintf("postgres://%s:%d/%s", config.Host, config.Port, config.Database)
+// placeOf returns the URL of a database with all its servers, without user and password.
+func placeOf(config pq.Config) place {
+	servers := []string{fmt.Sprintf("%s:%d", config.Host, config.Port)}
+	for _, other := range config.Multi {
+		servers = append(servers, fmt.Sprintf("%s:%d", other.Host, other.Port))
+	}
+	return place(fmt.Sprintf("postgres://%s/%s", strings.Join(servers, ","), config.Database))
 }
 
 func inspect(ctx context.Context, db *sql.DB, d dialect) (status Status, err error) {

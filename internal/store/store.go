@@ -14,6 +14,7 @@ import (
 type Store struct {
 	db      *sql.DB
 	dialect dialect
+	place   place
 	// writing holds one element while this Store writes. Other writers wait for this channel, and stop as soon as
 	// their context ends. If they waited for SQLite's lock instead, they would poll, and a writer could starve. If
 	// they waited for PostgreSQL's lock, each would take a connection.
@@ -54,7 +55,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: db, dialect: sqliteDialect, writing: make(chan struct{}, 1)}, nil
+	return &Store{db: db, dialect: sqliteDialect, place: place(path), writing: make(chan struct{}, 1)}, nil
 }
 
 // Close closes the database. Methods that are called later fail.
@@ -80,14 +81,14 @@ func (s *Store) write(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	case <-ctx.Done():
 		return fmt.Errorf("wait for other writers: %w", ctx.Err())
 	}
-	return explainReadOnly(s.inTransaction(ctx, s.dialect.writing, func(tx *sql.Tx) error {
+	return s.inTransaction(ctx, s.dialect.writing, func(tx *sql.Tx) error {
 		if s.dialect.lock != "" {
 			if _, err := tx.ExecContext(ctx, s.dialect.lock); err != nil {
 				return fmt.Errorf("wait for other writers: %w", err)
 			}
 		}
 		return fn(tx)
-	}))
+	})
 }
 
 // read runs fn in a read-only transaction, so that fn reads one consistent state.
@@ -98,10 +99,13 @@ func (s *Store) read(ctx context.Context, fn func(tx *sql.Tx) error) error {
 func (s *Store) inTransaction(ctx context.Context, options *sql.TxOptions, fn func(tx *sql.Tx) error) error {
 	tx, err := s.db.BeginTx(ctx, options)
 	if err != nil {
-		return fmt.Errorf("begin a transaction: %w", err)
+		return s.place.explain("begin a transaction in", err)
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after a commit
 	if err := fn(tx); err != nil {
+		if isStandby(err) || isUnwritable(err) {
+			err = s.place.explain("write to", err)
+		}
 		return err
 	}
 	if err := tx.Commit(); err != nil {

@@ -44,8 +44,8 @@ func openResources(
 	if r.store, err = OpenStore(ctx, cfg); err != nil {
 		return r, err
 	}
-	if err = r.store.CheckWritable(ctx); err != nil {
-		return r, fmt.Errorf("try the database: %w", err)
+	if err := r.store.CheckWritable(ctx); err != nil {
+		return r, err
 	}
 	r.agents, err = agent.New(ctx, agent.Options{
 		Config: cfg, Environ: env.Environ, CLI: cli, Policy: policy, Place: r.places.of, Archive: r.archive,

@@ -84,7 +84,7 @@ type Environment struct {
 	CheckLimit time.Duration
 }
 
-// locate finds the CLI, and logs what is wrong with its version, its credentials and its address, as far as no call is needed to see it.
+// locate finds the CLI, and logs what is wrong with its version.
 func locate(ctx context.Context, options claude.Options, logger *slog.Logger) (*claude.CLI, error) {
 	cli, err := claude.Locate(ctx, options)
 	if err != nil {
@@ -93,10 +93,15 @@ func locate(ctx context.Context, options claude.Options, logger *slog.Logger) (*
 	if warning := cli.Warning(); warning != "" {
 		logger.Warn(warning)
 	}
-	if problem := claude.AccessProblem(options, 0); problem != "" {
-		logger.Warn(problem)
-	}
 	return cli, nil
+}
+
+// WarnOfAccess logs why agents cannot call their model, if that shows without paying. Programs whose agents are real call it at
+// their start.
+func WarnOfAccess(ctx context.Context, cfg config.Config, environ []string, logger *slog.Logger) {
+	if problem := agent.CheckAccess(ctx, agent.ClaudeOptions(cfg.Claude, environ)); problem != "" {
+		logger.WarnContext(ctx, "agents cannot work yet: "+problem)
+	}
 }
 
 // WarnOfRoot logs a warning if agents would run as root. Programs whose agents are real call it at their start.

@@ -75,34 +75,43 @@ func (a *app) run(ctx context.Context, o runOptions) error {
 	return a.printEnded(chain, err)
 }
 
-// glance looks at a chain that was just started, until a model has answered it, or for four seconds. If the chain needs a person already,
-// for example because the worker has no credentials, glance says why.
+// glanceTime limits how long run looks at a chain that it has started.
+const glanceTime = 4 * time.Second
+
+// glance looks at a chain that was just started, until a model has answered it, or for glanceTime. If the chain needs a person or waits
+// already, for example because the worker has no credentials or its database takes no writes, glance says why.
 func (a *app) glance(ctx context.Context, id string) {
-	for _, milliseconds := range []int{250, 250, 500, 1_000, 1_000, 1_000} {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(time.Duration(milliseconds) * time.Millisecond):
-		}
+	ctx, cancel := context.WithTimeout(ctx, glanceTime)
+	defer cancel()
+	for range time.Tick(glanceTime / 16) {
 		now, err := a.Operations.Chains.Get(ctx, id)
-		chain := now.Chain
-		switch gate := chain.OpenGate(); {
+		switch {
+		case ctx.Err() != nil:
+			return
 		case err != nil: // no worker has begun it
-		case gate != nil:
-			a.Say("It waits for you: %s. Answer with: %s", console.Printable(gate.Reason, 1_000), console.AnswerCommand(id))
-			return
-		case chain.Wait != nil:
-			a.Say("It waits: %s.", console.Printable(chain.Wait.Reason, 1_000))
-			return
-		case chain.Outcome != "":
-			if chain.Outcome != escalation.OutcomeHealthy && chain.Outcome != escalation.OutcomeResolved {
-				a.Say("It has ended %s: %s.", chain.Outcome, console.Printable(chain.Reason, 1_000))
-			}
-			return
-		case now.Progress != nil && now.Progress.Now.Turns > 0:
+		case a.saysWhyItStays(now):
 			return
 		}
 	}
+}
+
+// saysWhyItStays says why a chain needs a person, waits or has ended badly. It reports whether there is no more to find out.
+func (a *app) saysWhyItStays(now operations.Snapshot) bool {
+	chain := now.Chain
+	switch gate := chain.OpenGate(); {
+	case gate != nil:
+		a.Say("It waits for you: %s. Answer with: %s", console.Printable(gate.Reason, 1_000), console.AnswerCommand(chain.ID))
+	case chain.Wait != nil:
+		a.Say("It waits: %s.", console.Printable(chain.Wait.Reason, 1_000))
+	case now.Waits != "":
+		a.Say("It waits for %s", console.Printable(now.Waits, 1_000))
+	case chain.Outcome == escalation.OutcomeHealthy || chain.Outcome == escalation.OutcomeResolved:
+	case chain.Outcome != "":
+		a.Say("It has ended %s: %s.", chain.Outcome, console.Printable(chain.Reason, 1_000))
+	default:
+		return now.Progress != nil && now.Progress.Now.Turns > 0
+	}
+	return true
 }
 
 // runInput builds the workflow's input from the flags. It validates the input, so that an invalid input starts no

@@ -66,6 +66,9 @@ func writeSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, li
 	if chain.Wait != nil {
 		_, _ = fmt.Fprintf(w, "Waiting until %s: %s\n", clock.Moment(chain.Wait.Until), console.Printable(chain.Wait.Reason, 300))
 	}
+	if now.Waits != "" {
+		_, _ = fmt.Fprintf(w, "Waiting for %s\n", console.Printable(now.Waits, 1_000))
+	}
 	took := plaintext.Duration(total)
 	if chain.Earlier.Sessions > 0 {
 		took = "more than " + took

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/agent"
-	"github.com/claudeops/claudeops/internal/claude"
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/embedded"
@@ -66,7 +65,7 @@ type Running struct {
 	StateDir string `json:"state_dir"`
 	// Agents says how far agents may go.
 	Agents string `json:"agents"`
-	// Problem says why no agent can call its model, as far as the settings show it; empty if they do not.
+	// Problem says why no agent can call its model; empty if nothing shows it.
 	Problem string `json:"problem,omitempty"`
 
 	// OwnDir reports that another terminal has to be told the state directory.
@@ -93,6 +92,8 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, watched.Close()) }()
+	problem := make(chan string, 1)
+	go func() { problem <- agent.CheckAccess(ctx, agent.ClaudeOptions(cfg.Claude, a.Environ)) }()
 	one, err := StartAllInOne(ctx, cfg, embedded.Options{
 		DatabaseFile: filepath.Join(cfg.State.Dir, "temporal.db"),
 		FrontendPort: o.port,
@@ -110,7 +111,7 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	}
 	result := Running{
 		Pages: one.pages.url(), Temporal: one.server.Address(), WebUI: one.server.UIURL(), StateDir: cfg.State.Dir, Agents: extent(cfg),
-		Problem: claude.AccessProblem(agent.ClaudeOptions(cfg.Claude, a.Environ), 0), OwnDir: saysStateDir(cfg),
+		Problem: <-problem, OwnDir: saysStateDir(cfg),
 	}
 	if err := result.Print(a.Console, one.lock.Token); err != nil {
 		return errors.Join(err, one.Stop())

@@ -88,7 +88,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	findings = append(findings, checkServices(cfg.Services), checkEncryption(cfg.Encryption),
 		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg), a.checkCell(ctx, cfg), a.checkWorktrees(cfg),
 		a.checkAgentUser(ctx, cfg),
-		a.checkClaude(ctx, cfg), a.checkCredentials(cfg), checkPrices(cfg))
+		a.checkClaude(ctx, cfg), a.checkCredentials(ctx, cfg), checkPrices(cfg))
 	return append(findings, a.checkTemporal(ctx, cfg)...)
 }
 
@@ -206,12 +206,12 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
 	return passed(check, detail)
 }
 
-// checkCredentials reports whether agents find credentials for the model in this environment, and who holds them: the
-// worker or the agents. It does not use the credentials, because that would cost money.
-func (a *app) checkCredentials(cfg config.Config) finding {
+// checkCredentials reports whether agents find credentials for the model in this environment, whether the API refuses them, as far as
+// that shows without paying, and who holds them: the worker or the agents.
+func (a *app) checkCredentials(ctx context.Context, cfg config.Config) finding {
 	const check = "credentials"
 	options := agent.ClaudeOptions(cfg.Claude, a.Environ)
-	if problem := claude.AccessProblem(options, 0); problem != "" {
+	if problem := agent.CheckAccess(ctx, options); problem != "" {
 		return failed(check, errors.New(problem))
 	}
 	where, _ := claude.Credentials(options)
