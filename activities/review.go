@@ -173,6 +173,9 @@ func (r *reviewing) decode(report *AgentReport) error {
 	if err != nil {
 		return err
 	}
+	if r.verdict != nil { // the reviewer was only asked for the answers that were missing
+		verdict = verdict.Completes(*r.verdict)
+	}
 	r.verdict = &verdict // also if it answers for too few findings: these stay open
 	return verdict.Unanswered(r.input.Before)
 }

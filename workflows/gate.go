@@ -52,8 +52,8 @@ type gateRequest struct {
 	phase string
 	// stopped describes the session before the gate of a loop of author and reviewer; nil for other gates.
 	stopped *review.Stopped
-	// commit is the commit that the answer override accepts; empty if there is none.
-	commit string
+	// commit is the commit that the answer override accepts; empty if there is none. open describes its open findings.
+	commit, open string
 }
 
 // handle registers the query and the update with which people see and answer gates.
@@ -99,7 +99,7 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 		Decision: request.decision, Tier: request.tier, Refused: request.refused, Phase: request.phase,
 		Last: chain.Worked(), Transcript: escalation.TranscriptReachable,
 		SpentUSD: chain.CostUSD, SpentAtMostUSD: chain.SpentAtMostUSD(), Tried: tried(*chain),
-		History: g.incidents.history(request.decision), Commit: request.commit,
+		History: g.incidents.history(request.decision), Commit: request.commit, Open: request.open,
 	}
 	if len(chain.Sessions) == 0 {
 		opening.History = g.history

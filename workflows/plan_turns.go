@@ -98,7 +98,8 @@ func (p *planRun) authorInput(session escalation.Session) activities.RunAuthorIn
 		ChainID: session.ChainID, FirstRunID: session.FirstRunID, SessionID: session.SessionID, Tier: session.Tier,
 		Policy: p.policy.OfAuthor().OfSession(session.Tier), Directory: p.sessions.directory, Task: p.planTask(), From: p.at.From,
 		Begins:  p.at.Author == nil,
-		Request: p.input.Prompt, Guidance: p.at.Guidance, Gate: p.log.chain.GateBefore(), Correction: p.correction(), Since: p.at.Loop.Reviewed,
+		Request: p.input.Prompt, Guidance: p.at.Guidance, Gate: p.log.chain.GateBefore(), Correction: p.correction(),
+		Since:     p.at.Loop.Reviewed,
 		BudgetUSD: session.BudgetUSD,
 	}
 	if change := p.at.Change; change != nil && acceptable(*change) {

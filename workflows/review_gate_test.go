@@ -369,7 +369,8 @@ func TestOverrideAfterAFailedPush(t *testing.T) {
 			w.answerAfter(2*time.Hour, saidAt("gate-2", action, ""))
 			result, err := w.run(t, workflows.ChainInput{})
 			require.NoError(t, err)
-			require.Equal(t, "commit c2 is pushed as it is, and the chain ends as overridden",
+			require.Equal(t, "commit c2 is pushed as it is with what is open (finding 1: P1 a (compose.yaml:4, auto_fix): the port is wrong), "+
+				"and the chain ends as overridden",
 				first.Next(escalation.GateClosing{Action: escalation.GateOverride}))
 			require.Equal(t, "the chain ends as aborted, and commit c2 stays on its branch without a push",
 				first.Next(escalation.GateClosing{Action: escalation.GateAbort}))

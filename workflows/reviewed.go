@@ -277,7 +277,8 @@ func (c *chainRun) correction(s step) *activities.Correction {
 	}
 	of := &activities.Correction{Commit: p.Change.Commit, Findings: loop.Open}
 	switch {
-	case loop.State == review.StateQualityRetry || len(of.Findings) == 0 && p.Change.Checks == review.QualityFailed:
+	case p.Change.Checks != review.QualityPassed && (loop.State == review.StateQualityRetry ||
+		len(of.Findings) == 0 && p.Change.Checks == review.QualityFailed):
 		of.Findings, of.CheckOutput = nil, p.Change.CheckOutput
 	case len(of.Findings) == 0:
 		of.Why = p.Why

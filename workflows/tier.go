@@ -291,9 +291,11 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 // openGate opens a gate for a step whose session has ended or was refused. The decision of the step gives the reason
 // for the gate.
 func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
-	opened, err := c.gates.open(ctx, gateRequest{
-		decision: s.decision, tier: s.tier, refused: s.refused, stopped: c.stopped(s), commit: c.offered(),
-	})
+	request := gateRequest{decision: s.decision, tier: s.tier, refused: s.refused, stopped: c.stopped(s), commit: c.offered()}
+	if request.commit != "" {
+		request.open = c.proposed.Loop.Unsolved()
+	}
+	opened, err := c.gates.open(ctx, request)
 	if err != nil {
 		return step{}, err
 	}

@@ -223,21 +223,8 @@ func (r *Runner) Concluded(ctx context.Context, sessionID, parentID string) (*ac
 func (r *Runner) start(
 	ctx context.Context, place workplace, run activities.AgentRun, observe func(activities.AgentProgress),
 ) (activities.AgentReport, error) {
-	run, err := place.of(run)
+	run, own, end, err := r.prepare(ctx, place, run)
 	if err != nil {
-		return notStarted(err)
-	}
-	own, err := r.privates.open(ctx, run.SessionID)
-	if err != nil {
-		return notStarted(err)
-	}
-	if run, err = r.show(ctx, run, own); err != nil {
-		r.free(ctx, own)
-		return notStarted(err)
-	}
-	end, err := r.giveConversation(ctx, own, run)
-	if err != nil {
-		r.free(ctx, own)
 		return notStarted(err)
 	}
 	workspace := r.openWorkspace(ctx, run)
@@ -334,6 +321,25 @@ func (r *Runner) adoptFromLogin(ctx context.Context, run activities.AgentRun) er
 		return err
 	}
 	return errors.Join(r.conversations.adopt(ctx, root, run.Resume, inherited{Name: name}), root.Close())
+}
+
+// prepare makes the session's own directories, with what the session reads in them. If it fails, nothing of them is left.
+func (r *Runner) prepare(ctx context.Context, place workplace, order activities.AgentRun) (
+	run activities.AgentRun, own *private, end func() bool, err error,
+) {
+	if run, err = place.of(order); err != nil {
+		return run, nil, nil, err
+	}
+	if own, err = r.privates.open(ctx, run.SessionID); err != nil {
+		return run, nil, nil, err
+	}
+	if run, err = r.show(ctx, run, own); err == nil {
+		end, err = r.giveConversation(ctx, own, run)
+	}
+	if err != nil {
+		r.free(ctx, own)
+	}
+	return run, own, end, err
 }
 
 // giveConversation gives the agent the conversation that it resumes. Then it starts to take in and archive the

@@ -75,11 +75,15 @@ func (r *Runner) inspect(
 	}
 	change := &activities.Change{
 		Branch: place.Worktree.Branch, Base: found.Base, Commit: found.Commit, Tree: found.Tree, Within: found.Below,
-		Message: r.mask.Text(found.Message), Patch: r.mask.Text(found.Patch), Since: r.mask.Text(found.Since),
+		Message: r.mask.Text(found.Message), Patch: review.Shown(found.Patch, r.mask.Text), Since: review.Shown(found.Since, r.mask.Text),
 		Checks: review.QualityUnknown,
 	}
 	if change.Message != found.Message || review.Hidden(found.Message) {
 		change.Doubts = append(change.Doubts, "the reviewer cannot read its message as it is, because of a secret or of hidden characters")
+	}
+	if found.Unpushed > 0 {
+		change.Doubts = append(change.Doubts, fmt.Sprintf("it is based on %s that the remote origin lacks, as far as this host knows, and "+
+			"that would leave with it", plaintext.Count(found.Unpushed, "commit")))
 	}
 	if r.mask.Text(found.Log) == found.Log && change.Patch == found.Patch { // what contains a secret does not travel
 		change.Fork, change.Pack = found.Fork, found.Pack
@@ -186,7 +190,7 @@ func (r *Runner) runCommands(
 // The checks may execute what the author has written, so they run in a cell: without the operator's variables and files, without the
 // network unless the policy grants it, and they may write nothing but temporary files.
 func (i *inspection) check(ctx context.Context, found *checkout.Change, change *activities.Change) error {
-	listed, err := i.place.File(ctx, found.Fork, review.ChecksFile, maxChecks)
+	listed, err := i.place.File(ctx, found.Base, review.ChecksFile, maxChecks)
 	if err != nil {
 		return err
 	}
@@ -202,10 +206,13 @@ func (i *inspection) check(ctx context.Context, found *checkout.Change, change *
 	defer func() { change.CheckOutput = output.text() }()
 	named := slices.ContainsFunc(change.Files, func(f review.File) bool { return f.Listed })
 	if len(others) == 0 || !named || strings.TrimSpace(listed) == "" {
+		if len(others) > 0 && strings.TrimSpace(listed) != "" {
+			_, _ = fmt.Fprintf(&output, "With the author's version of %s, which the checks may run:\n", strings.Join(shown, ", "))
+		}
 		change.Checks = i.runChecks(checking, listed, &output)
 		return nil
 	}
-	if err := i.place.Restore(ctx, i.tree, found.Fork, others); err != nil {
+	if err := i.place.Restore(ctx, i.tree, found.Base, others); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintf(&output, "With the earlier version of %s:\n", strings.Join(shown, ", "))

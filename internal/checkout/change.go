@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ type Change struct {
 	PatchCut bool
 	// Since is the change since an earlier commit, in git's format without context; empty if there is no earlier commit.
 	Since string
+	// Unpushed counts the commits up to Fork that the remote origin does not have, and that leave with the first change of a branch.
+	Unpushed int
 	// Below is the shared directory's path in its repository.
 	Below string
 	// Log is what all commits since Fork have changed, with their messages. Pack contains these commits for Checkpoint. Both
@@ -103,7 +106,26 @@ func (p *Place) Change(ctx context.Context, question Question, limit time.Durati
 	if err := p.git.describe(ctx, p.Worktree, change, question); err != nil || !question.Pack {
 		return change, err
 	}
+	if change.Base == change.Fork {
+		if change.Unpushed, err = p.git.unpushed(ctx, p.Worktree, change.Fork); err != nil {
+			return change, err
+		}
+	}
 	return change, p.git.pack(ctx, p.Worktree, change)
+}
+
+// unpushed counts the commits up to fork that the remote origin does not have, as far as the repository knows. They would leave with a
+// change that is based on it, and are not part of it. Without a remote, nothing leaves.
+func (g git) unpushed(ctx context.Context, tree *Worktree, fork string) (commits int, err error) {
+	remote, err := g.pushAddress(ctx, tree.repository)
+	if err != nil || remote == "" {
+		return 0, err
+	}
+	count, err := g.at(ctx, tree, "rev-list", "--count", fork, "--not", "--remotes=origin", "--")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(count)
 }
 
 const (

@@ -190,6 +190,29 @@ func TestChangeShowsWhatIsPushed(t *testing.T) {
 	require.Equal(t, before, change.Fork)
 }
 
+// TestChangeOnUnpushedCommits counts what would leave with a change although it is no part of it.
+func TestChangeOnUnpushedCommits(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).repository()
+	unpushed := func(name string) int {
+		place := s.enter(s.session(name))
+		s.write("worktrees/"+name+"/x", name)
+		s.commit(place.Worktree.Guarded.Top, "a change")
+		change, err := place.Change(t.Context(), checkout.Question{Pack: true}, patience)
+		require.NoError(t, err)
+		s.leave(place)
+		return change.Unpushed
+	}
+	require.Zero(t, unpushed("alone"), "without a remote nothing leaves")
+	s.git(s.root, "init", "--quiet", "--bare", "remote.git")
+	s.git(s.work, "remote", "add", "origin", filepath.Join(s.root, "remote.git"))
+	s.git(s.work, "push", "--quiet", "origin", "HEAD:main")
+	require.Zero(t, unpushed("pushed"))
+	s.write("work/local", "x")
+	s.commit(s.work, "of the operator, or of an agent that left its worktree")
+	require.Equal(t, 1, unpushed("local"))
+}
+
 // TestForkIsRemembered lets an agent move the branch of the shared directory, so that its first commit seems to be an old one.
 func TestForkIsRemembered(t *testing.T) {
 	t.Parallel()

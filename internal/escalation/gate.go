@@ -38,6 +38,8 @@ type Gate struct {
 	Options []GateAction `json:"options"`
 	// Commit is the commit that the action override accepts and, in a chain, pushes; empty if there is none.
 	Commit string `json:"commit,omitempty"`
+	// Open describes the open findings about Commit, which the action override accepts; empty if there is none.
+	Open string `json:"open,omitempty"`
 	// Continuation is the session that the action continue_session would continue; nil if this action is not offered.
 	Continuation *Continuation `json:"continuation,omitempty"`
 	// NoContinuation explains in a sentence why Continuation is nil.

@@ -41,8 +41,9 @@ type GateInput struct {
 	Tried []string
 	// History describes the earlier repairs of a fault that has come back, one line for each.
 	History []string
-	// Commit is the commit that the answer override accepts; empty if there is none.
-	Commit string
+	// Commit is the commit that the answer override accepts; empty if there is none. Open describes its open findings, which the answer
+	// accepts, too.
+	Commit, Open string
 	// Phase is the phase of a plan at which the gate is, and Plan the path of the plan; both are empty if it belongs to no plan.
 	Phase, Plan string
 	// Before lists the chain's earlier gates in order. A caller can omit all except the latest maxAutomaticFixes gates,
@@ -75,7 +76,7 @@ const maxAutomaticFixes = 2
 // NewGate returns the gate to open under policy, without opening it.
 func NewGate(policy Policy, o GateInput) Gate {
 	gate := Gate{
-		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier, Phase: o.Phase, Plan: o.Plan, Commit: o.Commit,
+		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier, Phase: o.Phase, Plan: o.Plan, Commit: o.Commit, Open: o.Open,
 		Rule: o.Decision.Rule, Reason: o.Decision.Reason, Tried: o.Tried, History: o.History, CostUSD: o.SpentUSD,
 		OpenedAt: o.At, ExpiresAt: o.At.Add(policy.Gate.Timeout.Std()), OnTimeout: GateAbort,
 	}
@@ -250,9 +251,9 @@ func (g *Gate) Next(closing GateClosing) string {
 	case closing.Action == GateOverride && g.Phase != "" && g.Commit == "":
 		return fmt.Sprintf("phase %s is passed over without a commit, and the work on the plan goes on", g.Phase)
 	case closing.Action == GateOverride && g.Phase != "":
-		return fmt.Sprintf("phase %s is accepted as %s has it, and the work on the plan goes on", g.Phase, g.shortCommit())
+		return fmt.Sprintf("phase %s is accepted as %s has it%s, and the work on the plan goes on", g.Phase, g.shortCommit(), g.accepting())
 	case closing.Action == GateOverride && g.Commit != "":
-		return g.shortCommit() + " is pushed as it is, and the chain ends as overridden"
+		return g.shortCommit() + " is pushed as it is" + g.accepting() + ", and the chain ends as overridden"
 	case closing.Action == GateOverride:
 		return "the state is accepted, and the chain ends as overridden"
 	case g.Commit != "":
@@ -264,6 +265,14 @@ func (g *Gate) Next(closing GateClosing) string {
 
 // shortCommit returns the beginning of the commit's hash.
 func (g *Gate) shortCommit() string { return "commit " + g.Commit[:min(len(g.Commit), 12)] }
+
+// accepting names what the action override accepts besides the commit; empty if there is nothing.
+func (g *Gate) accepting() string {
+	if g.Open == "" {
+		return ""
+	}
+	return " with what is open (" + g.Open + ")"
+}
 
 // NextRunner names whose session the actions continue_session and fix start: a tier, the author or the reviewer.
 func (g *Gate) NextRunner() string {

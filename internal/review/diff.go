@@ -169,11 +169,23 @@ const (
 // lfsPointer is in each file with which Git LFS replaces a large one.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
+// sectionHeader begins the section of a file in a patch. No line of a patch's content begins like this.
+const sectionHeader = "\ndiff --git "
+
+// Shown returns a patch as reviewers see it. The function shown gets the section of each file on its own, so that what one file contains
+// does not hide another.
+func Shown(patch string, shown func(string) string) string {
+	sections := strings.Split("\n"+patch, sectionHeader)
+	for i := range sections {
+		sections[i] = shown(sections[i])
+	}
+	return strings.TrimPrefix(strings.Join(sections, sectionHeader), "\n")
+}
+
 // MarkUnread notes in files why a reviewer cannot read their change as it is. The patch is in git's format, with the files in the same
 // order; the function shown returns a text as reviewers see it.
 func MarkUnread(files []File, patch string, shown func(string) string) {
-	const header = "diff --git " // no line of a patch's content begins like this
-	sections := strings.Split("\n"+patch, "\n"+header)[1:]
+	sections := strings.Split("\n"+patch, sectionHeader)[1:]
 	for i := range files {
 		file := &files[i]
 		switch {

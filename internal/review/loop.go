@@ -60,7 +60,7 @@ const (
 	RuleCheckFailed    Rule = "check_failed"   // the checks have found something
 	RuleNotChecked     Rule = "not_checked"    // the checks could not run
 	RuleNotReviewed    Rule = "not_reviewed"   // there is no valid review of the commit
-	RuleNoFindings     Rule = "no_findings"    // the reviewer is not content, and names no finding
+	RuleNoFindings     Rule = "no_findings"    // the reviewer is not content, and names no finding that blocks
 	RuleDropped        Rule = "dropped"        // a review takes a P0 back, and does not say that it is corrected
 	RuleHumanRequired  Rule = "human_required" // a finding needs the decision of a person
 	RuleRepeated       Rule = "repeated"       // the same finding stayed open in too many reviews
@@ -90,6 +90,9 @@ type Loop struct {
 	State  State  `json:"state"`
 	// Resume is the state that follows an answer at the gate that lets the loop continue. It is empty outside of the gate.
 	Resume State `json:"resume,omitempty"`
+	// Before is the state in which the loop was when the author got a turn that nobody had planned; empty if the turn follows its state. If
+	// the turn leaves nothing new, the loop goes on there.
+	Before State `json:"before,omitempty"`
 	// Commit is the author's latest commit, and Reviewed the commit that was reviewed last; empty if there is none.
 	Commit   string `json:"commit,omitempty"`
 	Reviewed string `json:"reviewed,omitempty"`
@@ -175,11 +178,15 @@ func (l Loop) AfterAuthor(turn Authored) (Loop, Decision) {
 			return l.ask(l.State, RuleAuthor, "%s; it has committed %s", turn.Problem, short(turn.Commit))
 		}
 		return l.ask(l.State, RuleAuthor, "%s", turn.Problem)
+	case l.Before != "" && turn.Commit != "" && turn.Commit == l.Commit:
+		next := l
+		next.Before = ""
+		return next.to(l.Before, RuleNoCommit, "the author has nothing to add to %s", short(l.Commit))
 	case turn.Commit == "" || turn.Commit == l.Commit || len(turn.Files) == 0 || turn.Tree != "" && turn.Tree == l.Tree:
 		return l.ask(l.State, RuleNoCommit, "the author's turn has left no new commit that changes something")
 	}
 	next := l.Inspected(turn)
-	next.Commit, next.Tree = turn.Commit, turn.Tree
+	next.Commit, next.Tree, next.Before = turn.Commit, turn.Tree, ""
 	if len(turn.Lost) > 0 {
 		return next.ask(l.State, RulePlan, "the author has changed the plan itself: %s", strings.Join(turn.Lost, "; "))
 	}
@@ -240,7 +247,7 @@ func (l Loop) Turned() Loop {
 		next.State = l.Resume
 	}
 	if next.State.Role() != Author {
-		next.State = StateExecute
+		next.Before, next.State = next.State, StateExecute
 		if len(l.Open) > 0 {
 			next.State = StateAutoFix
 		}
@@ -292,6 +299,9 @@ func (l Loop) AfterGate(action escalation.GateAction) (Loop, Decision) {
 func (l Loop) Approves(commit string) bool {
 	return l.State == StateApproved && commit != "" && commit == l.Commit
 }
+
+// Unsolved describes the findings that block, which an override would accept; empty if there is none.
+func (l Loop) Unsolved() string { return describe(l.Open) }
 
 // maxDescribed limits the findings that one reason contains.
 const maxDescribed = 3

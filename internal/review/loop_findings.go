@@ -36,8 +36,10 @@ func (l Loop) AfterReview(turn Reviewed) (Loop, Decision) {
 		next.Named = max(next.Named, next.Open[i].Number)
 	}
 	var decision Decision
-	if turn.Verdict.Status != Ready && len(turn.Verdict.Findings) == 0 && len(next.Open) == 0 {
-		next, decision = next.ask(StateAutoFix, RuleNoFindings, "the reviewer says %s, and names no finding", turn.Verdict.Status)
+	if len(next.Open) == 0 && turn.Verdict.Status != Ready && !sorted.accepted &&
+		(turn.Verdict.Status == NotReady || len(turn.Verdict.Findings) == 0) {
+		next, decision = next.ask(StateAutoFix, RuleNoFindings, "the reviewer says %s, and names no finding that blocks: %s",
+			turn.Verdict.Status, plaintext.Cut(plaintext.Compact(turn.Verdict.Summary), 200))
 	} else {
 		next, decision = next.decide(sorted, l.Reviewed == "")
 	}
@@ -54,6 +56,8 @@ type sorted struct {
 	takenBack []Finding
 	// notes says in one line each what became of the findings that were open before, and which findings do not block.
 	notes []string
+	// accepted reports that the review has named something that a person has accepted.
+	accepted bool
 }
 
 // sort returns the findings after a review by their effect. A finding that was open stays open until the reviewer answers for it. A
@@ -65,9 +69,10 @@ func (l Loop) sort(verdict Verdict) (s sorted) {
 	number := l.Named
 	for _, finding := range verdict.Findings {
 		switch {
-		case !finding.Priority.blocks():
+		case !finding.blocks():
 			s.notes = append(s.notes, finding.Describe())
 		case l.accepted(finding):
+			s.accepted = true
 			s.notes = append(s.notes, "accepted by a person: "+finding.Describe())
 		default:
 			number++
@@ -91,7 +96,7 @@ func (s *sorted) answer(open Finding, verdict Verdict) {
 	case answer.Now == StillThere && (answer.Priority == "" || answer.Priority.blocks()):
 		if answer.Priority != "" && answer.Priority != open.Priority {
 			s.notes = append(s.notes, open.now("rated "+string(answer.Priority)+" in place of "+string(open.Priority), answer.Note))
-			open.Priority = answer.Priority
+			open.Priority = min(open.Priority, answer.Priority) // a P0 stays one until it is corrected, or a person decides
 		}
 		open.Note = answer.Note
 	default:
@@ -121,8 +126,7 @@ func (f Finding) now(state, note string) string {
 // accepted reports whether a person has accepted this very finding: the same text and output at the same place, and no more severe.
 func (l Loop) accepted(finding Finding) bool {
 	return slices.ContainsFunc(l.Accepted, func(risk Finding) bool {
-		return plaintext.Compact(risk.Text) == plaintext.Compact(finding.Text) && risk.File == finding.File &&
-			risk.Line == finding.Line && risk.Output == finding.Output && risk.Priority <= finding.Priority // P0 is the most severe
+		return risk.same(finding) && risk.Priority <= finding.Priority // P0 is the most severe
 	})
 }
 

@@ -88,7 +88,8 @@ func (p *play) step() {
 		p.loop, decision = p.loop.AfterReview(review.Reviewed{Commit: commit, Verdict: p.last})
 		if decision.Rule != review.RuleNotReviewed {
 			p.review()
-			discontent := p.last.Status != review.Ready && len(p.last.Findings) == 0
+			discontent := p.last.Status == review.NotReady || p.last.Status != review.Ready && len(p.last.Findings) == 0
+			discontent = discontent && !slices.ContainsFunc(p.last.Findings, p.accepts)
 			require.False(p.t, discontent && p.loop.State == review.StateApproved, "seed %d: the reviewer was not content", p.seed)
 		}
 	case review.StateGate:
@@ -111,10 +112,10 @@ func (p *play) review() {
 				continue
 			}
 			if answer.Now == review.Fixed ||
-				open.Priority == review.P1 && (answer.Now == review.Wrong || answer.Priority == review.P2) {
+				open.Priority != review.P0 && (answer.Now == review.Wrong || answer.Priority == review.P2) {
 				delete(p.open, number)
 			} else if answer.Now == review.StillThere && answer.Priority != "" && answer.Priority != review.P2 {
-				open.Priority = answer.Priority
+				open.Priority = min(open.Priority, answer.Priority)
 				p.open[number] = open
 			}
 		}

@@ -127,6 +127,8 @@ func TestAfterReview(t *testing.T) {
 	human.Action = review.HumanRequired
 	blind := finding("blind", review.P1)
 	blind.Line = 0
+	small := finding("small", review.P2)
+	small.Action = review.HumanRequired
 	for name, c := range map[string]struct {
 		turn  review.Reviewed
 		state review.State
@@ -135,7 +137,9 @@ func TestAfterReview(t *testing.T) {
 		"ready":            {review.Reviewed{Verdict: verdict("ready")}, review.StateApproved, review.RuleReviewed},
 		"ready with P2":    {review.Reviewed{Verdict: verdict("ready", finding("a", review.P2))}, review.StateApproved, review.RuleReviewed},
 		"ready with P0":    {review.Reviewed{Verdict: verdict("ready", finding("a", review.P0))}, review.StateAutoFix, review.RuleCorrections},
-		"P2 never blocks":  {review.Reviewed{Verdict: verdict("not_ready", finding("a", review.P2))}, review.StateApproved, review.RuleReviewed},
+		"P2 never blocks":  {review.Reviewed{Verdict: verdict("ready_with_corrections", finding("a", review.P2))}, review.StateApproved, review.RuleReviewed},
+		"not ready":        {review.Reviewed{Verdict: verdict("not_ready", finding("a", review.P2))}, review.StateGate, review.RuleNoFindings},
+		"P2 for a person":  {review.Reviewed{Verdict: verdict("ready", small)}, review.StateGate, review.RuleHumanRequired},
 		"corrections":      {review.Reviewed{Verdict: verdict("ready_with_corrections", finding("a", review.P1))}, review.StateAutoFix, review.RuleCorrections},
 		"no findings":      {review.Reviewed{Verdict: verdict("not_ready")}, review.StateGate, review.RuleNoFindings},
 		"no corrections":   {review.Reviewed{Verdict: verdict("ready_with_corrections")}, review.StateGate, review.RuleNoFindings},
@@ -204,7 +208,7 @@ func TestSecondReview(t *testing.T) {
 		"silence about a P0":     {review.P0, verdict("ready"), review.StateAutoFix, review.RuleCorrections, []int{1}, "P0", "finding 1 stays open"},
 		"wrong":                  {review.P1, about("ready", wrong), review.StateApproved, review.RuleReviewed, nil, "", "finding 1 is wrong for the reviewer now: the port is right"},
 		"a wrong P0":             {review.P0, about("ready", wrong), review.StateGate, review.RuleDropped, []int{1}, "P0", "the port is right"},
-		"lowered to P1":          {review.P0, about("not_ready", lower("P1")), review.StateAutoFix, review.RuleCorrections, []int{1}, "P1", "rated P1 in place of P0"},
+		"lowered to P1":          {review.P0, about("not_ready", lower("P1")), review.StateAutoFix, review.RuleCorrections, []int{1}, "P0", "rated P1 in place of P0"},
 		"lowered to P2":          {review.P1, about("ready", lower("P2")), review.StateApproved, review.RuleReviewed, nil, "", "rated P2"},
 		"a P0 lowered to P2":     {review.P0, about("ready", lower("P2")), review.StateGate, review.RuleDropped, []int{1}, "P0", "rated P2"},
 		"raised":                 {review.P1, about("not_ready", lower("P0")), review.StateAutoFix, review.RuleCorrections, []int{1}, "P0", "rated P0 in place of P1"},

@@ -164,6 +164,25 @@ func (v Verdict) about(number int) *Answer {
 	return &v.Answers[at]
 }
 
+// Completes returns the verdict, which completes an earlier one of the same review, with what only the earlier one has: findings and
+// answers. The status is the more severe one.
+func (v Verdict) Completes(earlier Verdict) Verdict {
+	v.Findings, v.Answers = slices.Clone(v.Findings), slices.Clone(v.Answers)
+	for _, finding := range earlier.Findings {
+		if !slices.ContainsFunc(v.Findings, finding.same) {
+			v.Findings = append(v.Findings, finding)
+		}
+	}
+	for _, answer := range earlier.Answers {
+		if v.about(answer.Number) == nil {
+			v.Answers = append(v.Answers, answer)
+		}
+	}
+	order := statuses()
+	v.Status = order[max(slices.Index(order, v.Status), slices.Index(order, earlier.Status))]
+	return v
+}
+
 // Unanswered returns an error that names the open findings of which the verdict says nothing. It wraps ErrInvalidVerdict.
 func (v Verdict) Unanswered(open []Finding) error {
 	var missing []string
@@ -215,6 +234,12 @@ func (f Finding) evidence() string {
 	}
 }
 
+// same reports whether two findings have the same text and output at the same place.
+func (f Finding) same(other Finding) bool {
+	return plaintext.Compact(f.Text) == plaintext.Compact(other.Text) && f.File == other.File && f.Line == other.Line &&
+		f.Output == other.Output
+}
+
 // Describe describes the finding in one line. The line contains words of an agent.
 func (f Finding) Describe() string {
 	text := f.describe()
@@ -245,6 +270,9 @@ func (f Finding) describe() string {
 	}
 	return fmt.Sprintf("%s %s (%s, %s): %s", f.Priority, f.Fingerprint, place, f.Action, f.Text)
 }
+
+// blocks reports whether a new finding keeps a change from being approved. What a person must decide does, whatever its priority is.
+func (f Finding) blocks() bool { return f.Priority.blocks() || f.Action == HumanRequired }
 
 // blocks reports whether the priority keeps a change from being approved.
 func (p Priority) blocks() bool { return p != P2 }
