@@ -103,6 +103,7 @@ func TestNoGoodEndWithoutAPush(t *testing.T) {
 	}{
 		"approved": {nil, escalation.OutcomeResolved, []string{"c2"}},
 		"open":     {[]review.Finding{severe()}, escalation.OutcomeOverridden, []string{"c2"}},
+		"unseen":   {nil, escalation.OutcomeOverridden, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,8 +122,11 @@ func TestNoGoodEndWithoutAPush(t *testing.T) {
 				}
 				return coolingUntil(func() time.Time { return began.Add(time.Hour) })(request, now)
 			}
+			if c.pushed == nil {
+				w.change = func(int) *activities.Change { return &activities.Change{Branch: "claudeops/x", Problem: "git was stopped"} }
+			}
 			var gate *escalation.Gate
-			if c.findings != nil {
+			if c.outcome == escalation.OutcomeOverridden {
 				gate = w.gateAfter(t, 5*time.Hour)
 				w.answerAfter(6*time.Hour, said(escalation.GateOverride, ""))
 			}
@@ -130,10 +134,10 @@ func TestNoGoodEndWithoutAPush(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.outcome, result.Outcome, result.Reason)
 			require.Equal(t, c.pushed, w.commits())
-			require.Len(t, *asked, 1)
+			require.Len(t, *asked, len(c.pushed))
 			if gate != nil {
 				require.Equal(t, []any{escalation.RuleReview, escalation.TierSafeRepair}, []any{gate.Rule, gate.Tier})
-				require.Contains(t, gate.Reason, "data-loss")
+				require.Contains(t, gate.Reason, map[bool]string{true: "data-loss", false: "git was stopped"}[c.findings != nil])
 			}
 			requireRecorded(t, result.Events, w.events)
 		})

@@ -20,6 +20,8 @@ type proposedChange struct {
 	Loop review.Loop `json:"loop"`
 	// Change is the latest change. It has no commit while everything that was committed is pushed.
 	Change activities.Change `json:"change"`
+	// Unseen says why nobody knows what the latest session has committed; empty if it is known.
+	Unseen string `json:"unseen,omitempty"`
 	// Author is the latest session that has worked on it.
 	Author escalation.Session `json:"author"`
 	// Ran is the state of the loop in which the latest session ran, and Why the latest decision of the loop.
@@ -37,7 +39,8 @@ func (c *chainRun) inspects(s step) bool {
 
 // unpushed reports whether the chain has a change that must be reviewed and pushed, or dropped by a person.
 func (c *chainRun) unpushed() bool {
-	return c.proposed != nil && c.proposed.Change.Commit != "" && c.policy.Review.Mode == escalation.ReviewRequired
+	return c.proposed != nil && (c.proposed.Change.Commit != "" || c.proposed.Unseen != "") &&
+		c.policy.Review.Mode == escalation.ReviewRequired
 }
 
 // offered returns the commit that a person would push with the answer override; empty if there is none.
@@ -58,7 +61,10 @@ func (c *chainRun) keep(s step, session escalation.Session, change *activities.C
 	}
 	p := c.proposed
 	p.Loop, p.Author = p.Loop.Turned(), session
-	p.Ran = p.Loop.State
+	p.Ran, p.Unseen = p.Loop.State, ""
+	if change != nil && !acceptable(*change) {
+		p.Unseen = change.Problem
+	}
 	if change != nil && acceptable(*change) && (change.Tree == "" || change.Tree != p.Change.Tree) {
 		p.Change = *change
 	}
@@ -119,6 +125,7 @@ func (c *chainRun) reviewChange(
 		request.change = *change
 	case !c.inspects(s): // another session has looked at the service
 		request.change = p.Change
+		request.change.Problem = cmp.Or(p.Unseen, p.Change.Problem)
 	}
 	return c.runReview(ctx, s, session, request, decision)
 }
@@ -133,6 +140,7 @@ func (c *chainRun) reviewAgain(ctx workflow.Context, s step) (step, error) {
 		decision = *s.ending
 	}
 	request := reviewRequest{loop: p.Loop, author: p.Author, change: p.Change, continues: s.continues}
+	request.change.Problem = cmp.Or(p.Unseen, p.Change.Problem)
 	if s.request != nil {
 		request.guidance = s.request.Guidance
 	}
@@ -267,7 +275,7 @@ func (c *chainRun) stopped(s step) *review.Stopped {
 // correction returns what the session of a step must correct; nil for its usual work. The conversation of an interrupted
 // correction has the findings. It may lack what checks have printed since.
 func (c *chainRun) correction(s step) *activities.Correction {
-	if !c.unpushed() {
+	if c.offered() == "" {
 		return nil
 	}
 	p := c.proposed

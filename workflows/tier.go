@@ -182,6 +182,9 @@ func (c *chainRun) runTier(
 	unjudged := c.sessions.run(ctx, session, tiers.RunTier, input, &result)
 	c.sessions.inFlight = result.InFlight
 	c.listUnknown(ctx, session.SessionID, result.Unknown)
+	if unjudged != nil && input.Inspect {
+		result.Change = &activities.Change{Problem: "nobody knows what the session has committed: " + unjudged.Error}
+	}
 	return sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged), result.Change
 }
 
