@@ -190,6 +190,23 @@ func TestChangeShowsWhatIsPushed(t *testing.T) {
 	require.Equal(t, before, change.Fork)
 }
 
+// TestChangeThatIsTakenBack checks that an author that reverts what was reviewed has not done nothing.
+func TestChangeThatIsTakenBack(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).repository()
+	place := s.enter(s.session("chain"))
+	top := place.Worktree.Guarded.Top
+	s.write("worktrees/chain/x", "x\n")
+	s.commit(top, "a change")
+	first, err := place.Change(t.Context(), checkout.Question{Pack: true}, patience)
+	require.NoError(t, err)
+	s.git(top, "revert", "--no-edit", "HEAD")
+	back, err := place.Change(t.Context(), checkout.Question{Pack: true, Since: first.Commit}, patience)
+	require.NoError(t, err)
+	require.Equal(t, []string{first.Base, ""}, []string{back.Commit, back.List})
+	s.leave(place)
+}
+
 // TestChangeOnUnpushedCommits counts what would leave with a change although it is no part of it.
 func TestChangeOnUnpushedCommits(t *testing.T) {
 	t.Parallel()
