@@ -91,6 +91,7 @@ func TestSandboxOfATier(t *testing.T) {
 	none, why := boxes.of(at(escalation.TierObserve), own)
 	require.Nil(t, none)
 	require.Equal(t, "off", why)
+	require.True(t, boxes.cell("/home").Required, "checks never run without a sandbox, whatever agents do")
 }
 
 // TestExecutableFilesOfATier checks that a tier may execute its programs, except those that the tier can write.

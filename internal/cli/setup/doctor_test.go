@@ -3,6 +3,7 @@ package setup
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -78,6 +79,41 @@ func TestDoctorChecksTheServicesFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("version: 1\nservices: [{name: web}, {name: Web}]\n"), 0o600))
 	got = starter(t, environ, "doctor")
 	require.Regexp(t, `✗ configuration .*`+file+`"; it must name a list of services that can be used: service "Web": "Web" is already a name`, got.Stdout)
+}
+
+// TestDoctorSaysWhereNobodyMayCommit checks that doctor names each directory whose sessions may not commit, with the reason.
+func TestDoctorSaysWhereNobodyMayCommit(t *testing.T) {
+	t.Parallel()
+	const check, required = `worktrees +`, "CLAUDEOPS_REVIEW_CHANGES=required"
+	repository := func(prepare ...string) string {
+		dir := t.TempDir()
+		for _, line := range append([]string{"init --quiet", "-c user.name=a -c user.email=a@b commit --quiet --allow-empty -m first"}, prepare...) {
+			output, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir}, strings.Fields(line)...)...).CombinedOutput()
+			require.NoError(t, err, string(output))
+		}
+		return dir
+	}
+	for name, c := range map[string]struct {
+		environ []string
+		want    string
+	}{
+		"advisory":   {[]string{"CLAUDEOPS_WORKTREES=off"}, `✓ ` + check + `sessions that repair in a repository get a worktree\n`},
+		"a worktree": {[]string{required, "CLAUDEOPS_WORK_DIR=" + repository()}, `✓ ` + check},
+		"off":        {[]string{required, "CLAUDEOPS_WORKTREES=off"}, `! ` + check + `sessions may not commit, .*: worktrees are off`},
+		"a filter": {
+			[]string{required, "CLAUDEOPS_WORK_DIR=" + repository("config filter.evil.clean cat")}, `! ` + check + `sessions may not commit, .*filter\.evil`,
+		},
+		"a branch in the way": {
+			[]string{required, "CLAUDEOPS_WORK_DIR=" + repository("branch claudeops")}, `! ` + check + `sessions may not commit, .* has a branch claudeops`,
+		},
+		"no repository": {[]string{required, "CLAUDEOPS_WORK_DIR=" + t.TempDir()}, `! ` + check + `sessions may not commit, `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			environ := append([]string{"PATH=" + os.Getenv("PATH")}, c.environ...)
+			require.Regexp(t, c.want, starter(t, clitest.Environment(t, environ...), "doctor").Stdout)
+		})
+	}
 }
 
 func TestDoctorSaysHowToMend(t *testing.T) {
