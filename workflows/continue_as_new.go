@@ -72,7 +72,6 @@ type CarriedStep struct {
 	PassesCooldown bool                  `json:"passes_cooldown,omitempty"`
 	PassesLimit    bool                  `json:"passes_limit,omitempty"`
 	Corrects       bool                  `json:"corrects,omitempty"`
-	Ending         *escalation.Decision  `json:"ending,omitempty"`
 }
 
 // carry returns those fields of a step at a gate that the next run needs. It omits the fields request, continues and
@@ -82,7 +81,7 @@ func (s step) carry() CarriedStep {
 		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, ResumeFailed: s.resumeFailed,
 		TranscriptLost: s.transcriptLost, CutOff: s.cutOff, Left: s.left, Handoff: s.handoff,
 		Asked: s.asked, MinTier: s.minTier, Healed: s.healed, Refused: s.refused,
-		PassesCooldown: s.passesCooldown, PassesLimit: s.passesLimit, Corrects: s.corrects, Ending: s.ending,
+		PassesCooldown: s.passesCooldown, PassesLimit: s.passesLimit, Corrects: s.corrects,
 	}
 }
 
@@ -93,7 +92,7 @@ func (s CarriedStep) step() step {
 		tier:   s.Tier, purpose: s.Purpose, parent: s.Parent, resumeFailed: s.ResumeFailed,
 		transcriptLost: s.TranscriptLost, cutOff: s.CutOff, left: s.Left, handoff: s.Handoff,
 		asked: s.Asked, minTier: s.MinTier, healed: s.Healed, refused: s.Refused,
-		passesCooldown: s.PassesCooldown, passesLimit: s.PassesLimit, corrects: s.Corrects, ending: s.Ending,
+		passesCooldown: s.PassesCooldown, passesLimit: s.PassesLimit, corrects: s.Corrects,
 	}
 }
 

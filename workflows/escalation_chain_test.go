@@ -46,6 +46,8 @@ type world struct {
 	// pushed holds the requests to push, and pushProblem says why they fail.
 	pushed      []activities.PushRequest
 	pushProblem string
+	// push stands in for the remote; nil for one that takes everything unless pushProblem says why not.
+	push func(request activities.PushRequest) activities.PushResult
 	// proposed holds the requests for pull requests. propose answers them; nil stands for a forge that accepts all.
 	proposed []activities.ProposeRequest
 	propose  func(request activities.ProposeRequest) (activities.ProposeResult, error)
@@ -288,6 +290,9 @@ func (w *world) answer(t *testing.T) {
 	w.env.OnActivity("PushChange", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, request activities.PushRequest) (activities.PushResult, error) {
 			w.pushed = append(w.pushed, request)
+			if w.push != nil {
+				return w.push(request), nil
+			}
 			return activities.PushResult{Remote: "https://git.example.org/infra", Problem: w.pushProblem}, nil
 		})
 	w.env.OnActivity("ProposeChange", mock.Anything, mock.Anything).Maybe().Return(

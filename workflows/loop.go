@@ -85,6 +85,9 @@ func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewRes
 	}
 	switch {
 	case result.loop.State.Role() == review.Author:
+		if turn.Commit == change.Base { // what it began with
+			turn.Commit = ""
+		}
 		result.loop, result.decision = result.loop.AfterAuthor(turn)
 	case result.loop.State == review.StateQuality:
 		result.loop = result.loop.Inspected(turn)

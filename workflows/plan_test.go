@@ -30,8 +30,10 @@ type planWorld struct {
 	// author returns the result of the author's turn with this number, from 1.
 	author func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult
 	turns  []activities.RunAuthorInput
+	// fails returns the error of the activity that runs the author; nil for none.
+	fails func() error
 	// inspect returns what a run has committed, for checks that run again.
-	inspect   func() activities.Change
+	inspect   func(input activities.RunAuthorInput) activities.Change
 	inspected int
 	noRemote  bool
 	asked     []activities.RunReviewInput
@@ -96,12 +98,17 @@ func (w *planWorld) run(workflowType string, input workflows.PlanInput) (workflo
 	w.env.OnActivity("RunAuthor", mock.Anything, mock.Anything).Maybe().After(w.tierTakes).Return(
 		func(_ context.Context, input activities.RunAuthorInput) (activities.RunAuthorResult, error) {
 			w.turns = append(w.turns, input)
+			if w.fails != nil {
+				if err := w.fails(); err != nil {
+					return activities.RunAuthorResult{}, err
+				}
+			}
 			return w.author(len(w.turns), input), nil
 		})
 	w.env.OnActivity("InspectRun", mock.Anything, mock.Anything).Maybe().Return(
-		func(context.Context, activities.RunAuthorInput) (activities.Change, error) {
+		func(_ context.Context, input activities.RunAuthorInput) (activities.Change, error) {
 			w.inspected++
-			return w.inspect(), nil
+			return w.inspect(input), nil
 		})
 	reviewer := w.review
 	w.review = func(input activities.RunReviewInput) (activities.RunReviewResult, error) {
@@ -580,7 +587,7 @@ func TestChecksRunAgain(t *testing.T) {
 		result.Change.Checks, result.Change.CheckOutput = review.QualityUnknown, "no shell"
 		return result
 	}
-	w.inspect = func() activities.Change { return done }
+	w.inspect = func(activities.RunAuthorInput) activities.Change { return done }
 	answered := w.answerAfter(2*time.Hour, said(escalation.GateFix, ""))
 	result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: []string{"1"}})
 	require.NoError(t, err)
@@ -602,7 +609,7 @@ func TestChecksRunAgainFindMore(t *testing.T) {
 		result.Change.Checks, result.Change.CheckOutput = review.QualityUnknown, "no worktree"
 		return result
 	}
-	w.inspect = func() activities.Change { return done }
+	w.inspect = func(activities.RunAuthorInput) activities.Change { return done }
 	w.answerAfter(2*time.Hour, said(escalation.GateFix, ""))
 	gate := w.gateAfter(t, 3*time.Hour)
 	w.answerAfter(4*time.Hour, said(escalation.GateAbort, ""))

@@ -34,12 +34,14 @@ func (p *planRun) author(ctx workflow.Context) error {
 		return p.end(ctx, escalation.Cancelled())
 	case then == escalation.SequelAnew && (!session.BeganWork() || session.Ending == escalation.EndingRefused) && session.ParentID != 0:
 		p.sessions.closeWithNext(session)
+		p.keep(result.Change)
 		p.at.Anew, p.at.Continues = true, nil
 		return p.show(ctx)
 	case then == escalation.SequelWait:
 		decision := escalation.DecideLimited(*p.policy, session, p.sessions.waitingSince)
 		if decision.Action == escalation.DecisionWait {
 			p.sessions.closeWithNext(session)
+			p.keep(result.Change)
 			if session.BeganWork() {
 				p.at.Continues = brief(session)
 			}
@@ -55,6 +57,13 @@ func (p *planRun) author(ctx workflow.Context) error {
 	}
 	change.Problem = cmp.Or(authorProblem(session, result), change.Problem)
 	return p.reviewTurn(ctx, p.reviewRequest(session, change, false))
+}
+
+// keep keeps what a session has committed that is repeated or continued without a review, so that it is not lost with its host.
+func (p *planRun) keep(change *activities.Change) {
+	if change != nil && acceptable(*change) && (p.at.Change == nil || change.Tree == "" || change.Tree != p.at.Change.Tree) {
+		p.at.Change = change
+	}
 }
 
 // authorProblem says why an author's session has not done its work; empty if it has.
@@ -97,7 +106,6 @@ func (p *planRun) authorInput(session escalation.Session) activities.RunAuthorIn
 	input := activities.RunAuthorInput{
 		ChainID: session.ChainID, FirstRunID: session.FirstRunID, SessionID: session.SessionID, Tier: session.Tier,
 		Policy: p.policy.OfAuthor().OfSession(session.Tier), Directory: p.sessions.directory, Task: p.planTask(), From: p.at.From,
-		Begins:  p.at.Author == nil,
 		Request: p.input.Prompt, Guidance: p.at.Guidance, Gate: p.log.chain.GateBefore(), Correction: p.correction(),
 		Since:     p.at.Loop.Reviewed,
 		BudgetUSD: session.BudgetUSD,
@@ -105,6 +113,7 @@ func (p *planRun) authorInput(session escalation.Session) activities.RunAuthorIn
 	if change := p.at.Change; change != nil && acceptable(*change) {
 		input.At = change.Checkpoint()
 	}
+	input.Begins = p.at.Author == nil && input.At.Commit == ""
 	if request := p.authorRequest(); request.origin != nil {
 		input.ParentSessionID = request.origin.SessionID
 		input.Continues = p.at.Continues != nil
@@ -131,16 +140,17 @@ func (p *planRun) correction() *activities.Correction {
 	switch {
 	case change == nil, p.at.Continues != nil && p.at.Loop.State != review.StateQualityRetry:
 		return nil
-	case p.at.Loop.State == review.StateQualityRetry:
-		return &activities.Correction{Commit: p.at.Loop.Commit, CheckOutput: change.CheckOutput}
-	case p.at.Loop.State == review.StateAutoFix:
-		of := &activities.Correction{Commit: p.at.Loop.Commit, Findings: p.at.Loop.Open}
-		if reviews := p.log.chain.Reviews; len(of.Findings) == 0 && len(reviews) > 0 {
-			of.Why = reviews[len(reviews)-1].Reason
-		}
-		return of
+	case p.at.Loop.State != review.StateQualityRetry && p.at.Loop.State != review.StateAutoFix:
+		return nil
 	}
-	return nil
+	of := &activities.Correction{Commit: p.at.Loop.Commit, Findings: p.at.Loop.Open}
+	if p.at.Loop.State == review.StateQualityRetry {
+		of.Findings, of.CheckOutput = nil, change.CheckOutput
+	}
+	if reviews := p.log.chain.Reviews; len(of.Findings) == 0 && of.CheckOutput == "" && len(reviews) > 0 {
+		of.Why = reviews[len(reviews)-1].Reason
+	}
+	return of
 }
 
 // check runs the checks again that could not run, and has the change reviewed.

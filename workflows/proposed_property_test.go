@@ -1,7 +1,8 @@
 package workflows_test
 
 import (
-	"cmp"
+	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -10,7 +11,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -18,59 +23,102 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
+var changeSeeds = flag.Uint64("changes.seeds", 250, "random chains, and random plans, whose changes are reviewed")
+
 // TestChangeProperties plays random chains with required reviews: sessions that conclude, ask, escalate, fail or break off, with and without
 // commits; reviewers that object, answer, forget, take back, name nothing or break off; refused sessions; pushes that fail; other chains that
-// find the service healed; people who give every answer, ask for Tier 3, or do not answer at all. In each of them:
+// find the service healed; hosts that are lost with their commits and conversations; histories that become long, so that the chain continues
+// as new; people who give every answer, ask for Tier 3, or do not answer at all. In each of them:
 //
 //   - what is pushed was shown to an approving reviewer, or to the person who overrode exactly this commit
-//   - no P0 or P1 ends without an answer of a reviewer or the decision of a person
-//   - a chain that ends well has pushed the latest of what it has committed
-//   - an answer at a gate does what the gate has said
+//   - no P0 or P1 ends without an answer of a reviewer or the decision of a person, and each reviewer gets all that are open
+//   - a chain that ends well, or as a person has accepted it, has pushed all that it has committed
+//   - an answer at a gate does what the gate has said, and a gate names the commit that it is about
 func TestChangeProperties(t *testing.T) {
 	t.Parallel()
 	ends := map[string]int{}
-	for seed := range uint64(250) {
+	for seed := range *changeSeeds {
 		c := newChangePlay(t, seed)
 		ends[c.play()]++
+		ends["lost hosts"] += c.hosts.lost
+		ends["new runs"] += c.runs - 1
 	}
-	for _, end := range []string{"pushed", "pushed by a person", "not pushed", "nothing"} {
+	for _, end := range []string{"pushed", "pushed by a person", "not pushed", "nothing", "lost hosts", "new runs"} {
 		require.Greater(t, ends[end], 5, "the chains are not of all kinds: %v", ends)
 	}
+	t.Logf("changes: %v", ends)
 }
 
-// changePlay is one random chain.
+// changePlay is one random chain. The world is that of its current run.
 type changePlay struct {
 	*world
+	*changeRecord
 
-	t      *testing.T
+	t    *testing.T
+	runs int
+	// idle reports that the current session never comes to its work, and gone that its result is lost.
+	idle, gone bool
+}
+
+// changeRecord is what reviewers, people and hosts have done with the changes of a workflow.
+type changeRecord struct {
 	seed   uint64
 	random *rand.Rand
-	// commits counts the commits, and latest is the latest one; empty if there is none.
-	commits int
-	latest  string
-	// shown is the commit that the latest reviewer has seen, and open holds the numbers of the findings that nobody has answered for.
-	shown    string
-	approved map[string]bool
-	open     map[int]bool
-	// accepted holds the commits that people have overridden, and promises what gates have said about them.
-	accepted map[string]bool
-	broken   string
+	hosts  *hosts
+	// approved holds the commits that reviewers have approved, and accepted those that people have overridden.
+	approved, accepted map[string]bool
+	// open holds the texts of the findings that nobody has answered for.
+	open map[string]bool
+	// broken says what no answer, gate or review may do; empty if nothing has.
+	broken string
+}
+
+func newChangeRecord(seed uint64) *changeRecord {
+	return &changeRecord{
+		seed: seed, random: rand.New(rand.NewPCG(seed, 46)), hosts: newHosts(), //nolint:gosec // reproducible on purpose
+		approved: map[string]bool{}, accepted: map[string]bool{}, open: map[string]bool{},
+	}
 }
 
 func newChangePlay(t *testing.T, seed uint64) *changePlay {
 	t.Helper()
-	c := &changePlay{
-		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 46)), //nolint:gosec // reproducible on purpose
-		approved: map[string]bool{}, open: map[int]bool{}, accepted: map[string]bool{},
-	}
-	c.world = newReviewedWorld(t, escalation.ReviewRequired, repeated(40, c.session)...)
+	c := &changePlay{t: t, changeRecord: newChangeRecord(seed)}
+	c.begin()
 	c.policy.Review.MaxFixes = c.random.IntN(3)
 	c.policy.Gate.Remind = nil
-	c.change, c.review = c.commit, c.read
 	c.policy.Gate.OnHealed = escalation.HealedClose
+	return c
+}
+
+// begin begins the first run of the chain, or the next one.
+func (c *changePlay) begin() {
+	before := c.world
+	c.world = newReviewedWorld(c.t, escalation.ReviewRequired, repeated(40, c.session)...)
+	c.runs++
+	if before != nil {
+		c.tiers, c.policy, c.opened = c.tiers[1:], escalation.Policy{}, before.opened
+		c.env.SetStartTime(before.env.Now())
+		c.env.SetContinuedExecutionRunID("the-run-before")
+		c.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: fmt.Sprint("run-", c.runs)}) // sessions get other IDs in each run
+	}
+	c.change = c.commit
+	c.world.review = func(input activities.RunReviewInput) (activities.RunReviewResult, error) {
+		return c.changeRecord.review(c.world, input)
+	}
+	c.transcript = func() (bool, error) { return c.random.IntN(6) > 0, nil }
+	c.push = func(request activities.PushRequest) activities.PushResult {
+		c.hosts.mayBeLost(c.random)
+		return c.hosts.push(request, c.pushProblem)
+	}
 	c.brief.Incidents = []escalation.Incident{{ID: "incident-7", Services: []string{"jellyfin"}, Summary: "it is slow"}}
 	for range c.random.IntN(4) {
 		c.news(time.Duration(c.random.IntN(120))*time.Hour, []escalation.IncidentNews{escalation.IncidentGone, escalation.IncidentWorse}[c.random.IntN(2)])
+	}
+	if c.random.IntN(2) == 0 {
+		c.longHistory(time.Duration(c.random.IntN(40)) * time.Hour)
+	}
+	for hours := range 60 {
+		c.person(time.Duration(hours*5+1) * time.Hour)
 	}
 	c.facts = func(escalation.AdmissionRequest, time.Time) escalation.AdmissionFacts {
 		if c.random.IntN(12) > 0 {
@@ -78,16 +126,20 @@ func newChangePlay(t *testing.T, seed uint64) *changePlay {
 		}
 		return escalation.AdmissionFacts{Busy: []escalation.BusyService{{Service: "jellyfin", ChainID: "another"}}}
 	}
-	return c
 }
 
 // session plays a session of Tier 2 or 3, or a look at a service that another chain has found healed.
 func (c *changePlay) session(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
 	t.Helper()
+	c.idle, c.gone = false, false
 	if input.Recheck && c.random.IntN(3) > 0 {
 		return concludes(escalation.VerdictHealthy, 0.01)(t, input)
 	}
-	switch c.random.IntN(12) {
+	if c.hosts.mayBeLost(c.random) && input.Continuity == escalation.ContinuityResume && c.random.IntN(2) == 0 {
+		c.idle = true
+		return escalation.Report{Status: escalation.SessionTranscriptLost, Error: "no such conversation", Attempts: 1}, nil
+	}
+	switch c.random.IntN(13) {
 	case 0:
 		return concludes(escalation.VerdictNeedsHuman, 0.1)(t, input)
 	case 1, 2:
@@ -99,42 +151,73 @@ func (c *changePlay) session(t *testing.T, input activities.RunTierInput) (escal
 			return c.limited(input.SessionID), nil
 		}
 		return ends(escalation.SessionTimedOut)(t, input)
+	case 5: // each host that has taken it was lost
+		c.gone = true
+		c.hosts.isLost()
+		return escalation.Report{}, temporal.NewNonRetryableApplicationError("no worker has finished it", activities.ErrorTypeAgent, nil)
 	default:
 		return concludes(escalation.VerdictResolved, 0.1)(t, input)
 	}
 }
 
-// commit plays what a session leaves: a new commit, the one before, or nothing at all.
+// commit plays what a session leaves: a new commit, the one with which it began, nothing at all, or a worktree that its host cannot look at.
 func (c *changePlay) commit(int) *activities.Change {
-	base := cmp.Or(c.ran[len(c.ran)-1].Base, "b0")
-	if c.random.IntN(4) > 0 {
-		c.commits++
-		c.latest = fmt.Sprint("c", c.commits)
+	input := c.ran[len(c.ran)-1]
+	base := orB0(input.Base)
+	at := orB0(input.At.Commit)
+	if c.gone {
+		return nil
 	}
-	if c.latest == "" || c.latest == base {
+	c.hosts.bring("a session", input.At)
+	if c.random.IntN(20) == 0 {
+		return &activities.Change{Branch: "claudeops/x", Base: base, Problem: "the worktree is gone"}
+	}
+	if !c.idle && c.random.IntN(4) > 0 {
+		at = c.hosts.commit(at)
+	}
+	if at == base {
 		return nil
 	}
 	return &activities.Change{
-		Branch: "claudeops/x", Base: base, Commit: c.latest, Tree: "t" + c.latest, Fork: "b0", Pack: []byte(c.latest),
+		Branch: "claudeops/x", Base: base, Commit: at, Tree: "t" + at, Fork: "b0", Pack: []byte(at),
 		Files:  []review.File{{Path: "compose.yaml", Added: 1, Listed: c.random.IntN(5) > 0}},
 		Checks: []review.QualityResult{"passed", "passed", "passed", "none", "failed", "unknown"}[c.random.IntN(6)],
 	}
 }
 
-// read plays a reviewer.
-func (c *changePlay) read(input activities.RunReviewInput) (activities.RunReviewResult, error) {
-	if c.random.IntN(10) == 0 {
-		return breaksOff(escalation.SessionTimedOut)(input)
+// orB0 returns a commit, or the first one of all.
+func orB0(commit string) string {
+	if commit == "" {
+		return "b0"
 	}
-	if c.random.IntN(10) == 0 {
-		report := c.limited(input.SessionID)
+	return commit
+}
+
+// review plays a reviewer in a world. It may lose its host or its conversation, meet a limit, or come to a verdict.
+func (c *changeRecord) review(w *world, input activities.RunReviewInput) (activities.RunReviewResult, error) {
+	lost := c.hosts.mayBeLost(c.random)
+	switch move := c.random.IntN(15); {
+	case lost && input.Continues != "":
+		return activities.RunReviewResult{Problem: "the review has lost its conversation", Report: escalation.Report{
+			Status: escalation.SessionTranscriptLost, Error: "no such conversation", Attempts: 1,
+		}}, nil
+	case lost && move < 5:
+		return activities.RunReviewResult{}, temporal.NewNonRetryableApplicationError("no worker has finished it", activities.ErrorTypeAgent, nil)
+	case move < 2:
+		return breaksOff(escalation.SessionTimedOut)(input)
+	case move < 3:
+		report := w.limited(input.SessionID)
 		return activities.RunReviewResult{Report: report, Problem: "the review ended failed: " + report.Error}, nil
 	}
+	return c.read(input), nil
+}
+
+// read plays a reviewer that comes to a verdict.
+func (c *changeRecord) read(input activities.RunReviewInput) activities.RunReviewResult {
 	verdict := review.Verdict{Status: review.Ready, Summary: "read", Findings: []review.Finding{}}
-	highest := 0
+	given := map[string]bool{}
 	for _, finding := range input.Before {
-		highest = max(highest, finding.Number)
-		c.open[finding.Number] = true
+		given[finding.Text] = true
 		switch c.random.IntN(8) {
 		case 0: // silence
 		case 1: // who takes a P0 back leaves it to a person
@@ -144,94 +227,120 @@ func (c *changePlay) read(input activities.RunReviewInput) (activities.RunReview
 			}
 			verdict.Answers = append(verdict.Answers, answer)
 			if finding.Priority != review.P0 {
-				delete(c.open, finding.Number)
+				delete(c.open, finding.Text)
 			}
 		case 2, 3:
 			verdict.Answers = append(verdict.Answers, review.Answer{Number: finding.Number, Now: review.StillThere, Note: "there"})
 		default:
 			verdict.Answers = append(verdict.Answers, review.Answer{Number: finding.Number, Now: review.Fixed})
-			delete(c.open, finding.Number)
+			delete(c.open, finding.Text)
+		}
+	}
+	for text := range c.open {
+		if !given[text] {
+			c.broken = fmt.Sprintf("the reviewer of %s is not told of %q", input.Change.Commit, text)
 		}
 	}
 	if c.random.IntN(3) == 0 {
 		finding := objection("wrong-port")
 		finding.Priority, finding.Text = []review.Priority{"P0", "P1"}[c.random.IntN(2)], fmt.Sprint("problem ", c.random.Uint64())
 		verdict.Findings, verdict.Status = append(verdict.Findings, finding), review.NotReady
+		c.open[finding.Text] = true
 	}
 	if c.random.IntN(8) == 0 {
 		verdict.Status = review.NotReady
 	}
-	c.shown = input.Change.Commit
-	c.approved[c.shown] = c.approved[c.shown] || verdict.Status == review.Ready && len(verdict.Findings) == 0 && len(c.open) == 0 && len(input.ForPerson) == 0
+	shown := input.Change.Commit
+	c.approved[shown] = c.approved[shown] || verdict.Status == review.Ready && len(c.open) == 0 && len(input.ForPerson) == 0
 	return activities.RunReviewResult{Verdict: &verdict, Report: escalation.Report{
 		Status: escalation.SessionCompleted, CostUSD: 0.01, ReportedSessionID: input.SessionID, Attempts: 1,
 		Verdict: &escalation.Verdict{Status: escalation.VerdictStatus(verdict.Status), Summary: verdict.Summary},
-	}}, nil
+	}}
 }
 
 // person looks in every few hours, and answers at a gate as it likes. Not every gate is answered.
 func (c *changePlay) person(after time.Duration) {
 	c.env.RegisterDelayedCallback(func() {
 		c.pushProblem = []string{"", "", "", "no route"}[c.random.IntN(4)]
-		encoded, err := c.env.QueryWorkflow(workflows.GateQuery)
-		var gate *escalation.Gate
-		if err != nil || encoded.Get(&gate) != nil || gate == nil || c.random.IntN(6) == 0 {
+		gate := c.openGate()
+		if gate == nil || c.random.IntN(6) == 0 {
 			return
+		}
+		if left := c.hosts.left(); len(left) > 0 && gate.Commit != c.hosts.latest {
+			c.broken = fmt.Sprintf("%s is about %q, and %v is not pushed", gate.ID, gate.Commit, left)
 		}
 		if c.random.IntN(8) == 0 && gate.Tier == escalation.TierSafeRepair {
 			c.env.SignalWorkflow(workflows.EscalateSignalName, workflows.EscalateSignal{ToTier: escalation.TierFullRepair})
 			return
 		}
-		action := gate.Options[c.random.IntN(len(gate.Options))]
-		if action == escalation.GateOverride {
-			if gate.Commit != "" && gate.Commit != c.latest {
-				c.broken = fmt.Sprintf("%s offers %s, and %s was committed", gate.ID, gate.Commit, c.latest)
-			}
-			c.accepted[gate.Commit] = true
-			clear(c.open)
-		}
-		c.env.UpdateWorkflow(workflows.ResolveGate, "", &testsuite.TestUpdateCallback{
-			OnAccept: func() {}, OnComplete: func(any, error) {},
-			OnReject: func(err error) {
-				if !strings.Contains(err.Error(), "is closed") { // another chain was faster
-					c.broken = err.Error()
-				}
-			},
-		}, escalation.GateAnswer{GateID: gate.ID, Action: action, Actor: "anna"})
+		c.answers(c.env, *gate)
 	}, after)
+}
+
+// openGate returns the open gate of the world; nil if there is none.
+func (w *world) openGate() (gate *escalation.Gate) {
+	encoded, err := w.env.QueryWorkflow(workflows.GateQuery)
+	if err != nil || encoded.Get(&gate) != nil {
+		return nil
+	}
+	return gate
+}
+
+// answers gives one of the answers that a gate offers.
+func (c *changeRecord) answers(env *testsuite.TestWorkflowEnvironment, gate escalation.Gate) {
+	action := gate.Options[c.random.IntN(len(gate.Options))]
+	env.UpdateWorkflow(workflows.ResolveGate, "", &testsuite.TestUpdateCallback{
+		OnAccept: func() {
+			if action == escalation.GateOverride {
+				c.accepted[gate.Commit] = true
+				clear(c.open)
+			}
+		},
+		OnComplete: func(any, error) {},
+		OnReject: func(err error) {
+			if !strings.Contains(err.Error(), "is closed") { // another chain was faster
+				c.broken = err.Error()
+			}
+		},
+	}, escalation.GateAnswer{GateID: gate.ID, Action: action, Actor: "anna"})
 }
 
 // play plays the chain to its end, checks it, and names the end.
 func (c *changePlay) play() string {
-	for hours := range 60 {
-		c.person(time.Duration(hours*5+1) * time.Hour)
-	}
-	result, err := c.run(c.t, workflows.ChainInput{})
-	require.NoError(c.t, err, "seed %d", c.seed)
-	require.Empty(c.t, c.broken, "seed %d", c.seed)
-	var pushed []string
-	for _, done := range result.Reviews {
-		if done.Pushed != "" {
-			pushed = append(pushed, done.Commit)
+	var result workflows.ChainResult
+	for input := (workflows.ChainInput{}); ; {
+		var err error
+		var anew *workflow.ContinueAsNewError
+		if result, err = c.run(c.t, input); !errors.As(err, &anew) {
+			require.NoError(c.t, err, "seed %d", c.seed)
+			break
 		}
+		input = workflows.ChainInput{}
+		require.NoError(c.t, converter.GetDefaultDataConverter().FromPayloads(anew.Input, &input))
+		c.begin()
 	}
-	require.Subset(c.t, c.world.commits(), pushed, "seed %d: a record names a push that was not asked for", c.seed)
+	explain := fmt.Sprintf("seed %d: %s: %s\n%+v", c.seed, result.Outcome, result.Reason, gatesOf(result.Gates))
+	require.Empty(c.t, c.broken+c.hosts.broken, explain)
+	for _, done := range result.Reviews {
+		require.True(c.t, done.Pushed == "" || c.hosts.remote[done.Commit], "%s\na record says that %s is pushed", explain, done.Commit)
+	}
 	byPerson := false
-	for _, commit := range c.world.commits() {
-		require.True(c.t, c.approved[commit] || c.accepted[commit],
-			"seed %d: %s was pushed, and neither approved nor accepted: %v\n%+v", c.seed, commit, result.Reason, gatesOf(result.Gates))
+	for commit := range c.hosts.remote {
+		require.True(c.t, c.approved[commit] || c.accepted[commit], "%s\n%s was pushed, and neither approved nor accepted", explain, commit)
 		byPerson = byPerson || c.accepted[commit]
 	}
-	well := result.Outcome == escalation.OutcomeResolved || result.Outcome == escalation.OutcomeHealthy
-	if well && c.latest != "" {
-		require.Contains(c.t, c.world.commits(), c.latest, "seed %d: it ends %s, and the latest commit is not pushed: %s",
-			c.seed, result.Outcome, result.Reason)
-		require.Empty(c.t, c.open, "seed %d: a finding has vanished", c.seed)
+	ends := []escalation.Outcome{escalation.OutcomeResolved, escalation.OutcomeHealthy, escalation.OutcomeOverridden}
+	if slices.Contains(ends, result.Outcome) {
+		require.Empty(c.t, c.hosts.left(), "%s\nit ends, and these commits are not pushed", explain)
+		require.Empty(c.t, c.open, "%s\na finding has vanished", explain)
+	}
+	if promised(result.Gates) {
+		require.Equal(c.t, escalation.OutcomeOverridden, result.Outcome, "%s\na gate has said that it ends so", explain)
 	}
 	switch {
-	case c.latest == "":
+	case c.hosts.latest == "":
 		return "nothing"
-	case len(c.world.commits()) == 0 || !slices.Contains(c.world.commits(), c.latest):
+	case len(c.hosts.left()) > 0:
 		return "not pushed"
 	case byPerson:
 		return "pushed by a person"
@@ -246,4 +355,17 @@ func gatesOf(gates []escalation.Gate) (lines []string) {
 		lines = append(lines, fmt.Sprintf("%s %s %s %q: %+v\n", gate.ID, gate.Commit, gate.Resume, gate.Reason, gate.Answer))
 	}
 	return lines
+}
+
+// promised reports whether a person has overridden, and nobody has decided otherwise since.
+func promised(gates []escalation.Gate) bool {
+	for _, gate := range slices.Backward(gates) {
+		if gate.Answer.Action == escalation.GateOverride {
+			return true
+		}
+		if gate.Answer.Action == escalation.GateAbort || gate.Answer.ToTier != 0 || gate.Resume != string(review.StateApproved) {
+			return false
+		}
+	}
+	return false
 }

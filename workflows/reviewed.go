@@ -27,6 +27,9 @@ type proposedChange struct {
 	// Ran is the state of the loop in which the latest session ran, and Why the latest decision of the loop.
 	Ran review.State `json:"ran,omitempty"`
 	Why string       `json:"why,omitempty"`
+	// Ending is the decision that ends the chain once the change is pushed, because a person has accepted it or nothing else is left to
+	// do; nil if that is for its author's latest session. It stands until an author works on the change again.
+	Ending *escalation.Decision `json:"ending,omitempty"`
 	// Pushed is the commit that was pushed last; zero if none was. The next change is based on it.
 	Pushed activities.Checkpoint `json:"pushed,omitzero"`
 }
@@ -60,7 +63,7 @@ func (c *chainRun) keep(s step, session escalation.Session, change *activities.C
 		c.proposed = &proposedChange{Loop: c.newLoop()}
 	}
 	p := c.proposed
-	p.Loop, p.Author = p.Loop.Turned(), session
+	p.Loop, p.Author, p.Ending = p.Loop.Turned(), session, nil
 	p.Ran, p.Unseen = p.Loop.State, ""
 	if change != nil && !acceptable(*change) {
 		p.Unseen = change.Problem
@@ -136,9 +139,6 @@ func (c *chainRun) reviewAgain(ctx workflow.Context, s step) (step, error) {
 	p := c.proposed
 	session := *c.log.chain.Worked()
 	decision := escalation.Gated(*c.policy, escalation.Decide(*c.policy, session, escalation.DecisionInput{NoSplit: true}))
-	if s.ending != nil {
-		decision = *s.ending
-	}
 	request := reviewRequest{loop: p.Loop, author: p.Author, change: p.Change, continues: s.continues}
 	request.change.Problem = cmp.Or(p.Unseen, p.Change.Problem)
 	if s.request != nil {
@@ -149,14 +149,17 @@ func (c *chainRun) reviewAgain(ctx workflow.Context, s step) (step, error) {
 
 // runReview takes the change of the chain as far as it comes without its author, and returns the step that follows. An advisory review
 // only informs people. After a required one, the change is pushed, corrected, or left to a person. The argument decision is the one
-// on session, which stands if the change is pushed.
+// on session, which stands if the change is pushed and nobody has decided on its end.
 func (c *chainRun) runReview(
 	ctx workflow.Context, s step, session escalation.Session, request reviewRequest, decision escalation.Decision,
 ) (step, error) {
 	request.problem, request.request = c.problem(), c.input.Prompt
-	p, ending := c.proposed, s.ending
-	if stands := decision; ending == nil && !c.inspects(s) { // nobody has worked on the change since its gate
-		ending = &stands
+	p := c.proposed
+	if stands := decision; p.Ending == nil && !c.inspects(s) { // another session has looked at the service
+		p.Ending = &stands
+	}
+	if p.Ending != nil {
+		decision = *p.Ending
 	}
 	result, err := c.takeFurther(ctx, s, request)
 	if err != nil {
@@ -182,7 +185,6 @@ func (c *chainRun) runReview(
 		if p.Loop.State == review.StateGate {
 			decision = escalation.Gated(*c.policy, escalation.DecideReview(p.Why))
 			s = c.authorStep()
-			s.ending = ending
 		}
 	}
 	if err := c.settle(ctx, session, result.unclosed, decision); err != nil {
@@ -307,7 +309,7 @@ func (c *chainRun) afterReviewGate(ctx workflow.Context, s step, gate *escalatio
 		if gate.Answer.Actor != "" && p.Loop.Approves(p.Change.Commit) {
 			c.push(ctx, proposal{tier: p.Author.Tier, problem: c.problem()})
 			if p.Loop.State == review.StateGate {
-				s.ending = &ending // also if the push succeeds later
+				p.Ending = &ending // also if the push succeeds later
 				return c.stop(ctx, s, escalation.Gated(*c.policy, escalation.DecideReview(p.Why)))
 			}
 		}
@@ -321,7 +323,7 @@ func (c *chainRun) afterReviewGate(ctx workflow.Context, s step, gate *escalatio
 		next.action = stepReview
 		return next, c.log.publish(ctx)
 	}
-	next.corrects, next.ending = true, nil
+	next.corrects, p.Ending = true, nil
 	return next, c.log.publish(ctx)
 }
 

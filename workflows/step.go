@@ -58,9 +58,6 @@ type step struct {
 	chosen    bool
 	// corrects reports that the session of this step corrects the change of the chain, after a review or a gate of it.
 	corrects bool
-	// ending is the decision that ends the chain once its change is settled, for a step that reviews it; nil for the decision on the
-	// latest session.
-	ending *escalation.Decision
 	// healed reports that this step follows news from other chains: they have found the incidents healed. The step is a
 	// recheck, which verifies that, or the first look once more (see lookAnew).
 	healed bool

@@ -97,7 +97,10 @@ func (c *chainRun) stop(ctx workflow.Context, s step, decision escalation.Decisi
 	case decision.Action == escalation.DecisionWait:
 		return s.waiting(decision), nil
 	case c.mustSettle(decision):
-		return step{action: stepReview, tier: s.tier, parent: s.parent, refused: s.refused, ending: &decision}, nil
+		if c.proposed.Ending == nil {
+			c.proposed.Ending = &decision
+		}
+		return step{action: stepReview, tier: s.tier, parent: s.parent, refused: s.refused}, nil
 	}
 	if err := c.record(ctx, decision); err != nil || decision.Action != escalation.DecisionGate {
 		return step{}, err

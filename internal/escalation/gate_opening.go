@@ -242,6 +242,8 @@ func (g *Gate) Next(closing GateClosing) string {
 		return g.Repeats()
 	case closing.Action == GateFix:
 		return fmt.Sprintf("%s runs again in a new session, once it is admitted%s", g.NextRunner(), told)
+	case closing.Action == GateRecheck && g.Commit != "":
+		return fmt.Sprintf("%s looks once more, and if all is well, only %s is left to settle", TierObserve, g.shortCommit())
 	case closing.Action == GateRecheck:
 		return fmt.Sprintf("%s looks once more, and the chain ends as resolved if all is well", TierObserve)
 	case closing.Action == GateOverride && g.pushes():
