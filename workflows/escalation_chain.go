@@ -309,8 +309,8 @@ func applyLimits(policy escalation.Policy, input ChainInput) escalation.Policy {
 			own.Model, own.ContextWindow = model, 0 // unknown until the CLI reports it
 		}
 	}
-	if input.BudgetUSD > 0 {
-		policy.ChainBudgetUSD = min(cmp.Or(policy.ChainBudgetUSD, input.BudgetUSD), input.BudgetUSD)
+	if own := input.BudgetUSD; own > 0 && (policy.ChainBudgetUSD == 0 || own < policy.ChainBudgetUSD) {
+		policy.ChainBudgetUSD, policy.OwnBudgetUSD = own, own
 	}
 	return policy
 }

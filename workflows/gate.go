@@ -135,6 +135,19 @@ func (g *gates) offer(ctx workflow.Context, opening *escalation.GateInput, stopp
 	}
 }
 
+// renewBudgets takes over the budgets that are configured now, if a person lets work continue that a budget has stopped.
+func (g *gates) renewBudgets(ctx workflow.Context) error {
+	gate := g.latest()
+	if gate.Budget == "" || gate.Ends() || gate.Answer.Actor == "" && gate.Answer.ToTier == 0 {
+		return nil
+	}
+	now, err := loadPolicy(ctx)
+	if err == nil {
+		*g.policy = g.policy.WithBudgets(now, g.log.chain.SpentAtMostUSD())
+	}
+	return err
+}
+
 // latest returns the gate that was opened last.
 func (g *gates) latest() *escalation.Gate { return &g.log.chain.Gates[len(g.log.chain.Gates)-1] }
 

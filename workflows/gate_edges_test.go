@@ -222,21 +222,22 @@ func TestNamelessRequestDoesNotPassARefusedTier(t *testing.T) {
 	}
 }
 
-// TestGateAfterASessionOfUnknownCost checks that a gate offers no option for which the budget may be spent.
+// TestGateAfterASessionOfUnknownCost checks that a budget that may be spent counts as spent: a session starts only under a higher one.
 func TestGateAfterASessionOfUnknownCost(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, func(*testing.T, activities.RunTierInput) (escalation.Report, error) {
 		return escalation.Report{Status: escalation.SessionFailed, CostEstimated: true, Error: "no worker finished the tier in time"}, nil
 	})
 	w.policy.ChainBudgetUSD = 1
-	late := w.answerAfter(time.Hour, said(escalation.GateFix, ""))
-	w.answerAfter(2*time.Hour, said(escalation.GateAbort, ""))
+	w.answerAfter(time.Hour, said(escalation.GateFix, ""))
+	w.answerAfter(2*time.Hour, saidAt("gate-2", escalation.GateAbort, ""))
 	result, err := w.run(t, workflows.ChainInput{})
 	require.NoError(t, err)
-	require.Equal(t, []escalation.GateAction{escalation.GateOverride, escalation.GateAbort}, result.Gates[0].Options)
+	require.Equal(t, "under the CLAUDEOPS_CHAIN_BUDGET_USD that is set then", result.Gates[0].Budget)
 	require.Zero(t, result.Gates[0].CostUSD, "what is known to be spent")
-	require.Contains(t, late.refusal, "offers no fix")
-	require.Len(t, result.Gates, 1)
+	require.Len(t, w.ran, 1)
+	require.Len(t, result.Gates, 2)
+	require.Equal(t, escalation.RuleChainBudget, result.Gates[1].Rule)
 }
 
 // TestEveryNotificationOfARunHasItsOwnKey settles the pending notifications because of a long history, but then stays

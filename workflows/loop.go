@@ -64,6 +64,8 @@ type reviewResult struct {
 	// unclosed is the session whose end the caller must record: that of the reviewer, or that of the author if no reviewer's
 	// session was requested; nil if there is none.
 	unclosed *escalation.Session
+	// refused is the rule that has refused the reviewer's session; empty if none has.
+	refused escalation.Rule
 	// stopped reports that the workflow was cancelled while the reviewer ran.
 	stopped bool
 }
@@ -157,6 +159,7 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 			if again {
 				continue
 			}
+			result.refused = refusal.Rule
 			result.loop, result.decision = result.loop.AfterReview(review.Reviewed{Problem: refusal.Reason})
 			return nil, nil
 		}

@@ -62,6 +62,9 @@ func (p *planRun) waitAtGate(ctx workflow.Context) error {
 	if !closed {
 		return p.continueAsNew(ctx)
 	}
+	if err := p.gates.renewBudgets(ctx); err != nil {
+		return p.abortIfCancelled(ctx, err)
+	}
 	gate := p.gates.latest()
 	answer := *gate.Answer
 	p.at.AtGate = false

@@ -259,6 +259,7 @@ func (p *planRun) reviewTurn(ctx workflow.Context, request reviewRequest) error 
 	}
 	if result.loop.State == review.StateGate {
 		p.at.Why = escalation.DecideReview(result.decision.Reason)
+		p.at.Why.Refused = result.refused
 	}
 	return p.show(ctx)
 }

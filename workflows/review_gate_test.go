@@ -159,12 +159,9 @@ func TestNoContinuedReview(t *testing.T) {
 			reviewer: breaksOff(escalation.SessionTimedOut), change: func(w *world) { w.transcript = func() (bool, error) { return false, nil } },
 			why: "its transcript is gone", role: "reviewer",
 		},
-		"the chain's budget": {
-			reviewer: breaksOff(escalation.SessionTimedOut), change: func(w *world) { w.policy.ChainBudgetUSD = 0.23 },
-			why: "the chain's budget is spent or reserved", role: "reviewer",
-		},
 		"no reviewer has run": {
-			change: func(w *world) { w.policy.ChainBudgetUSD = 0.13 }, why: "the chain's budget is spent or reserved", role: "reviewer",
+			change: func(w *world) { w.policy.ChainBudgetUSD = 0.13 },
+			why:    "the next step is review, and the last session was that of the author", role: "reviewer",
 		},
 		"the day's budget is spent": {
 			change: func(w *world) {

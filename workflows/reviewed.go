@@ -183,7 +183,9 @@ func (c *chainRun) runReview(
 			return c.correct(s), nil
 		}
 		if p.Loop.State == review.StateGate {
-			decision = escalation.Gated(*c.policy, escalation.DecideReview(p.Why))
+			asks := escalation.DecideReview(p.Why)
+			asks.Refused = result.refused
+			decision = escalation.Gated(*c.policy, asks)
 			s = c.authorStep()
 		}
 	}

@@ -333,6 +333,9 @@ func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
 // afterGate returns the step that follows s. The answer at its gate chooses this step.
 func (c *chainRun) afterGate(ctx workflow.Context, s step) (step, error) {
 	c.waitingSince = time.Time{} // the maximum wait starts again after a person's decision
+	if err := c.gates.renewBudgets(ctx); err != nil {
+		return step{}, c.abortIfCancelled(ctx, err)
+	}
 	gate := c.gates.latest()
 	if gate.Answer.Action == escalation.GateRecheck {
 		var ran *escalation.Session

@@ -20,6 +20,8 @@ type Decision struct {
 	Rule Rule `json:"rule"`
 	// Reason explains the decision in a sentence.
 	Reason string `json:"reason"`
+	// Refused is the rule that has refused the reviewer's session, if Rule is RuleReview and there was such a refusal.
+	Refused Rule `json:"refused,omitempty"`
 }
 
 // DecisionAction classifies decisions by the step that follows.

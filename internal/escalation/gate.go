@@ -42,6 +42,9 @@ type Gate struct {
 	Open string `json:"open,omitempty"`
 	// Continuation is the session that the action continue_session would continue; nil if this action is not offered.
 	Continuation *Continuation `json:"continuation,omitempty"`
+	// Budget says under which budget a session starts after the answers continue_session and fix, because a budget has opened the gate or is
+	// spent; empty if none is. These answers take over the budgets that are configured then.
+	Budget string `json:"budget,omitempty"`
 	// NoContinuation explains in a sentence why Continuation is nil.
 	NoContinuation string `json:"no_continuation,omitempty"`
 	// Fresh reports that the action `fix` starts without earlier context. This happens if the input named a

@@ -14,7 +14,7 @@ func Gated(policy Policy, decision Decision) Decision {
 	if decision.Action != DecisionComplete || !forPerson || policy.Gate.Timeout <= 0 || policy.DryRun {
 		return decision
 	}
-	return Decision{Action: DecisionGate, Tier: decision.Tier, Rule: decision.Rule, Reason: decision.Reason}
+	return Decision{Action: DecisionGate, Tier: decision.Tier, Rule: decision.Rule, Reason: decision.Reason, Refused: decision.Refused}
 }
 
 // GateInput is the input of NewGate.
@@ -90,14 +90,34 @@ func NewGate(policy Policy, o GateInput) Gate {
 	if gate.Continuation != nil {
 		gate.Options = append(gate.Options, GateContinue)
 	}
-	if o.budgetLeft(policy) {
-		gate.Options = append(gate.Options, GateFix)
-		if policy.Gate.OnTimeout == GateFix && automatic(o.Before, GateFix) < maxAutomaticFixes {
-			gate.OnTimeout = GateFix
-		}
+	if policy.Gate.OnTimeout == GateFix && o.budgetLeft(policy) && automatic(o.Before, GateFix) < maxAutomaticFixes {
+		gate.OnTimeout = GateFix
 	}
-	gate.Options = append(gate.Options, GateOverride, GateAbort)
+	gate.Options = append(gate.Options, GateFix, GateOverride, GateAbort)
+	gate.Budget = o.budget(policy)
 	return gate
+}
+
+// budget says under which budget a session starts after the gate, if a budget has opened it or is spent; empty if none is.
+func (o GateInput) budget(policy Policy) string {
+	setting, last := "", o.Last
+	switch {
+	case !o.budgetLeft(policy) && policy.OwnBudgetUSD > 0:
+		return fmt.Sprintf("with another $%.2f, as far as the CLAUDEOPS_CHAIN_BUDGET_USD permits that is set then", policy.OwnBudgetUSD)
+	case !o.budgetLeft(policy) || o.Decision.Rule == RuleChainBudget:
+		setting = "CLAUDEOPS_CHAIN_BUDGET_USD"
+	case o.Decision.Rule == RuleDayBudget || o.Decision.Refused == RuleDayBudget:
+		setting = "CLAUDEOPS_DAY_BUDGET_USD"
+	case last == nil || o.Refused || last.Status != SessionBudgetExhausted || last.BudgetUSD == 0 || last.CostUSD < last.BudgetUSD:
+		return ""
+	case last.Purpose == PurposeReview:
+		setting = "CLAUDEOPS_REVIEWER_BUDGET_USD"
+	case last.Purpose == PurposeAuthor:
+		setting = "CLAUDEOPS_AUTHOR_BUDGET_USD"
+	default:
+		setting = fmt.Sprintf("CLAUDEOPS_TIER%d_BUDGET_USD", last.Tier)
+	}
+	return "under the " + setting + " that is set then"
 }
 
 // source says why the gate is opened.
@@ -128,15 +148,12 @@ func (o GateInput) source() GateSource {
 
 // ContinuationOf returns the session that the gate offers to continue. If the gate offers none, ContinuationOf returns
 // nil and the reason in a sentence. The chain's last session qualifies if it was interrupted, has the tier of the next
-// step, and can be resumed. The chain's budget must also suffice for another session. At the gate of a loop, o.Loop says
-// which session qualifies.
+// step, and can be resumed. At the gate of a loop, o.Loop says which session qualifies.
 func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
 	last := o.Last
 	switch {
 	case last == nil:
 		return nil, "no session has run"
-	case !o.budgetLeft(policy):
-		return nil, "the chain's budget is spent or reserved"
 	case o.Loop != nil:
 		return o.Loop.Continuation, o.Loop.NoContinuation
 	case last.Tier != o.Tier || last.Purpose == PurposeHandoff:
@@ -164,8 +181,7 @@ func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
 	return &Continuation{SessionID: last.SessionID, Tier: last.Tier, Status: last.Status}, ""
 }
 
-// budgetLeft reports whether the chain's budget suffices for another session, so that the gate offers nothing that an
-// admission would refuse.
+// budgetLeft reports whether the chain's budget suffices for another session.
 func (o GateInput) budgetLeft(policy Policy) bool {
 	limit, budget := policy.ChainBudgetUSD, 0.0
 	switch {
@@ -227,8 +243,11 @@ func automatic(gates []Gate, action GateAction) int {
 // Next describes in a sentence what the chain does after the gate is closed in the given way.
 func (g *Gate) Next(closing GateClosing) string {
 	told := ""
+	if g.Budget != "" {
+		told = " " + g.Budget
+	}
 	if !blank(closing.Guidance) {
-		told = ", with the guidance"
+		told += ", with the guidance"
 	}
 	switch {
 	case closing.ToTier != 0:

@@ -47,35 +47,40 @@ func TestGateEligibility(t *testing.T) {
 		tier    escalation.Tier
 		// without is the reason why no session can be continued; empty if one can.
 		without string
-		noFix   bool
+		// budget is that of the gate; empty if no budget is spent.
+		budget string
 	}{
 		"needs human":                    {session: endedSession(2, completed, escalation.VerdictNeedsHuman), source: escalation.GateNeedsHuman, tier: 2},
 		"needs human, transcript gone":   {session: endedSession(2, completed, escalation.VerdictNeedsHuman), gone: escalation.TranscriptGone, source: escalation.GateNeedsHuman, tier: 2, without: "its transcript is gone"},
 		"needs human, nobody could tell": {session: endedSession(1, completed, escalation.VerdictNeedsHuman), gone: "?", source: escalation.GateNeedsHuman, tier: 1, without: "nobody could tell"},
 		"needs human, nothing spendable": {
 			session: endedSession(2, completed, escalation.VerdictNeedsHuman), policy: func(p *escalation.Policy) { p.ChainBudgetUSD = 1 }, spent: 1,
-			source: escalation.GateNeedsHuman, tier: 2, without: "the chain's budget is spent or reserved", noFix: true,
+			source: escalation.GateNeedsHuman, tier: 2, budget: "under the CLAUDEOPS_CHAIN_BUDGET_USD that is set then",
 		},
-		"failed":                              {session: endedSession(2, completed, escalation.VerdictFailed), source: escalation.GateFailed, tier: 2},
-		"failed without a verdict":            {session: endedSession(2, escalation.SessionFailed, ""), source: escalation.GateFailed, tier: 2},
-		"failed, and has no conversation":     {session: without(endedSession(2, escalation.SessionFailed, "")), source: escalation.GateFailed, tier: 2, without: "did not come to have a conversation"},
-		"completed without a verdict":         {session: endedSession(2, completed, ""), source: escalation.GateFailed, tier: 2},
-		"the conversation did not load":       {session: endedSession(2, escalation.SessionResumeFailed, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (resume_failed)"},
-		"the conversation is lost":            {session: endedSession(2, escalation.SessionTranscriptLost, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (transcript_lost)"},
-		"timed out":                           {session: endedSession(2, escalation.SessionTimedOut, ""), source: escalation.GateTimedOut, tier: 2},
-		"timed out, and gives up":             {session: endedSession(2, escalation.SessionTimedOut, ""), policy: abortTier2, source: escalation.GateTimedOut, tier: 2, without: "(CLAUDEOPS_TIER2_ABORT_ON_TIMEOUT)"},
-		"timed out, and another tier does":    {session: endedSession(3, escalation.SessionTimedOut, ""), policy: abortTier2, source: escalation.GateTimedOut, tier: 3},
-		"needs human, in a tier that does":    {session: endedSession(2, completed, escalation.VerdictNeedsHuman), policy: abortTier2, source: escalation.GateNeedsHuman, tier: 2},
-		"its budget is spent":                 {session: endedSession(2, escalation.SessionBudgetExhausted, ""), source: escalation.GateBudget, tier: 2},
+		"failed":                           {session: endedSession(2, completed, escalation.VerdictFailed), source: escalation.GateFailed, tier: 2},
+		"failed without a verdict":         {session: endedSession(2, escalation.SessionFailed, ""), source: escalation.GateFailed, tier: 2},
+		"failed, and has no conversation":  {session: without(endedSession(2, escalation.SessionFailed, "")), source: escalation.GateFailed, tier: 2, without: "did not come to have a conversation"},
+		"completed without a verdict":      {session: endedSession(2, completed, ""), source: escalation.GateFailed, tier: 2},
+		"the conversation did not load":    {session: endedSession(2, escalation.SessionResumeFailed, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (resume_failed)"},
+		"the conversation is lost":         {session: endedSession(2, escalation.SessionTranscriptLost, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (transcript_lost)"},
+		"timed out":                        {session: endedSession(2, escalation.SessionTimedOut, ""), source: escalation.GateTimedOut, tier: 2},
+		"timed out, and gives up":          {session: endedSession(2, escalation.SessionTimedOut, ""), policy: abortTier2, source: escalation.GateTimedOut, tier: 2, without: "(CLAUDEOPS_TIER2_ABORT_ON_TIMEOUT)"},
+		"timed out, and another tier does": {session: endedSession(3, escalation.SessionTimedOut, ""), policy: abortTier2, source: escalation.GateTimedOut, tier: 3},
+		"needs human, in a tier that does": {session: endedSession(2, completed, escalation.VerdictNeedsHuman), policy: abortTier2, source: escalation.GateNeedsHuman, tier: 2},
+		"its budget is spent":              {session: endedSession(2, escalation.SessionBudgetExhausted, ""), source: escalation.GateBudget, tier: 2},
+		"its own budget is spent": {
+			session: spends(endedSession(2, escalation.SessionBudgetExhausted, "")), source: escalation.GateBudget, tier: 2,
+			budget: "under the CLAUDEOPS_TIER2_BUDGET_USD that is set then",
+		},
 		"its budget, transcript gone":         {session: endedSession(2, escalation.SessionBudgetExhausted, ""), gone: escalation.TranscriptGone, source: escalation.GateBudget, tier: 2, without: "its transcript is gone"},
 		"beyond the highest tier allowed":     {session: endedSession(2, completed, escalation.VerdictEscalate), policy: func(p *escalation.Policy) { p.MaxTier = 2 }, source: escalation.GateBlocked, tier: 2, without: "it asks for another tier"},
 		"tier 3 could not resolve":            {session: endedSession(3, completed, escalation.VerdictEscalate), source: escalation.GateUnresolved, tier: 3},
 		"tier 3 could not, transcript gone":   {session: endedSession(3, completed, escalation.VerdictEscalate), gone: escalation.TranscriptGone, source: escalation.GateUnresolved, tier: 3, without: "its transcript is gone"},
 		"an escalation is blocked":            {session: endedSession(1, completed, escalation.VerdictEscalate), refused: 2, rule: escalation.RuleCooldown, source: escalation.GateBlocked, tier: 2, without: "the next step is for tier 2"},
-		"by the day's budget":                 {session: endedSession(2, completed, escalation.VerdictEscalate), refused: 3, rule: escalation.RuleDayBudget, source: escalation.GateBlocked, tier: 3, without: "the next step is for tier 3"},
-		"a recheck is blocked":                {session: endedSession(1, completed, escalation.VerdictEscalate), refused: 1, rule: escalation.RuleDayBudget, source: escalation.GateBlocked, tier: 1, without: "it asks for another tier"},
+		"by the day's budget":                 {session: endedSession(2, completed, escalation.VerdictEscalate), refused: 3, rule: escalation.RuleDayBudget, budget: "under the CLAUDEOPS_DAY_BUDGET_USD that is set then", source: escalation.GateBlocked, tier: 3, without: "the next step is for tier 3"},
+		"a recheck is blocked":                {session: endedSession(1, completed, escalation.VerdictEscalate), refused: 1, rule: escalation.RuleDayBudget, budget: "under the CLAUDEOPS_DAY_BUDGET_USD that is set then", source: escalation.GateBlocked, tier: 1, without: "it asks for another tier"},
 		"a fix is blocked":                    {session: endedSession(2, escalation.SessionTimedOut, ""), refused: 2, rule: escalation.RuleCooldown, source: escalation.GateBlocked, tier: 2},
-		"the first step is blocked":           {refused: 1, rule: escalation.RuleDayBudget, source: escalation.GateBlocked, tier: 1, without: "no session has run"},
+		"the first step is blocked":           {refused: 1, rule: escalation.RuleDayBudget, budget: "under the CLAUDEOPS_DAY_BUDGET_USD that is set then", source: escalation.GateBlocked, tier: 1, without: "no session has run"},
 		"a handoff cannot be used":            {session: endedSession(1, completed, escalation.VerdictEscalate), refused: 2, rule: escalation.RuleHandoffInvalid, source: escalation.GateBlocked, tier: 2, without: "the next step is for tier 2"},
 		"after a session that hands off":      {session: purposeOf(endedSession(2, completed, escalation.VerdictFailed), escalation.PurposeHandoff), source: escalation.GateFailed, tier: 2, without: "the last session had other work"},
 		"a continuation timed out":            {session: purposeOf(endedSession(2, escalation.SessionTimedOut, ""), escalation.PurposeContinuation), source: escalation.GateTimedOut, tier: 2, without: "was tried, and failed"},
@@ -111,9 +116,7 @@ func TestGateEligibility(t *testing.T) {
 			require.Equal(t, tt.source, gate.Source)
 			require.Equal(t, tt.tier, gate.Tier)
 			options := []escalation.GateAction{escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort}
-			if tt.noFix {
-				options = slices.Delete(options, 1, 2)
-			}
+			require.Equal(t, tt.budget, gate.Budget)
 			if tt.without == "" {
 				require.Equal(t, &escalation.Continuation{SessionID: "the-session", Tier: tt.tier, Status: tt.session.Status}, gate.Continuation)
 				require.Empty(t, gate.NoContinuation)
@@ -132,6 +135,12 @@ func TestGateEligibility(t *testing.T) {
 }
 
 func abortTier2(p *escalation.Policy) { p.Tiers[1].AbortOnTimeout = true }
+
+// spends returns a session that has spent its budget.
+func spends(session *escalation.Session) *escalation.Session {
+	session.BudgetUSD, session.CostUSD = 1, 1
+	return session
+}
 
 func without(session *escalation.Session) *escalation.Session {
 	session.ReportedSessionID = ""

@@ -2,6 +2,7 @@ package escalation
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -39,6 +40,8 @@ type Policy struct {
 	ResumeMaxTokens int `json:"resume_max_tokens,omitempty"`
 	// ChainBudgetUSD caps the spending of one chain, in US dollars; 0 sets no cap.
 	ChainBudgetUSD float64 `json:"chain_budget_usd,omitempty"`
+	// OwnBudgetUSD is the budget in the chain's input, if that is lower than the configured one; 0 if it is not.
+	OwnBudgetUSD float64 `json:"own_budget_usd,omitempty"`
 	// DayBudgetUSD caps the spending of all chains together on one day (UTC), in US dollars; 0 sets no cap.
 	DayBudgetUSD float64 `json:"day_budget_usd,omitempty"`
 	// Cooldowns limits how often agents can repair a service.
@@ -112,6 +115,26 @@ func (p Policy) OfSession(tier Tier) Policy {
 		Tiers: tiers, DryRun: p.DryRun, ChainBudgetUSD: p.ChainBudgetUSD, DayBudgetUSD: p.DayBudgetUSD,
 		Cooldowns: p.Cooldowns, EscalationLimit: p.EscalationLimit, TalksPerPerson: p.TalksPerPerson, Heartbeat: p.Heartbeat,
 	}
+}
+
+// WithBudgets returns the policy with the budgets that are configured now, for a chain that has spent the given amount. If the chain's own
+// budget is spent, the chain gets as much again, as far as the configured one permits.
+func (p Policy) WithBudgets(now Policy, spentUSD float64) Policy {
+	next := p
+	next.Tiers = slices.Clone(p.Tiers)
+	for i := range min(len(next.Tiers), len(now.Tiers)) {
+		next.Tiers[i].BudgetUSD = now.Tiers[i].BudgetUSD
+	}
+	next.Author.Role.BudgetUSD, next.Review.Reviewer.BudgetUSD = now.Author.Role.BudgetUSD, now.Review.Reviewer.BudgetUSD
+	next.ChainBudgetUSD, next.DayBudgetUSD = now.ChainBudgetUSD, now.DayBudgetUSD
+	if p.OwnBudgetUSD > 0 {
+		own := p.ChainBudgetUSD
+		if own-spentUSD < leastUSD(own, own) {
+			own = spentUSD + p.OwnBudgetUSD
+		}
+		next.ChainBudgetUSD = min(cmp.Or(now.ChainBudgetUSD, own), own)
+	}
+	return next
 }
 
 // HeartbeatInterval returns the time between two heartbeats of an agent.

@@ -34,7 +34,7 @@ func TestOfSessionKeepsLimits(t *testing.T) {
 		EscalationLimit: hourly, TalksPerPerson: 1, Heartbeat: 1,
 	}
 	ofChains := []string{
-		"MaxTier", "Continuity", "ResumeThreshold", "Notify", "Repositories", "ResumeMaxTokens", "Returns", "MaxParallelIssues", "Gate", "Review",
+		"OwnBudgetUSD", "MaxTier", "Continuity", "ResumeThreshold", "Notify", "Repositories", "ResumeMaxTokens", "Returns", "MaxParallelIssues", "Gate", "Review",
 		"Author", "Encrypted",
 	}
 	all, kept := reflect.ValueOf(whole), reflect.ValueOf(whole.OfSession(1))
