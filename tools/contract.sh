@@ -57,5 +57,5 @@ echo "What the tests print goes to $log."
 packages=$(sh tools/packages.sh TestContract)
 # Test one package after the other. If a case waited for a processor, the CLI would look slow.
 # shellcheck disable=SC2086 # they are several
-"$GO" test -json -tags "soak,$tags" -p 1 -count=1 -timeout "$timeout" -run '^Test(Contract|Endings)' $packages ${claude:+"-claude=$claude"} |
+"$GO" test -json -tags "soak,$tags" -p 1 -count=1 -timeout "$timeout" -run '^Test(Contract|Endings|RequiredReview|PlanOfTwoPhases)' $packages ${claude:+"-claude=$claude"} |
 	bin/contract-summary -log "$log"

@@ -126,7 +126,7 @@ func TestAuthorIsCaughtInARepository(t *testing.T) {
 			require.Equal(t, []any{string(author.rule), false, author.reviewed},
 				[]any{chain.Reviews[0].Rule, chain.Reviews[0].Approved, chain.Reviews[0].ReviewerID != ""}, chain.Reviews[0].Reason)
 			require.Equal(t, escalation.PhaseRunning, chain.Plan.Phases[0].Status)
-			require.Empty(t, gitIn(t, remote, "for-each-ref", "refs/heads/claudeops"), "nothing is pushed")
+			require.Empty(t, pushedTo(t, remote), "nothing is pushed")
 			requireUntouched(t, live)
 		})
 	}
@@ -147,7 +147,7 @@ func TestCheckWithoutEnd(t *testing.T) {
 	require.Contains(t, gate.Reason, "could not be run to its end: context deadline exceeded")
 	require.Equal(t, []string{"", "quality"}, []string{gate.Role, gate.Resume})
 	require.Equal(t, string(review.RuleNotChecked), chain.Reviews[0].Rule)
-	require.Empty(t, gitIn(t, remote, "for-each-ref", "refs/heads/claudeops"))
+	require.Empty(t, pushedTo(t, remote))
 }
 
 // TestCheckChangesNothing has a check that tries to write where the author works, in the repository, and where git keeps its
@@ -230,7 +230,7 @@ func TestCheckRunsInACell(t *testing.T) {
 				gate, chain := s.abortAtGate(run)
 				require.Contains(t, gate.Reason, c.reason)
 				require.Equal(t, string(review.RuleNotChecked), chain.Reviews[0].Rule)
-				require.Empty(t, gitIn(t, remote, "for-each-ref", "refs/heads/claudeops"))
+				require.Empty(t, pushedTo(t, remote))
 				return
 			}
 			chain, err := s.finish(run)

@@ -38,7 +38,7 @@ func newPlanRepository(t *testing.T, checks ...string) (live, remote string) {
 	require.NoError(t, os.WriteFile(filepath.Join(live, review.ChecksFile), []byte(listed), 0o600))
 	gitIn(t, live, "add", "--all")
 	gitIn(t, live, "commit", "--quiet", "--amend", "--message", "first")
-	gitIn(t, live, "push", "--quiet", "origin", "main")
+	gitIn(t, live, "push", "--quiet", "--force", "origin", "main")
 	return live, remote
 }
 
@@ -106,7 +106,7 @@ func requireCarriedOut(t *testing.T, chain escalation.Chain, remote string) {
 	}
 	require.Equal(t, []int{1, 1}, []int{state.Phases[1].Found, state.Phases[1].Fixed})
 	require.Equal(t, state.Commit+" refs/heads/"+state.Branch,
-		gitIn(t, remote, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/claudeops"))
+		pushedTo(t, remote))
 	require.Equal(t, "web: a limit\nweb: another port",
 		gitIn(t, remote, "log", "--format=%s", "main.."+state.Branch), "a phase leaves as one commit")
 	require.Contains(t, gitIn(t, remote, "show", state.Branch+":compose.yaml"), "8080:80\"]\n    mem_limit: 64m")

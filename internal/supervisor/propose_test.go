@@ -85,7 +85,7 @@ func TestPullRequest(t *testing.T) {
 			require.Len(t, chain.Reviews, 1, "%+v", chain.Sessions)
 			done := chain.Reviews[0]
 			require.Equal(t, []any{true, remote, c.url}, []any{done.Approved, done.Pushed, done.PullRequest}, reviewEvents(chain))
-			require.Equal(t, done.Commit+" refs/heads/"+done.Branch, gitIn(t, remote, "for-each-ref", "--format=%(objectname) %(refname)"))
+			require.Equal(t, done.Commit+" refs/heads/"+done.Branch, pushedTo(t, remote))
 			all := at.PullRequests(t)
 			require.Len(t, all, 1)
 			require.Equal(t, []string{done.Branch, "main", "web: the right port"}, []string{all[0].Branch, all[0].Base, all[0].Title})
@@ -138,7 +138,7 @@ func TestPullRequestIsNotOpened(t *testing.T) {
 			require.Len(t, chain.Reviews, 1, "%+v", chain.Sessions)
 			done := chain.Reviews[0]
 			require.Equal(t, []any{true, remote, ""}, []any{done.Approved, done.Pushed, done.PullRequest})
-			require.Equal(t, done.Commit+" refs/heads/"+done.Branch, gitIn(t, remote, "for-each-ref", "--format=%(objectname) %(refname)"))
+			require.Equal(t, done.Commit+" refs/heads/"+done.Branch, pushedTo(t, remote))
 			require.Empty(t, at.PullRequests(t))
 			said := strings.Join(reviewEvents(chain), "\n")
 			if c.says == "" {

@@ -262,7 +262,14 @@ func newRemoteRepository(t *testing.T, checks ...string) (live, remote string) {
 	live, remote = newComposeRepository(t, checks...), filepath.Join(t.TempDir(), "remote.git")
 	gitIn(t, live, "init", "--quiet", "--bare", remote)
 	gitIn(t, live, "remote", "add", "origin", remote)
+	gitIn(t, live, "push", "--quiet", "origin", "main")
 	return live, remote
+}
+
+// pushedTo lists the commits and names of the branches of chains in a remote.
+func pushedTo(t *testing.T, remote string) string {
+	t.Helper()
+	return gitIn(t, remote, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/claudeops")
 }
 
 // correctedOnce returns the turns of an author that leaves a comment in its change, tries to push, and corrects what the
@@ -314,7 +321,7 @@ func TestFaultReviewKilledAt(t *testing.T) {
 			done := chain.Reviews[1]
 			require.True(t, done.Approved, done.Reason)
 			require.Equal(t, "1", gitIn(t, live, "rev-list", "--count", "HEAD.."+done.Branch), "one commit leaves")
-			require.Equal(t, done.Commit+" refs/heads/"+done.Branch, gitIn(t, remote, "for-each-ref", "--format=%(objectname) %(refname)"))
+			require.Equal(t, done.Commit+" refs/heads/"+done.Branch, pushedTo(t, remote))
 			requireUntouched(t, live)
 		})
 	}
@@ -366,7 +373,7 @@ func TestFaultReviewKilledAtQuality(t *testing.T) {
 			require.Equal(t, []string{string(review.RuleCheckFailed), string(review.RuleReviewed)}, []string{chain.Reviews[0].Rule, done.Rule})
 			require.Equal(t, "web: another port", gitIn(t, live, "log", "--format=%s", "HEAD.."+done.Branch))
 			require.Equal(t, done.Commit+" refs/heads/"+done.Branch,
-				gitIn(t, remote, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/claudeops"))
+				pushedTo(t, remote))
 			requireUntouched(t, live)
 		})
 	}
@@ -381,7 +388,6 @@ func TestFaultReviewHostLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			live, remote := newRemoteRepository(t)
-			gitIn(t, live, "push", "--quiet", "origin", "main")
 			elsewhere, leaves := filepath.Join(t.TempDir(), "clone"), filepath.Join(t.TempDir(), "leaves")
 			gitIn(t, filepath.Dir(elsewhere), "clone", "--quiet", "--branch", "main", remote, elsewhere)
 			settings := []string{"CLAUDEOPS_TASK_QUEUE=lost-review-" + name, "CLAUDEOPS_REVIEW_CHANGES=required"}
@@ -451,7 +457,7 @@ func TestRequiredReview(t *testing.T) {
 					[]string{chain.Reviews[0].Rule, chain.Reviews[1].Rule})
 				done := chain.Reviews[1]
 				require.Equal(t, []any{true, remote, gitIn(t, live, "rev-parse", done.Branch)}, []any{done.Approved, done.Pushed, done.Commit})
-				require.Equal(t, done.Commit+" refs/heads/"+done.Branch, gitIn(t, remote, "for-each-ref", "--format=%(objectname) %(refname)"))
+				require.Equal(t, done.Commit+" refs/heads/"+done.Branch, pushedTo(t, remote))
 				require.NotContains(t, gitIn(t, live, "show", done.Commit+":compose.yaml"), "debug")
 				requireUntouched(t, live)
 				requireRecorded(t, s, chain)
@@ -504,7 +510,7 @@ func TestReviewerThatAlwaysObjects(t *testing.T) {
 					require.LessOrEqual(t, session.CostUSD, session.BudgetUSD)
 				}
 				require.Less(t, chain.CostUSD, 5.0)
-				require.Empty(t, gitIn(t, remote, "for-each-ref", "refs/heads/claudeops"))
+				require.Empty(t, pushedTo(t, remote))
 				requireRecorded(t, s, chain)
 			})
 		}
@@ -551,7 +557,7 @@ func TestContinuedReview(t *testing.T) {
 				interrupted, again := chain.Sessions[2], chain.Sessions[3]
 				require.Equal(t, []any{interrupted.ID, escalation.PurposeReview, escalation.ReasonContinued},
 					[]any{again.ParentID, again.Purpose, again.ContinuityReason})
-				require.Equal(t, chain.Reviews[len(chain.Reviews)-1].Commit, strings.Fields(gitIn(t, remote, "for-each-ref"))[0])
+				require.Equal(t, chain.Reviews[len(chain.Reviews)-1].Commit, strings.Fields(pushedTo(t, remote))[0])
 				requireRecorded(t, second, chain)
 			})
 		}
