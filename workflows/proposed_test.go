@@ -182,6 +182,28 @@ func TestAuthorAsksInItsCorrection(t *testing.T) {
 	require.Equal(t, []string{"c3"}, w.commits())
 }
 
+// TestAuthorTakesItBack checks that the gate says so when a correction takes back what was reviewed, and names the commit that is left.
+func TestAuthorTakesItBack(t *testing.T) {
+	t.Parallel()
+	w, _ := newReviewGate(t, finds(severe()))
+	commit := w.change
+	w.change = func(session int) *activities.Change {
+		if session > 2 {
+			return &activities.Change{Branch: "claudeops/x", Base: "b0", Commit: "b0", Tree: "t0"}
+		}
+		change := commit(session)
+		change.Tree = "t2"
+		return change
+	}
+	gate := w.gateAfter(t, time.Hour)
+	w.answerAfter(2*time.Hour, said(escalation.GateAbort, ""))
+	_, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Contains(t, gate.Reason, "the author has taken back all that c2 has changed")
+	require.Equal(t, "c2", gate.Commit)
+	require.Empty(t, w.commits())
+}
+
 // TestNobodyAnswersAtTheGateOfAReview checks that an author is told that its next turn is nobody's wish.
 func TestNobodyAnswersAtTheGateOfAReview(t *testing.T) {
 	t.Parallel()

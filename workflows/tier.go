@@ -27,7 +27,7 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 	}
 	s.refused = false
 	session, change := c.runTier(ctx, s, opening)
-	if change != nil && change.Problem == "" && change.Commit == change.Base { // nothing new since the push
+	if change != nil && change.Problem == "" && change.Commit == change.Base && !c.unpushed() { // nothing new since the push
 		change = nil
 	}
 	c.keep(s, session, change)

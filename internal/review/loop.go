@@ -182,7 +182,7 @@ func (l Loop) AfterAuthor(turn Authored) (Loop, Decision) {
 		next := l
 		next.Before = ""
 		return next.to(l.Before, RuleNoCommit, "the author has nothing to add to %s", short(l.Commit))
-	case l.Reviewed != "" && turn.Commit != "" && turn.Commit != l.Commit && len(turn.Files) == 0:
+	case l.Reviewed != "" && turn.Tree != "" && turn.Tree != l.Tree && len(turn.Files) == 0:
 		return l.ask(l.State, RuleNoCommit, "the author has taken back all that %s has changed", short(l.Commit))
 	case turn.Commit == "" || turn.Commit == l.Commit || len(turn.Files) == 0 || turn.Tree != "" && turn.Tree == l.Tree:
 		return l.ask(l.State, RuleNoCommit, "the author's turn has left no new commit that changes something")

@@ -61,7 +61,7 @@ func TestATurnWithoutAnything(t *testing.T) {
 		require.Equal(t, []any{state, review.State("")}, []any{same.State, same.Before}, decision.Reason)
 		taken := turned
 		taken.Reviewed = "c1"
-		_, decision = taken.AfterAuthor(review.Authored{Commit: "c0"})
+		_, decision = taken.AfterAuthor(review.Authored{Tree: "before"})
 		require.Equal(t, []any{review.RuleNoCommit, "the author has taken back all that c1 has changed"}, []any{decision.Rule, decision.Reason})
 		next, _ := turned.AfterAuthor(committed("c2"))
 		require.Equal(t, []any{review.StateQuality, review.State("")}, []any{next.State, next.Before})
