@@ -39,6 +39,8 @@ type Change struct {
 	// Project is the repository in which a pull request can propose the change; nil if there is none, or the policy grants the
 	// author no program for it.
 	Project *forge.Project `json:"project,omitempty"`
+	// NoRemote reports that the repository has no remote origin, so the change cannot be pushed.
+	NoRemote bool `json:"no_remote,omitempty"`
 	// Problem says why the change could not be looked at; empty if it could.
 	Problem string `json:"problem,omitempty"`
 }

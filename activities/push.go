@@ -30,6 +30,8 @@ type PushRequest struct {
 type PushResult struct {
 	// Remote is the address of the remote, without credentials.
 	Remote string `json:"remote,omitempty"`
+	// NoRemote reports that the repository has no remote origin: the commit stays on its branch, and no attempt can push it.
+	NoRemote bool `json:"no_remote,omitempty"`
 	// Problem says why the commit was not pushed; empty if it was. Final reports that another attempt would end in the same way.
 	Problem string `json:"problem,omitempty"`
 	Final   bool   `json:"final,omitempty"`

@@ -212,6 +212,16 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 			other.Guidance, other.Correction = "use port 8080", &prompts.Correction{Commit: "c1", Why: "the reviewer approves c1, and a person must, too"}
 			return set.AuthorCorrects(other)
 		},
+		"author-again": func() (string, error) {
+			again := authoring
+			again.Correction = &prompts.Correction{Why: "the author's session ended timed_out: its time is up"}
+			return set.Author(again)
+		},
+		"correction-again": func() (string, error) {
+			again := authoring
+			again.Correction = &prompts.Correction{Commit: "c1", Findings: []string{"P1 `no-way-back`"}, Why: "phase 2 (db) was removed"}
+			return set.AuthorCorrects(again)
+		},
 		"author-repair": func() (string, error) { return set.AuthorRepair("summary is empty") },
 	}
 	for name, render := range render {

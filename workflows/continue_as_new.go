@@ -133,13 +133,15 @@ func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	}, ChainWorkflow, input)
 }
 
-// withWindows returns a policy with the context windows that the CLI has reported for the models of its tiers, because the next run does
-// not
-// have all sessions.
+// withWindows returns a policy with the context windows that the CLI has reported for the models of its tiers and roles, because the next
+// run does not have all sessions.
 func withWindows(policy escalation.Policy, s *sessions) escalation.Policy {
 	policy.Tiers = slices.Clone(policy.Tiers)
 	for i, tier := range policy.Tiers {
 		policy.Tiers[i].ContextWindow = s.window(tier)
+	}
+	for _, role := range []*escalation.TierPolicy{&policy.Author.Role, &policy.Review.Reviewer} {
+		role.ContextWindow = s.window(*role)
 	}
 	return policy
 }

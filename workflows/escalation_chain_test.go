@@ -47,7 +47,8 @@ type world struct {
 	pushed      []activities.PushRequest
 	pushProblem string
 	// push stands in for the remote; nil for one that takes everything unless pushProblem says why not.
-	push func(request activities.PushRequest) activities.PushResult
+	push    func(request activities.PushRequest) activities.PushResult
+	nowhere bool // the repository has no remote
 	// proposed holds the requests for pull requests. propose answers them; nil stands for a forge that accepts all.
 	proposed []activities.ProposeRequest
 	propose  func(request activities.ProposeRequest) (activities.ProposeResult, error)
@@ -290,8 +291,11 @@ func (w *world) answer(t *testing.T) {
 	w.env.OnActivity("PushChange", mock.Anything, mock.Anything).Maybe().Return(
 		func(_ context.Context, request activities.PushRequest) (activities.PushResult, error) {
 			w.pushed = append(w.pushed, request)
-			if w.push != nil {
+			switch {
+			case w.push != nil:
 				return w.push(request), nil
+			case w.nowhere:
+				return activities.PushResult{NoRemote: true}, nil
 			}
 			return activities.PushResult{Remote: "https://git.example.org/infra", Problem: w.pushProblem}, nil
 		})

@@ -137,12 +137,12 @@ func (l *eventLog) storeUnlessCancelled(ctx workflow.Context, summary string, re
 	var records *activities.Records
 	input := l.input(ctx, release)
 	err := workflow.ExecuteActivity(withRecords(ctx, summary), records.RecordEvents, input).Get(ctx, nil)
-	if ctx.Err() == nil {
-		return err
-	}
 	if err != nil {
 		l.unrecorded = append(input.Events, l.unrecorded...) // some may be recorded; their keys prevent duplicates
 		l.progress = cmp.Or(l.progress, input.Progress)
+	}
+	if ctx.Err() == nil {
+		return err
 	}
 	return nil
 }

@@ -54,6 +54,8 @@ type gateRequest struct {
 	stopped *review.Stopped
 	// commit is the commit that the answer override accepts; empty if there is none. open describes its open findings.
 	commit, open string
+	// noRemote reports that nothing can be pushed.
+	noRemote bool
 }
 
 // handle registers the query and the update with which people see and answer gates.
@@ -99,13 +101,13 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 		Decision: request.decision, Tier: request.tier, Refused: request.refused, Phase: request.phase,
 		Last: chain.Worked(), Transcript: escalation.TranscriptReachable,
 		SpentUSD: chain.CostUSD, SpentAtMostUSD: chain.SpentAtMostUSD(), Tried: tried(*chain),
-		History: g.incidents.history(request.decision), Commit: request.commit, Open: request.open,
+		History: g.incidents.history(request.decision), Commit: request.commit, Open: request.open, NoRemote: request.noRemote,
 	}
 	if len(chain.Sessions) == 0 {
 		opening.History = g.history
 	}
 	if chain.Plan != nil {
-		opening.Plan = chain.Plan.File
+		opening.Plan, opening.Approved = chain.Plan.File, chain.Plan.Commit
 	}
 	g.offer(ctx, &opening, request.stopped)
 	if ctx.Err() != nil {

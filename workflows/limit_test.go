@@ -1,6 +1,8 @@
 package workflows_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,6 +63,9 @@ func TestAReviewerWaitsForTheLimit(t *testing.T) {
 	require.Len(t, *asked, 2)
 	require.GreaterOrEqual(t, (*asked)[1].Sub((*asked)[0]), 2*time.Hour)
 	require.Len(t, messagesOf(w.events, escalation.EventWaitStarted), 1)
+	require.True(t, slices.ContainsFunc(w.recorded, func(recorded activities.RecordEventsInput) bool {
+		return recorded.Release && len(messagesOf(recorded.Events, escalation.EventWaitStarted)) > 0
+	}), "other chains may repair meanwhile")
 	requireToldOfLimits(t, people, 1)
 	require.Len(t, w.pushed, 1)
 }
@@ -111,5 +116,56 @@ func TestAnAuthorWaitsForTheLimit(t *testing.T) {
 			require.Len(t, asked, 4, "at 0, 2, 4 and 6 hours")
 			requireToldOfLimits(t, people, 3)
 		})
+	}
+}
+
+// TestNoCommitIsLostToALimit ends sessions of an author that have committed: by a limit, and by a refusal. Then the conversation cannot be
+// continued. The new author works on the commit, on any host.
+func TestNoCommitIsLostToALimit(t *testing.T) {
+	t.Parallel()
+	for name, interrupted := range map[string]int{"of its first turn": 1, "of a correction": 2} {
+		for _, limited := range []bool{true, false} {
+			if interrupted == 1 && !limited {
+				continue // a refusal of a first turn ends at a gate
+			}
+			t.Run(fmt.Sprint(name, ", limited ", limited), func(t *testing.T) {
+				t.Parallel()
+				w := newPlanWorld(t)
+				w.policy.Cooldowns.MaxWait = escalation.Duration(6 * time.Hour)
+				if interrupted == 2 {
+					w.review, _ = inTurn(t, finds(objection("wrong-port")), finds())
+				}
+				anew := interrupted + 1
+				w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+					result := w.commits(turn, input)
+					switch {
+					case turn == interrupted && limited:
+						anew = turn + 2
+						result.Work, result.Report = nil, w.limited(input.SessionID)
+						result.Report.ContextTokens = 20_000
+					case turn == interrupted:
+						result.Work, result.Report = nil, escalation.Report{
+							Status: escalation.SessionFailed, Ending: escalation.EndingRefused, Attempts: 1, ContextTokens: 20_000, ReportedSessionID: input.SessionID,
+						}
+					case turn < anew && turn > interrupted:
+						return activities.RunAuthorResult{Report: escalation.Report{Status: escalation.SessionTranscriptLost, Attempts: 1}}
+					}
+					return result
+				}
+				result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: []string{"1"}})
+				require.NoError(t, err)
+				require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+				require.Len(t, w.turns, anew)
+				last, left := w.turns[anew-1], fmt.Sprint("c", interrupted)
+				require.Equal(t, left, last.At.Commit)
+				require.Equal(t, []any{false, ""}, []any{last.Begins, last.ParentSessionID})
+				require.NotNil(t, last.Correction, "it must know of the commit")
+				if interrupted == 1 {
+					require.Equal(t, left, last.Correction.Commit)
+					require.Contains(t, last.Correction.Why, "cannot go on in its conversation")
+				}
+				require.Equal(t, fmt.Sprint("c", anew), w.pushed[0].Commit)
+			})
+		}
 	}
 }

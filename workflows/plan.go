@@ -56,6 +56,8 @@ type planStep struct {
 	Guidance  string              `json:"guidance,omitempty"`
 	// Ran is the state of the loop in which the latest session ran; empty if none has run in this phase.
 	Ran review.State `json:"ran,omitempty"`
+	// Reason is that of the latest decision on the work of this phase; empty before there is one.
+	Reason string `json:"reason,omitempty"`
 	// Why is the decision that led to the gate, and AtGate reports that the gate is open or was just closed.
 	Why    escalation.Decision `json:"why,omitzero"`
 	AtGate bool                `json:"at_gate,omitempty"`
@@ -237,7 +239,7 @@ func (p *planRun) beginPhase(ctx workflow.Context) error {
 	} else {
 		p.at.Change = nil
 	}
-	p.at.Loop, p.at.Ran = next.Accepting(p.at.Loop), ""
+	p.at.Loop, p.at.Ran, p.at.Reason = next.Accepting(p.at.Loop), "", ""
 	p.at.Author, p.at.Anew, p.at.Continues, p.at.Guidance = nil, false, nil, ""
 	p.sessions.inFlight = nil
 	state := p.log.chain.Plan
@@ -383,12 +385,14 @@ func (p *planRun) finish(ctx workflow.Context) error {
 		p.at.Loop, p.at.Why = after, escalation.DecideReview(decision.Reason)
 		return p.show(ctx)
 	}
-	if reviews := p.log.chain.Reviews; len(reviews) > 0 {
-		latest := reviews[len(reviews)-1]
-		state.Pushed, state.PullRequest = latest.Pushed, latest.PullRequest
+	latest := p.reviews.reviewOf(state.Commit)
+	state.Pushed, state.PullRequest = latest.Pushed, latest.PullRequest
+	if state.Pushed == "" { // its remote is gone since the start
+		state.NoRemote = true
+		return p.finish(ctx)
 	}
 	return p.end(ctx, escalation.Approved(fmt.Sprintf("%s, and %s is pushed to %s",
-		describePhases(*state), plaintext.Cut(state.Commit, 12), cmp.Or(state.Pushed, "the remote"))))
+		describePhases(*state), plaintext.Cut(state.Commit, 12), state.Pushed)))
 }
 
 // unchanged returns the decision that ends the work without a commit.

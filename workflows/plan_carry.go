@@ -58,8 +58,8 @@ func (p *planRun) continueAsNew(ctx workflow.Context) error {
 	}
 	input := p.input
 	input.Carried = &CarriedPlan{
-		Policy: *p.policy, FirstRunID: p.log.firstRun(ctx), Directory: p.sessions.directory, State: trimmed(p.log.chain),
-		Step: p.at, InFlight: p.sessions.inFlight, Reminded: p.gates.reminded, Told: p.people.before,
+		Policy: withWindows(*p.policy, p.sessions), FirstRunID: p.log.firstRun(ctx), Directory: p.sessions.directory,
+		State: trimmed(p.log.chain), Step: p.at, InFlight: p.sessions.inFlight, Reminded: p.gates.reminded, Told: p.people.before,
 	}
 	return workflow.NewContinueAsNewErrorWithOptions(ctx, workflow.ContinueAsNewErrorOptions{
 		InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade,

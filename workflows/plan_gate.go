@@ -33,7 +33,8 @@ func (p *planRun) openGate(ctx workflow.Context) error {
 	stopped := review.StoppedAt(*p.policy, p.at.Ran, p.at.Loop.Resume, p.log.chain.Last())
 	opened, err := p.gates.open(ctx, gateRequest{
 		decision: decision, tier: p.policy.AuthorTier(), stopped: &stopped, commit: p.offered(), open: p.at.Loop.Unsolved(),
-		phase: cmp.Or(p.log.chain.Plan.Phase, escalation.PlanItself), // without a current phase, all of the plan could not be pushed
+		noRemote: p.log.chain.Plan.NoRemote,
+		phase:    cmp.Or(p.log.chain.Plan.Phase, escalation.PlanItself), // without a current phase, all of the plan could not be pushed
 	})
 	if err != nil {
 		return err

@@ -570,10 +570,74 @@ func TestPlanGateExpires(t *testing.T) {
 		}
 		return result
 	}
+	people := w.listen()
+	gate := w.gateAfter(t, time.Hour)
 	result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{})
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeAborted, result.Outcome)
 	require.Equal(t, []string{"c1", "claudeops/run"}, []string{result.Plan.Commit, result.Plan.Branch})
+	const left = "what was approved, up to commit c1, stays on its branch without a push"
+	require.Contains(t, gate.Next(escalation.GateClosing{Action: escalation.GateAbort}), left)
+	require.Contains(t, strings.Join(messagesOf(result.Events, escalation.EventGateClosed), "\n"), left)
+	ended := messagesOf(result.Events, escalation.EventChainEnded)
+	require.Contains(t, ended[len(ended)-1], "c1 is approved on claudeops/run, and not pushed")
+	require.True(t, slices.ContainsFunc(people.got, func(told escalation.Notification) bool { return strings.Contains(told.Text, left) }))
+}
+
+// TestPlanFixSaysWhy lets a person have a phase carried out again. The new author gets the reason, and knows which commit there is.
+func TestPlanFixSaysWhy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*activities.RunAuthorResult)
+		of     activities.Correction
+	}{
+		"too large": {func(r *activities.RunAuthorResult) {
+			r.Change.Files = []review.File{{Path: "a", Listed: true, Added: 100}}
+		}, activities.Correction{Commit: "c1", Why: "has 100 lines"}},
+		"its time is up":                {func(r *activities.RunAuthorResult) { r.Work, r.Report.Status = nil, escalation.SessionTimedOut }, activities.Correction{Commit: "c1", Why: "ended timed_out"}},
+		"its time is up, and no commit": {func(r *activities.RunAuthorResult) { *r = timedOut(r.Report) }, activities.Correction{Why: "ended timed_out"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newPlanWorld(t)
+			w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+				result := w.commits(turn, input)
+				if turn == 1 {
+					c.change(&result)
+				}
+				return result
+			}
+			w.answerAfter(2*time.Hour, said(escalation.GateFix, ""))
+			result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{})
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+			require.Len(t, w.turns, 3)
+			require.NotNil(t, w.turns[1].Correction)
+			require.Equal(t, c.of.Commit, w.turns[1].Correction.Commit)
+			require.Contains(t, w.turns[1].Correction.Why, c.of.Why)
+			require.Nil(t, w.turns[2].Correction, "the next phase begins")
+		})
+	}
+}
+
+// TestPlanFixOfACorrectionSaysWhy checks the same for a correction that fails: the next author gets the findings, and what is wrong with it.
+func TestPlanFixOfACorrectionSaysWhy(t *testing.T) {
+	t.Parallel()
+	w := newPlanWorld(t)
+	w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+		result := w.commits(turn, input)
+		if turn == 2 {
+			result.Change.Plan, result.Change.PlanProblem = nil, "no phases"
+		}
+		return result
+	}
+	w.review, _ = inTurn(t, finds(objection("wrong-port")), finds())
+	w.answerAfter(2*time.Hour, said(escalation.GateFix, ""))
+	_, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: []string{"1"}})
+	require.NoError(t, err)
+	require.Empty(t, w.turns[1].Correction.Why)
+	require.Len(t, w.turns[2].Correction.Findings, 1)
+	require.Contains(t, w.turns[2].Correction.Why, "cannot be read any more: no phases")
 }
 
 // TestChecksRunAgain checks that a person can have checks repeated that could not run, without another turn of the author.
@@ -670,6 +734,27 @@ func TestPushOfAPlanFails(t *testing.T) {
 	require.Equal(t, "what is approved is pushed again", gate.Next(escalation.GateClosing{Action: escalation.GateFix}))
 }
 
+// TestPushOfAPlanAfterItsBudget lets the last review spend more than the plan may. What is approved can still be pushed.
+func TestPushOfAPlanAfterItsBudget(t *testing.T) {
+	t.Parallel()
+	w := newPlanWorld(t)
+	w.pushProblem = "no route"
+	w.review = func(input activities.RunReviewInput) (activities.RunReviewResult, error) {
+		result, err := finds()(input)
+		result.Report.CostUSD = 1.6
+		return result, err
+	}
+	gate := w.gateAfter(t, time.Hour)
+	w.env.RegisterDelayedCallback(func() { w.pushProblem = "" }, 90*time.Minute)
+	w.answerAfter(2*time.Hour, said(escalation.GateFix, ""))
+	result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: []string{"1"}, BudgetUSD: 2})
+	require.NoError(t, err)
+	require.Contains(t, gate.Reason, "no route")
+	require.Greater(t, result.CostUSD, 2.0)
+	require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+	require.Equal(t, "https://git.example.org/infra", result.Plan.Pushed)
+}
+
 // TestUnpushedPlanIsLeft checks that a person can end work that cannot be pushed.
 func TestUnpushedPlanIsLeft(t *testing.T) {
 	t.Parallel()
@@ -745,6 +830,31 @@ func TestPlanReview(t *testing.T) {
 				require.Len(t, w.turns[0].Correction.Findings, 1)
 			}
 		})
+	}
+}
+
+// TestOverrideOfAnAmendedPlan checks that the gate says which commit becomes the plan, and that it is pushed.
+func TestOverrideOfAnAmendedPlan(t *testing.T) {
+	t.Parallel()
+	for _, noRemote := range []bool{false, true} {
+		w := newPlanWorld(t)
+		w.noRemote = noRemote
+		w.review, _ = inTurn(t, finds(objection("vague")))
+		w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+			result := w.commits(turn, input, review.File{Path: "docs/plan.md", Listed: true, Added: 100})
+			return result
+		}
+		answered := w.answerAfter(2*time.Hour, said(escalation.GateOverride, ""))
+		result, err := w.run(workflows.PlanReviewWorkflow, workflows.PlanInput{})
+		require.NoError(t, err)
+		require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+		if noRemote {
+			require.Equal(t, "the plan is accepted as commit c1 has it, which stays on its branch (the repository has no remote)", answered.resolution.Next)
+			require.Empty(t, w.pushed)
+			continue
+		}
+		require.Equal(t, "the plan is accepted as commit c1 has it, which is pushed", answered.resolution.Next)
+		require.Equal(t, "c1", w.pushed[0].Commit)
 	}
 }
 
@@ -834,6 +944,11 @@ func TestPlanContinuesAsNew(t *testing.T) {
 			w.tierTakes = 10 * time.Minute
 			w.review, _ = inTurn(t, reviews...)
 			w.longHistory(c.at)
+			w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+				result := w.commits(turn, input)
+				result.Report.ContextWindow = 77_000
+				return result
+			}
 			for at := range 3 { // requests for a tier, which a plan does not have, keep nothing from continuing as new
 				w.env.RegisterDelayedCallback(func() {
 					w.env.SignalWorkflow(workflows.EscalateSignalName, workflows.EscalateSignal{ToTier: 3})
@@ -847,6 +962,7 @@ func TestPlanContinuesAsNew(t *testing.T) {
 			var input workflows.PlanInput
 			require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(anew.Input, &input))
 			require.Len(t, w.closed, len(w.opened), "every record is closed")
+			require.Equal(t, 77_000, input.Carried.Policy.Author.Role.ContextWindow, "the next run lacks the older sessions")
 
 			again := newPlanWorld(t)
 			again.env.SetContinuedExecutionRunID("the-run-before")

@@ -27,6 +27,7 @@ func (p *planRun) author(ctx workflow.Context) error {
 	session := sessionEnded(ctx, opening.Session, result.Report, result.EndedAt, unjudged)
 	p.sessions.inFlight = result.InFlight
 	p.sessions.ended(ctx, session)
+	p.keep(session, result.Change)
 	then := session.Treatment().Then
 	switch {
 	case session.Status == escalation.SessionStopped:
@@ -34,14 +35,12 @@ func (p *planRun) author(ctx workflow.Context) error {
 		return p.end(ctx, escalation.Cancelled())
 	case then == escalation.SequelAnew && (!session.BeganWork() || session.Ending == escalation.EndingRefused) && session.ParentID != 0:
 		p.sessions.closeWithNext(session)
-		p.keep(result.Change)
 		p.at.Anew, p.at.Continues = true, nil
 		return p.show(ctx)
 	case then == escalation.SequelWait:
 		decision := escalation.DecideLimited(*p.policy, session, p.sessions.waitingSince)
 		if decision.Action == escalation.DecisionWait {
 			p.sessions.closeWithNext(session)
-			p.keep(result.Change)
 			if session.BeganWork() {
 				p.at.Continues = brief(session)
 			}
@@ -59,9 +58,15 @@ func (p *planRun) author(ctx workflow.Context) error {
 	return p.reviewTurn(ctx, p.reviewRequest(session, change, false))
 }
 
-// keep keeps what a session has committed that is repeated or continued without a review, so that it is not lost with its host.
-func (p *planRun) keep(change *activities.Change) {
-	if change != nil && acceptable(*change) && (p.at.Change == nil || change.Tree == "" || change.Tree != p.at.Change.Tree) {
+// keep keeps what a session of the author has left, however it ended, so that the next session works on it, on any host.
+func (p *planRun) keep(session escalation.Session, change *activities.Change) {
+	if session.BeganWork() {
+		p.at.Author = brief(session)
+	}
+	if change == nil || !acceptable(*change) || change.Problem == "" && len(change.Files) == 0 {
+		return
+	}
+	if before := p.at.Change; before == nil || change.Tree == "" || change.Tree != before.Tree {
 		p.at.Change = change
 	}
 }
@@ -107,8 +112,7 @@ func (p *planRun) authorInput(session escalation.Session) activities.RunAuthorIn
 		ChainID: session.ChainID, FirstRunID: session.FirstRunID, SessionID: session.SessionID, Tier: session.Tier,
 		Policy: p.policy.OfAuthor().OfSession(session.Tier), Directory: p.sessions.directory, Task: p.planTask(), From: p.at.From,
 		Request: p.input.Prompt, Guidance: p.at.Guidance, Gate: p.log.chain.GateBefore(), Correction: p.correction(),
-		Since:     p.at.Loop.Reviewed,
-		BudgetUSD: session.BudgetUSD,
+		Since: p.at.Loop.Reviewed, BudgetUSD: session.BudgetUSD,
 	}
 	if change := p.at.Change; change != nil && acceptable(*change) {
 		input.At = change.Checkpoint()
@@ -134,23 +138,22 @@ func (p *planRun) planTask() activities.PlanTask {
 }
 
 // correction returns what the author must correct; nil if it begins. The conversation of an interrupted correction has the
-// findings. It may lack what checks have printed since.
+// findings. It may lack what checks have printed since. A new author of work that did not come to its checks gets the reason.
 func (p *planRun) correction() *activities.Correction {
-	change := p.at.Change
+	loop, left := p.at.Loop, p.offered()
 	switch {
-	case change == nil, p.at.Continues != nil && p.at.Loop.State != review.StateQualityRetry:
+	case p.at.Continues != nil && loop.State != review.StateQualityRetry:
 		return nil
-	case p.at.Loop.State != review.StateQualityRetry && p.at.Loop.State != review.StateAutoFix:
+	case loop.State == review.StateQualityRetry:
+		return &activities.Correction{Commit: loop.Commit, CheckOutput: p.at.Change.CheckOutput, Why: p.at.Reason}
+	case loop.State == review.StateAutoFix && len(loop.Open) > 0 && p.at.Ran != loop.State:
+		return &activities.Correction{Commit: loop.Commit, Findings: loop.Open}
+	case loop.State == review.StateAutoFix:
+		return &activities.Correction{Commit: loop.Commit, Findings: loop.Open, Why: p.at.Reason}
+	case left == "" && p.at.Reason == "":
 		return nil
 	}
-	of := &activities.Correction{Commit: p.at.Loop.Commit, Findings: p.at.Loop.Open}
-	if p.at.Loop.State == review.StateQualityRetry {
-		of.Findings, of.CheckOutput = nil, change.CheckOutput
-	}
-	if reviews := p.log.chain.Reviews; len(of.Findings) == 0 && of.CheckOutput == "" && len(reviews) > 0 {
-		of.Why = reviews[len(reviews)-1].Reason
-	}
-	return of
+	return &activities.Correction{Commit: left, Why: cmp.Or(p.at.Reason, "its author did not finish, and cannot go on in its conversation")}
 }
 
 // check runs the checks again that could not run, and has the change reviewed.
@@ -250,7 +253,7 @@ func (p *planRun) reviewTurn(ctx workflow.Context, request reviewRequest) error 
 	phase.ReviewTotals = phase.Plus(result.progress(request.loop)) // without the cost, which counts with the session
 	latest := p.log.chain.Reviews[len(p.log.chain.Reviews)-1]
 	phase.Checks, phase.Verdict = latest.Checks, latest.Status
-	p.at.Loop = result.loop
+	p.at.Loop, p.at.Reason = result.loop, result.decision.Reason
 	if result.unclosed != nil {
 		p.sessions.closeWithNext(*result.unclosed)
 	}

@@ -57,8 +57,16 @@ func (r *reviews) write(ctx workflow.Context, change activities.Change, about pr
 	request.Summary = r.summary(latest.ReviewerID)
 	var tiers *activities.Tiers
 	var written activities.ProposeResult
+	// A forge can refuse for an hour. Meanwhile other chains may repair the services.
+	err := r.sessions.flush(ctx)
+	if err == nil {
+		err = r.log.storeUnlessCancelled(ctx, "record the review of "+change.Branch, true)
+	}
+	if err != nil {
+		workflow.GetLogger(ctx).Warn("the review is recorded later", "error", err)
+	}
 	writing := withProposal(ctx, "pull request for "+change.Branch)
-	err := workflow.ExecuteActivity(writing, tiers.ProposeChange, request).Get(writing, &written)
+	err = workflow.ExecuteActivity(writing, tiers.ProposeChange, request).Get(writing, &written)
 	if err != nil {
 		written.Problem = cmp.Or(rootMessage(err), "no worker answered")
 	}

@@ -40,6 +40,7 @@ func TestPullRequest(t *testing.T) {
 	people := w.listen()
 	w.propose = func(activities.ProposeRequest) (activities.ProposeResult, error) {
 		require.Len(t, w.pushed, 1, "the commit is pushed first")
+		require.True(t, w.recorded[len(w.recorded)-1].Release, "a forge can take an hour, and other chains may repair")
 		return activities.ProposeResult{PullRequest: pullRequest}, nil
 	}
 	result, err := w.run(t, workflows.ChainInput{})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/review"
 )
 
@@ -343,13 +344,17 @@ func (r *reviews) push(
 	event := escalation.Event{
 		Kind: escalation.EventReview, Message: fmt.Sprintf("%s, to %s of %s", decision.Reason, change.Branch, pushed.Remote),
 	}
-	if pushed.Problem != "" {
+	switch {
+	case pushed.NoRemote:
+		event.Severity, event.Message = escalation.SeverityWarning, fmt.Sprintf(
+			"%s is approved and stays on %s: the repository has no remote origin", plaintext.Cut(loop.Commit, 12), change.Branch)
+	case pushed.Problem != "":
 		event.Severity, event.Message = escalation.SeverityWarning, decision.Reason
-	} else {
+	default:
 		latest.Pushed = pushed.Remote
 	}
 	r.log.add(ctx, event)
-	if pushed.Problem == "" {
+	if latest.Pushed != "" {
 		r.propose(ctx, change, about, !latest.Approved)
 	}
 	return after, decision

@@ -475,3 +475,51 @@ func TestRequiredReviewAsksAPerson(t *testing.T) {
 		})
 	}
 }
+
+// TestRequiredReviewWithoutARemote checks that a chain ends with its approved commit on its branch, because nothing can push it. Nobody
+// is asked about that, and the gate of a change that a person must accept promises no push.
+func TestRequiredReviewWithoutARemote(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		findings []review.Finding
+		outcome  escalation.Outcome
+	}{
+		"approved":                   {nil, escalation.OutcomeResolved},
+		"a person accepts a finding": {[]review.Finding{objection("a")}, escalation.OutcomeOverridden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newReviewedWorld(t, escalation.ReviewRequired, concludes(escalation.VerdictResolved, 0.1))
+			w.nowhere = true
+			commit := w.change
+			w.change = func(session int) *activities.Change {
+				change := commit(session)
+				change.NoRemote = true
+				return change
+			}
+			w.review = finds(c.findings...)
+			answered := w.answerAfter(2*time.Hour, said(escalation.GateOverride, ""))
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Equal(t, c.outcome, result.Outcome, result.Reason)
+			require.Len(t, result.Gates, len(c.findings))
+			if len(c.findings) > 0 {
+				require.Contains(t, answered.resolution.Next, "commit c2 stays on its branch (the repository has no remote) as it is with what is open")
+			}
+			require.Empty(t, result.Reviews[0].Pushed)
+			requireSaid(t, result.Events, escalation.SeverityWarning, "c2 is approved and stays on claudeops/x: the repository has no remote origin")
+		})
+	}
+}
+
+// TestPlanWhoseRemoteGoes checks the same for a plan whose repository loses its remote after the start.
+func TestPlanWhoseRemoteGoes(t *testing.T) {
+	t.Parallel()
+	w := newPlanWorld(t)
+	w.nowhere = true
+	result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+	require.Contains(t, result.Reason, "c2 is on the branch claudeops/run of the repository, which has no remote origin")
+	require.True(t, result.Plan.NoRemote)
+}

@@ -321,7 +321,7 @@ func (s *sessions) waits(ctx workflow.Context, decision escalation.Decision) (ag
 	s.log.add(ctx, escalation.Event{
 		Kind: escalation.EventWaitStarted, Severity: decision.Severity(), Message: "waiting: " + decision.Reason,
 	})
-	if err := s.log.storeUnlessCancelled(ctx, "record the wait", false); err != nil {
+	if err := s.log.storeUnlessCancelled(ctx, "record the wait", true); err != nil {
 		return false, err
 	}
 	if err := s.log.publish(ctx); err != nil {

@@ -36,11 +36,15 @@ func TestWindowsGoAlong(t *testing.T) {
 	policy := escalation.Policy{Tiers: []escalation.TierPolicy{
 		{Model: "haiku", ContextWindow: 200_000}, {Model: "sonnet", ContextWindow: 200_000}, {Model: "opus", ContextWindow: 200_000},
 	}}
+	policy.Author.Role = policy.Tiers[2] // of a plan, whose policy goes along in the same way
+	policy.Review.Reviewer = policy.Tiers[2]
 	next := withWindows(policy, &sessions{log: log})
 	log.chain = trimmed(log.chain)
 	later := &sessions{log: log}
 	require.Len(t, log.chain.Sessions, maxCarried)
-	require.Equal(t, 1_000_000, later.window(next.Tiers[2]))
+	for _, of := range []escalation.TierPolicy{next.Tiers[2], next.Author.Role, next.Review.Reviewer} {
+		require.Equal(t, 1_000_000, later.window(of))
+	}
 	require.Equal(t, 200_000, later.window(next.Tiers[1]))
 	require.Equal(t, 200_000, policy.Tiers[2].ContextWindow, "the policy of this run is another one")
 }

@@ -299,7 +299,7 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
 	request := gateRequest{decision: s.decision, tier: s.tier, refused: s.refused, stopped: c.stopped(s), commit: c.offered()}
 	if request.commit != "" {
-		request.open = c.proposed.Loop.Unsolved()
+		request.open, request.noRemote = c.proposed.Loop.Unsolved(), c.proposed.Change.NoRemote
 	}
 	opened, err := c.gates.open(ctx, request)
 	if err != nil {

@@ -262,6 +262,9 @@ func describeDecision(decision escalation.Decision) string {
 
 func describeOutcome(chain escalation.Chain) string {
 	sessions := chain.Earlier.Sessions + len(chain.Sessions)
-	return fmt.Sprintf("chain ended %s after %s for %s",
-		chain.Outcome, plaintext.Count(sessions, "session"), chain.CostText())
+	text := fmt.Sprintf("chain ended %s after %s for %s", chain.Outcome, plaintext.Count(sessions, "session"), chain.CostText())
+	if plan := chain.Plan; plan != nil && plan.Commit != "" && plan.Pushed == "" {
+		text += fmt.Sprintf("; %s is approved on %s, and not pushed", plaintext.Cut(plan.Commit, 12), plan.Branch)
+	}
+	return text
 }

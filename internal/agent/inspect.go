@@ -108,9 +108,8 @@ func (r *Runner) inspect(
 	}
 	if change.Problem != "" {
 		change.Patch = ""
-	} else {
-		r.locate(ctx, place, run, change)
 	}
+	r.locate(ctx, place, run, change)
 	return change
 }
 

@@ -56,14 +56,14 @@ func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (str
 // openFiles says what is open at Tiers 1 and 2 where the kernel does not ask before files are opened.
 const openFiles = "granted programs can read secret files of their user, if options or links name them in a way that the guard does not see"
 
-// ProbeWorktrees says for which directories of agents there can be no worktrees, so that sessions there may not commit; nil if nobody
-// reviews commits.
-func ProbeWorktrees(cfg config.Config, environ []string) ([]string, error) {
+// ProbeRepositories says in which directories of agents sessions may not commit, or commits cannot be pushed; nil if nobody must review
+// commits.
+func ProbeRepositories(cfg config.Config, environ []string) ([]string, error) {
 	policy, err := cfg.Guard.LoadPolicy()
 	if err != nil {
 		return nil, err
 	}
-	return missingWorktrees(cfg, checkoutOptions(cfg, environ, newSandboxes(cfg, policy, environ))), nil
+	return reviewProblems(cfg, checkoutOptions(cfg, environ, newSandboxes(cfg, policy, environ))), nil
 }
 
 // ProbeCell says how checks and previews run on this host, or why they do not run.

@@ -108,20 +108,22 @@ func (r *Runner) askForge(
 	return forge.Answer{Code: code, Output: string(output.kept), Errors: r.mask.Text(said.text())}, nil
 }
 
-// locate adds to a change where a pull request can propose it, if the author's tier may run the program for that.
+// locate adds to a change whether there is a remote, and where a pull request can propose it, if the author's tier may run the program
+// for that.
 func (r *Runner) locate(ctx context.Context, place workplace, run activities.AgentRun, change *activities.Change) {
+	remote, err := place.Remote(ctx)
+	if err != nil {
+		r.logger.WarnContext(ctx, "no pull request can be opened", "session_id", run.SessionID, "error", err)
+		return
+	}
+	change.NoRemote = remote.Push == ""
 	var usable []forge.Program
 	for _, program := range forge.Programs() {
 		if r.guards.policy.Runs(int(run.Tier), string(program)) && r.forgeProgram(program) != "" {
 			usable = append(usable, program)
 		}
 	}
-	if len(usable) == 0 {
-		return
-	}
-	remote, err := place.Remote(ctx)
-	if err != nil {
-		r.logger.WarnContext(ctx, "no pull request can be opened", "session_id", run.SessionID, "error", err)
+	if len(usable) == 0 || change.Problem != "" {
 		return
 	}
 	host, path, found := forge.Locate(remote.Push, remote.Fetch)

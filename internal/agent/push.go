@@ -48,7 +48,7 @@ func (r *Runner) Push(ctx context.Context, request activities.PushRequest) (acti
 		return activities.PushResult{}, err
 	}
 	if origin.Remote == "" {
-		return activities.PushResult{Final: true, Problem: "the repository has no remote origin"}, nil
+		return activities.PushResult{NoRemote: true}, nil
 	}
 	own, err := r.privates.open(ctx, "push-"+rand.Text())
 	if err != nil {

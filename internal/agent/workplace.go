@@ -48,8 +48,8 @@ func newWorkplaces(options Options, boxes sandboxes) (workplaces, error) {
 	}
 	keeper, err := checkout.New(checkouts)
 	if err == nil {
-		for _, missing := range missingWorktrees(options.Config, checkouts) {
-			options.Logger.Warn("sessions may not commit, because commits are reviewed and there can be no worktree", "why", missing)
+		for _, problem := range reviewProblems(options.Config, checkouts) {
+			options.Logger.Warn("reviewed commits: " + problem)
 		}
 	}
 	return workplaces{
@@ -72,15 +72,17 @@ func checkoutOptions(cfg config.Config, environ []string, boxes sandboxes) check
 	return options
 }
 
-// missingWorktrees says for which directories of agents there can be no worktrees, if commits are reviewed.
-func missingWorktrees(cfg config.Config, options checkout.Options) []string {
+// reviewProblems says in which directories of agents sessions may not commit, or commits cannot be pushed, if each commit is reviewed.
+func reviewProblems(cfg config.Config, options checkout.Options) []string {
 	if cfg.Review.Changes != escalation.ReviewRequired {
 		return nil
 	}
 	var all []string
 	for _, dir := range append([]string{cfg.Claude.WorkDir}, cfg.Claude.Repositories...) {
 		if missing := checkout.Missing(context.Background(), options, dir); missing != "" {
-			all = append(all, dir+": "+missing)
+			all = append(all, fmt.Sprintf("sessions may not commit in %s, because there can be no worktree: %s", dir, missing))
+		} else if checkout.NoRemote(context.Background(), options, dir) {
+			all = append(all, fmt.Sprintf("what is approved in %s stays on its branch, because the repository has no remote origin", dir))
 		}
 	}
 	return all

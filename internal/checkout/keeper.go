@@ -77,6 +77,17 @@ func Missing(ctx context.Context, options Options, directory string) string {
 	return err.Error()
 }
 
+// NoRemote reports whether a directory is in a repository from which nothing can be pushed, because it has no remote origin.
+func NoRemote(ctx context.Context, options Options, directory string) bool {
+	_, in := findRepository(directory)
+	if in.problem != nil {
+		return false
+	}
+	g := newGit(options)
+	remote, err := g.pushAddress(ctx, in.repository)
+	return g.path != "" && err == nil && remote == ""
+}
+
 // Session is a session that repairs.
 type Session struct {
 	// ID is the session's own id.

@@ -40,6 +40,10 @@ type Gate struct {
 	Commit string `json:"commit,omitempty"`
 	// Open describes the open findings about Commit, which the action override accepts; empty if there is none.
 	Open string `json:"open,omitempty"`
+	// Approved is the commit of what was approved of a plan before the gate, and is not pushed yet; empty if there is none.
+	Approved string `json:"approved,omitempty"`
+	// NoRemote reports that the repository has no remote origin, so nothing is pushed.
+	NoRemote bool `json:"no_remote,omitempty"`
 	// Continuation is the session that the action continue_session would continue; nil if this action is not offered.
 	Continuation *Continuation `json:"continuation,omitempty"`
 	// Budget says under which budget a session starts after the answers continue_session and fix, because a budget has opened the gate or is

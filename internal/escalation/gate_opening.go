@@ -45,7 +45,10 @@ type GateInput struct {
 	// accepts, too.
 	Commit, Open string
 	// Phase is the phase of a plan at which the gate is, and Plan the path of the plan; both are empty if it belongs to no plan.
-	Phase, Plan string
+	// Approved is the commit of what was approved of the plan before; empty if there is none.
+	Phase, Plan, Approved string
+	// NoRemote reports that the repository has no remote origin, so nothing is pushed.
+	NoRemote bool
 	// Before lists the chain's earlier gates in order. A caller can omit all except the latest maxAutomaticFixes gates,
 	// because NewGate counts only these.
 	Before []Gate
@@ -76,7 +79,8 @@ const maxAutomaticFixes = 2
 // NewGate returns the gate to open under policy, without opening it.
 func NewGate(policy Policy, o GateInput) Gate {
 	gate := Gate{
-		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier, Phase: o.Phase, Plan: o.Plan, Commit: o.Commit, Open: o.Open,
+		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier, Phase: o.Phase, Plan: o.Plan, Commit: o.Commit,
+		Open: o.Open, Approved: o.Approved, NoRemote: o.NoRemote,
 		Rule: o.Decision.Rule, Reason: o.Decision.Reason, Tried: o.Tried, History: o.History, CostUSD: o.SpentUSD,
 		OpenedAt: o.At, ExpiresAt: o.At.Add(policy.Gate.Timeout.Std()), OnTimeout: GateAbort,
 	}
@@ -90,7 +94,8 @@ func NewGate(policy Policy, o GateInput) Gate {
 	if gate.Continuation != nil {
 		gate.Options = append(gate.Options, GateContinue)
 	}
-	if policy.Gate.OnTimeout == GateFix && o.budgetLeft(policy) && automatic(o.Before, GateFix) < maxAutomaticFixes {
+	free := gate.Repeats() != "" // it starts no session
+	if policy.Gate.OnTimeout == GateFix && (free || o.budgetLeft(policy)) && automatic(o.Before, GateFix) < maxAutomaticFixes {
 		gate.OnTimeout = GateFix
 	}
 	gate.Options = append(gate.Options, GateFix, GateOverride, GateAbort)
@@ -262,30 +267,46 @@ func (g *Gate) Next(closing GateClosing) string {
 	case closing.Action == GateFix:
 		return fmt.Sprintf("%s runs again in a new session, once it is admitted%s", g.NextRunner(), told)
 	case closing.Action == GateRecheck && g.Commit != "":
-		return fmt.Sprintf("%s looks once more, and if all is well, only %s is left to settle", TierObserve, g.shortCommit())
+		return fmt.Sprintf("%s looks once more, and if all is well, only %s is left to settle", TierObserve, shortCommit(g.Commit))
 	case closing.Action == GateRecheck:
 		return fmt.Sprintf("%s looks once more, and the chain ends as resolved if all is well", TierObserve)
 	case closing.Action == GateOverride && g.pushes():
 		return "nothing is pushed, the commits stay on their branch, and the work ends as overridden"
+	case closing.Action == GateOverride && g.Phase == PlanItself && g.Commit != "":
+		return fmt.Sprintf("the plan is accepted as %s has it, which %s", shortCommit(g.Commit), g.pushed())
 	case closing.Action == GateOverride && g.Phase == PlanItself:
 		return "the plan is accepted as it is"
 	case closing.Action == GateOverride && g.Phase != "" && g.Commit == "":
 		return fmt.Sprintf("phase %s is passed over without a commit, and the work on the plan goes on", g.Phase)
 	case closing.Action == GateOverride && g.Phase != "":
-		return fmt.Sprintf("phase %s is accepted as %s has it%s, and the work on the plan goes on", g.Phase, g.shortCommit(), g.accepting())
+		return fmt.Sprintf("phase %s is accepted as %s has it%s, and the work on the plan goes on",
+			g.Phase, shortCommit(g.Commit), g.accepting())
 	case closing.Action == GateOverride && g.Commit != "":
-		return g.shortCommit() + " is pushed as it is" + g.accepting() + ", and the chain ends as overridden"
+		return fmt.Sprintf("%s %s as it is%s, and the chain ends as overridden", shortCommit(g.Commit), g.pushed(), g.accepting())
 	case closing.Action == GateOverride:
 		return "the state is accepted, and the chain ends as overridden"
+	case g.Approved != "" && g.Commit != "" && g.Commit != g.Approved:
+		return fmt.Sprintf("the chain ends as aborted, and what was approved, up to %s, and %s stay on their branch without a push",
+			shortCommit(g.Approved), shortCommit(g.Commit))
+	case g.Approved != "":
+		return "the chain ends as aborted, and what was approved, up to " + shortCommit(g.Approved) + ", stays on its branch without a push"
 	case g.Commit != "":
-		return "the chain ends as aborted, and " + g.shortCommit() + " stays on its branch without a push"
+		return "the chain ends as aborted, and " + shortCommit(g.Commit) + " stays on its branch without a push"
 	default:
 		return "the chain ends as aborted"
 	}
 }
 
-// shortCommit returns the beginning of the commit's hash.
-func (g *Gate) shortCommit() string { return "commit " + g.Commit[:min(len(g.Commit), 12)] }
+// pushed says what becomes of an accepted commit.
+func (g *Gate) pushed() string {
+	if g.NoRemote {
+		return "stays on its branch (the repository has no remote)"
+	}
+	return "is pushed"
+}
+
+// shortCommit names a commit by the beginning of its hash.
+func shortCommit(commit string) string { return "commit " + commit[:min(len(commit), 12)] }
 
 // accepting names what the action override accepts besides the commit; empty if there is nothing.
 func (g *Gate) accepting() string {

@@ -246,6 +246,59 @@ func TestGateProperties(t *testing.T) {
 	})
 }
 
+// TestAFixThatNeedsNoSession checks that a gate which expires after the budget is spent still does what starts no session.
+func TestAFixThatNeedsNoSession(t *testing.T) {
+	t.Parallel()
+	policy := gatePolicy()
+	policy.ChainBudgetUSD, policy.Gate.OnTimeout = 1, escalation.GateFix
+	for name, c := range map[string]struct {
+		phase string
+		loop  escalation.LoopGate
+		fix   bool
+	}{
+		"a push":               {"", escalation.LoopGate{Resume: "approved"}, true},
+		"a push of a plan":     {escalation.PlanItself, escalation.LoopGate{Resume: "approved"}, true},
+		"checks of a phase":    {"2", escalation.LoopGate{Resume: "quality"}, true},
+		"checks of a chain":    {"", escalation.LoopGate{Resume: "quality"}, false}, // its author repairs what keeps them from running
+		"an author":            {"2", escalation.LoopGate{Role: "author", Resume: "auto_fix"}, false},
+		"a reviewer":           {"2", escalation.LoopGate{Role: "reviewer", Resume: "review"}, false},
+		"a tier without loops": {"", escalation.LoopGate{}, false},
+	} {
+		opening := escalation.GateInput{Number: 1, Tier: 2, Last: endedSession(2, escalation.SessionCompleted, ""), SpentAtMostUSD: 1, Phase: c.phase}
+		if c.loop.Resume != "" {
+			opening.Loop = &c.loop
+		}
+		gate := escalation.NewGate(policy, opening)
+		require.Contains(t, gate.Options, escalation.GateFix, name)
+		require.Equal(t, c.fix, gate.OnTimeout == escalation.GateFix, name)
+		require.Nil(t, gate.Continuation, name)
+	}
+}
+
+// TestGateSaysWhatBecomesOfCommits checks that each answer which ends or skips work names the commits that it concerns.
+func TestGateSaysWhatBecomesOfCommits(t *testing.T) {
+	t.Parallel()
+	const override, abort = escalation.GateOverride, escalation.GateAbort
+	const aborted = "the chain ends as aborted"
+	for _, c := range []struct {
+		gate   escalation.Gate
+		action escalation.GateAction
+		want   string
+	}{
+		{escalation.Gate{Commit: "c2"}, override, "commit c2 is pushed as it is, and the chain ends as overridden"},
+		{escalation.Gate{Commit: "c2"}, abort, aborted + ", and commit c2 stays on its branch without a push"},
+		{escalation.Gate{Commit: "c2", NoRemote: true}, override, "commit c2 stays on its branch (the repository has no remote) as it is, and the chain ends as overridden"},
+		{escalation.Gate{Phase: "2", Approved: "c1"}, abort, aborted + ", and what was approved, up to commit c1, stays on its branch without a push"},
+		{escalation.Gate{Phase: "2", Approved: "c1", Commit: "c2"}, abort, aborted + ", and what was approved, up to commit c1, and commit c2 stay on their branch without a push"},
+		{escalation.Gate{Phase: escalation.PlanItself, Approved: "c2", Commit: "c2", Resume: "approved"}, abort, aborted + ", and what was approved, up to commit c2, stays on its branch without a push"},
+		{escalation.Gate{Phase: escalation.PlanItself}, override, "the plan is accepted as it is"},
+		{escalation.Gate{Phase: escalation.PlanItself, Commit: "c1"}, override, "the plan is accepted as commit c1 has it, which is pushed"},
+		{escalation.Gate{Phase: escalation.PlanItself, Commit: "c1", NoRemote: true}, override, "the plan is accepted as commit c1 has it, which stays on its branch (the repository has no remote)"},
+	} {
+		require.Equal(t, c.want, c.gate.Next(escalation.GateClosing{Action: c.action}))
+	}
+}
+
 func drawSession(t *rapid.T) *escalation.Session {
 	session := endedSession(rapid.SampledFrom(escalation.Tiers()).Draw(t, "session's tier"),
 		rapid.SampledFrom([]escalation.SessionStatus{

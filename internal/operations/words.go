@@ -73,11 +73,14 @@ func AnswerMeaning(action escalation.GateAction, gate escalation.Gate) string {
 	case escalation.GateFix:
 		return fmt.Sprintf("fix: %s starts over in a new session", gate.NextRunner())
 	case escalation.GateOverride:
-		if gate.Rule == escalation.RuleReview {
-			return "override: approve the latest commit as it is; the incident stays open, and looks leave it"
+		if gate.Commit != "" {
+			return "override: " + gate.Next(escalation.GateClosing{Action: action}) + "; the incident stays open, and looks leave it"
 		}
 		return "override: accept the state; the incident stays open, and looks leave it"
 	case escalation.GateAbort:
+		if gate.Commit != "" {
+			return "abort: " + gate.Next(escalation.GateClosing{Action: action}) + "; the incident stays open, and a look may repair it"
+		}
 		return "abort: end the chain; the incident stays open, and a look may repair it"
 	case escalation.GateRecheck: // people cannot choose this action
 	}
@@ -95,13 +98,8 @@ func phaseAnswer(action escalation.GateAction, gate escalation.Gate) string {
 			return "fix: " + again
 		}
 		return fmt.Sprintf("fix: %s works on %s in a new session", gate.NextRunner(), what)
-	case escalation.GateOverride:
-		if _, ends := gate.Ending(escalation.GateClosing{Action: action}); ends {
-			return "override: end the work; nothing is pushed, and its branch stays"
-		}
-		return "override: accept " + what + " as it is, and go on"
-	case escalation.GateAbort:
-		return "abort: end the work; its branch stays"
+	case escalation.GateOverride, escalation.GateAbort:
+		return string(action) + ": " + gate.Next(escalation.GateClosing{Action: action})
 	case escalation.GateRecheck: // people cannot choose this action
 	}
 	return line(string(action), 60)

@@ -66,7 +66,7 @@ func TestAnswersAtThePhaseOfAPlan(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"continue session: the author goes on in its conversation", "fix: the author works on phase 2 in a new session",
-		"override: accept phase 2 as it is, and go on", "abort: end the work; its branch stays",
+		"override: phase 2 is passed over without a commit, and the work on the plan goes on", "abort: the chain ends as aborted",
 	}, answers)
 	for resume, want := range map[string]string{"quality": "fix: the checks run again", "approved": "fix: what is approved is pushed again"} {
 		require.Equal(t, want, AnswerMeaning(escalation.GateFix, escalation.Gate{Phase: "2", Resume: resume}))

@@ -40,6 +40,8 @@ var (
 	// number, and a character that ends the name.
 	strayPattern = regexp.MustCompile(`(?im)^((?:[^\pL\pN\n<` + "`" + `]|<[^>\n]*>|:[a-z_]+:|\[[\^x][^\]\n]*\]:?)*)` +
 		`phase[ \t\x{a0}_-]*#?(\d[\w.]*|[ivx]+|[a-z]|one|two|three|four|five|six|seven|eight|nine|ten)\b([ \t]*(?:[^\s\w]|$))?`)
+	// underlinePattern matches the rest of a heading that the line below it underlines.
+	underlinePattern = regexp.MustCompile(`\A.*\n[ \t]*(?:=+|--+)[ \t]*(?:\n|\z)`)
 	// markup in front of the word Phase shows that it is more than the beginning of a sentence.
 	markup = regexp.MustCompile(`[*_#<~]`)
 
@@ -114,6 +116,8 @@ func (r *planReader) read() {
 			r.lines(node, shown, "is no heading")
 		case *ast.CodeBlock:
 			r.lines(node, shown, "is indented so far that it is code")
+		case *ast.FencedCodeBlock:
+			r.code(node, shown)
 		case *ast.RawHTML:
 			if first := node.Segments.At(0); htmlHeadingPattern.Match(first.Value(shown)) {
 				r.stray(first.Start, "", "is a heading in HTML")
@@ -214,6 +218,19 @@ func (r *planReader) lines(node ast.Node, shown []byte, problem string) {
 	if node.Lines().Len() > 0 {
 		start, block := blockText(node, shown)
 		r.look(start, block, problem)
+	}
+}
+
+// code looks for phases in a block of code, which hides them if what was to close it is no closing fence.
+func (r *planReader) code(node *ast.FencedCodeBlock, shown []byte) {
+	if node.Lines().Len() == 0 {
+		return
+	}
+	start, block := blockText(node, shown)
+	for _, match := range strayPattern.FindAllSubmatchIndex(block, -1) {
+		if bytes.ContainsRune(block[match[2]:match[3]], '#') || underlinePattern.Match(block[match[5]:]) {
+			r.stray(start+match[0], string(block[match[4]:match[5]]), "stands in a block of code")
+		}
 	}
 }
 

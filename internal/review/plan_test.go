@@ -35,7 +35,7 @@ Some text.
 * [ ] and document it
 
 ` + "```" + `
-## Phase 9: in a code block
+## Phase 1: in a code block
 - [ ] not an item
 ` + "```" + `
 
@@ -98,7 +98,7 @@ func TestPlanAsGitHubShowsIt(t *testing.T) {
 		"a list in a quote":            {"## Phase 1: a\n> - [ ] one\n> 1. [x] two\n", "1 a [one two]"},
 		"an entry of two lines":        {"## Phase 1: a\n- [ ] one\n  and more\n\n- [x] `two`\n", "1 a [one and more `two`]"},
 		"no boxes":                     {"## Phase 1: a\n- [ ]\n- [x]two\n- \\[ ] three\n\n[ ] four\n\n    - [ ] five\n\n* one\n  [ ] six\n", "1 a []"},
-		"code":                         {"## Phase 1: a\n~~~~\n## Phase 9\n~~~\n- [ ] no\n~~~~\n\t- [ ] no\n\n- x\n\n  ```\n  # Phase 7\n  ```\n", "1 a []"},
+		"code":                         {"## Phase 1: a\n~~~~\n## Phase 1: how to write one\n# a phase 9\n~~~\n- [ ] no\nphase_2: x\nPhase 3: x\n~~~~\n\t- [ ] no\n\n- x\n\n  ```\n  phase 7 # x\n  ```\n", "1 a []"},
 		"markup in headings":           {"## **Phase 1**: `a` &amp; [b](c)\n## Phase&nbsp;2\\: d\n##  phase\t3 — e ##\n", "1 a & b [] 2 d [] 3 e []"},
 		"characters without a shape":   {"## \u200bPha\u00adse\u00a01\ufeff: a\n", "1 a []"},
 		"phases of phases":             {"## Phase 2: a\n### Phase 2.1: b\n- [ ] one\n### Notes\n- [ ] two\n## Phase 3\n", "2 a [two] 2.1 b [one] 3  []"},
@@ -177,6 +177,11 @@ func TestPlanStops(t *testing.T) {
 		"# Phase 1.1\n":                           "is a heading of level 1",
 		"```\n## Phase 2: x\n":                    "line 3: the block of code that begins here is never closed",
 		"``\u200b`\n~~~ x\n\n## Phase 2\n```\n":   "line 4: the block of code that begins here is never closed",
+		"```\nx\n```bash\n## Phase 2: x\n```\n":   `line 6: "## Phase 2: x" stands in a block of code`,
+		"```\nx\n``` \u200b\n##Phase 2b\n```\n":   `line 6: "##Phase 2b" stands in a block of code`,
+		"- x\n\n  ```\n  # Phase 7\n  ```\n":      `line 6: "# Phase 7" stands in a block of code`,
+		"> ~~~~\n> ### phase 2 x\n> ~~~~\n":       `line 4: "> ### phase 2 x" stands in a block of code`,
+		"```\nPhase 2: x\n---\n```\n":             `line 4: "Phase 2: x" stands in a block of code`,
 		"<!--\n## Phase 2: x\n":                   "line 3: the comment that begins here is never closed",
 		"- <!-- x\n\n## Phase 2: x\n":             "the comment that begins here is never closed",
 		"<div><!--\n\n## Phase 2: x\n\n-->\n":     "the comment that begins here is never closed",

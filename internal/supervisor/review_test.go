@@ -475,6 +475,23 @@ func TestRequiredReview(t *testing.T) {
 	}
 }
 
+// TestRequiredReviewWithoutARemote does the same in a repository without a remote: the approved commit stays on its branch.
+func TestRequiredReviewWithoutARemote(t *testing.T) {
+	t.Parallel()
+	temporalServer, live := startTemporal(t), newComposeRepository(t)
+	played := playedClaude(t, simtest.NewestVersions(t)[0], correctedOnce())
+	s := startSite(t, temporalServer, environment(t, "", append(played.environ, "CLAUDEOPS_WORK_DIR="+live, "CLAUDEOPS_REVIEW_CHANGES=required")...))
+	chain, err := s.finish(s.start(nil))
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())
+	require.Empty(t, chain.Gates)
+	done := chain.Reviews[1]
+	require.Equal(t, []any{true, "", gitIn(t, live, "rev-parse", done.Branch)}, []any{done.Approved, done.Pushed, done.Commit})
+	require.Contains(t, strings.Join(reviewEvents(chain), "\n"), "is approved and stays on "+done.Branch+": the repository has no remote origin")
+	requireUntouched(t, live)
+	requireRecorded(t, s, chain)
+}
+
 // TestReviewerThatAlwaysObjects has a reviewer that is never content. The third time a person is asked; nothing is pushed, and no session
 // has spent more than its budget.
 func TestReviewerThatAlwaysObjects(t *testing.T) {

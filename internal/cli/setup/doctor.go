@@ -278,16 +278,15 @@ func (a *app) checkCell(ctx context.Context, cfg config.Config) finding {
 	return passed(check, found)
 }
 
-// checkWorktrees reports where sessions may not commit, because commits are reviewed and there can be no worktree.
+// checkWorktrees reports where sessions may not commit, or nothing can be pushed, although each commit is reviewed.
 func (a *app) checkWorktrees(cfg config.Config) finding {
 	const check = "worktrees"
-	missing, err := agent.ProbeWorktrees(cfg, a.Environ)
+	problems, err := agent.ProbeRepositories(cfg, a.Environ)
 	switch {
 	case err != nil:
 		return failed(check, err)
-	case len(missing) > 0:
-		return noted(check, "sessions may not commit, because commits are reviewed and there can be no worktree: "+
-			strings.Join(missing, "; "))
+	case len(problems) > 0:
+		return noted(check, "commits are reviewed, and "+strings.Join(problems, "; "))
 	}
 	return passed(check, "sessions that repair in a repository get a worktree")
 }

@@ -98,15 +98,18 @@ func TestDoctorSaysWhereNobodyMayCommit(t *testing.T) {
 		want    string
 	}{
 		"advisory":   {[]string{"CLAUDEOPS_WORKTREES=off"}, `✓ ` + check + `sessions that repair in a repository get a worktree\n`},
-		"a worktree": {[]string{required, "CLAUDEOPS_WORK_DIR=" + repository()}, `✓ ` + check},
-		"off":        {[]string{required, "CLAUDEOPS_WORKTREES=off"}, `! ` + check + `sessions may not commit, .*: worktrees are off`},
+		"a worktree": {[]string{required, "CLAUDEOPS_WORK_DIR=" + repository("remote add origin /elsewhere")}, `✓ ` + check},
+		"no remote": {
+			[]string{required, "CLAUDEOPS_WORK_DIR=" + repository()}, `! ` + check + `.* stays on its branch, because the repository has no remote origin`,
+		},
+		"off": {[]string{required, "CLAUDEOPS_WORKTREES=off"}, `! ` + check + `.*sessions may not commit in .*: worktrees are off`},
 		"a filter": {
-			[]string{required, "CLAUDEOPS_WORK_DIR=" + repository("config filter.evil.clean cat")}, `! ` + check + `sessions may not commit, .*filter\.evil`,
+			[]string{required, "CLAUDEOPS_WORK_DIR=" + repository("config filter.evil.clean cat")}, `! ` + check + `.*sessions may not commit in .*filter\.evil`,
 		},
 		"a branch in the way": {
-			[]string{required, "CLAUDEOPS_WORK_DIR=" + repository("branch claudeops")}, `! ` + check + `sessions may not commit, .* has a branch claudeops`,
+			[]string{required, "CLAUDEOPS_WORK_DIR=" + repository("branch claudeops")}, `! ` + check + `.*sessions may not commit in .* has a branch claudeops`,
 		},
-		"no repository": {[]string{required, "CLAUDEOPS_WORK_DIR=" + t.TempDir()}, `! ` + check + `sessions may not commit, `},
+		"no repository": {[]string{required, "CLAUDEOPS_WORK_DIR=" + t.TempDir()}, `! ` + check + `.*sessions may not commit in `},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
