@@ -273,9 +273,9 @@ func (g *Gate) Next(closing GateClosing) string {
 	case closing.Action == GateOverride && g.pushes():
 		return "nothing is pushed, the commits stay on their branch, and the work ends as overridden"
 	case closing.Action == GateOverride && g.Phase == PlanItself && g.Commit != "":
-		return fmt.Sprintf("the plan is accepted as %s has it, which %s", shortCommit(g.Commit), g.pushed())
+		return fmt.Sprintf("the plan is accepted as %s has it%s, which %s", shortCommit(g.Commit), g.accepting(), g.pushed())
 	case closing.Action == GateOverride && g.Phase == PlanItself:
-		return "the plan is accepted as it is"
+		return "the plan is accepted as it is" + g.accepting()
 	case closing.Action == GateOverride && g.Phase != "" && g.Commit == "":
 		return fmt.Sprintf("phase %s is passed over without a commit, and the work on the plan goes on", g.Phase)
 	case closing.Action == GateOverride && g.Phase != "":

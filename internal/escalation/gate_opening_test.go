@@ -292,6 +292,8 @@ func TestGateSaysWhatBecomesOfCommits(t *testing.T) {
 		{escalation.Gate{Phase: "2", Approved: "c1", Commit: "c2"}, abort, aborted + ", and what was approved, up to commit c1, and commit c2 stay on their branch without a push"},
 		{escalation.Gate{Phase: escalation.PlanItself, Approved: "c2", Commit: "c2", Resume: "approved"}, abort, aborted + ", and what was approved, up to commit c2, stays on its branch without a push"},
 		{escalation.Gate{Phase: escalation.PlanItself}, override, "the plan is accepted as it is"},
+		{escalation.Gate{Phase: escalation.PlanItself, Open: "P1 a"}, override, "the plan is accepted as it is with what is open (P1 a)"},
+		{escalation.Gate{Phase: escalation.PlanItself, Commit: "c1", Open: "P1 a"}, override, "the plan is accepted as commit c1 has it with what is open (P1 a), which is pushed"},
 		{escalation.Gate{Phase: escalation.PlanItself, Commit: "c1"}, override, "the plan is accepted as commit c1 has it, which is pushed"},
 		{escalation.Gate{Phase: escalation.PlanItself, Commit: "c1", NoRemote: true}, override, "the plan is accepted as commit c1 has it, which stays on its branch (the repository has no remote)"},
 	} {
