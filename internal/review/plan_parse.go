@@ -40,6 +40,8 @@ var (
 	// number, and a character that ends the name.
 	strayPattern = regexp.MustCompile(`(?im)^((?:[^\pL\pN\n<` + "`" + `]|<[^>\n]*>|:[a-z_]+:|\[[\^x][^\]\n]*\]:?)*)` +
 		`phase[ \t\x{a0}_-]*#?(\d[\w.]*|[ivx]+|[a-z]|one|two|three|four|five|six|seven|eight|nine|ten)\b([ \t]*(?:[^\s\w]|$))?`)
+	// fencePattern matches the characters that begin a block of code.
+	fencePattern = regexp.MustCompile("```+|~~~+")
 	// underlinePattern matches the rest of a heading that the line below it underlines.
 	underlinePattern = regexp.MustCompile(`\A.*\n[ \t]*(?:=+|--+)[ \t]*(?:\n|\z)`)
 	// markup in front of the word Phase shows that it is more than the beginning of a sentence.
@@ -221,12 +223,21 @@ func (r *planReader) lines(node ast.Node, shown []byte, problem string) {
 	}
 }
 
-// code looks for phases in a block of code, which hides them if what was to close it is no closing fence.
+// code looks for phases in a block of code with a line that was to close it, and does not, because text follows its fence. Such a line
+// hides what follows up to the next fence.
 func (r *planReader) code(node *ast.FencedCodeBlock, shown []byte) {
 	if node.Lines().Len() == 0 {
 		return
 	}
 	start, block := blockText(node, shown)
+	opening := shown[bytes.LastIndexByte(shown[:max(0, bytes.LastIndexByte(shown[:start], '\n'))], '\n')+1 : start]
+	fence := fencePattern.Find(opening)
+	closes := slices.ContainsFunc(bytes.Split(block, []byte{'\n'}), func(line []byte) bool {
+		return len(fence) > 0 && bytes.HasPrefix(bytes.TrimLeft(line, " \t>"), fence)
+	})
+	if !closes {
+		return
+	}
 	for _, match := range strayPattern.FindAllSubmatchIndex(block, -1) {
 		if bytes.ContainsRune(block[match[2]:match[3]], '#') || underlinePattern.Match(block[match[5]:]) {
 			r.stray(start+match[0], string(block[match[4]:match[5]]), "stands in a block of code")
