@@ -43,6 +43,8 @@ type RunAuthorInput struct {
 	// Request is the operator's request, and Guidance what a person has said at a gate.
 	Request  string `json:"request,omitempty"`
 	Guidance string `json:"guidance,omitempty"`
+	// Refusal is the answer that the session before got at the same task, if the model refused; empty if not.
+	Refusal string `json:"refusal,omitempty"`
 	// Gate says in a sentence how the gate before the session was closed; empty if there was none.
 	Gate string `json:"gate,omitempty"`
 	// Correction lists what the author must correct; nil if it has committed nothing yet.
@@ -164,6 +166,7 @@ func (a *authoring) prompt(cutOff *prompts.Interruption) (string, error) {
 	of := prompts.Authoring{
 		Plan: in.Task.File, Title: in.Task.Title, Amend: in.Task.Amend, Phase: in.Task.Phase, Request: in.Request, Guidance: in.Guidance,
 		Correction: in.Correction.prompt(), CutOff: cutOff, Brief: a.permissions(in.Tier, false), Gate: in.Gate,
+		Refusal: in.Refusal,
 	}
 	if in.ParentSessionID == "" {
 		return a.Prompts.Author(of)

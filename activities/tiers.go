@@ -212,7 +212,7 @@ func (t *Tiers) supervise(
 		err = cause
 	}
 	most := escalation.Treat(report.Ending, false, purpose).Attempts
-	if err == nil && report.Ending != escalation.EndingNone && most > 1 {
+	if err == nil && report.Ending != escalation.EndingNone && most > 1 && report.Status != escalation.SessionTimedOut {
 		err = errors.New(report.Error)
 	}
 	report.Report = past.Spent.Then(report.Report)

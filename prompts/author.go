@@ -17,6 +17,8 @@ type Authoring struct {
 	Request, Guidance string
 	// Gate says in a sentence how the gate before the session was closed; empty if there was none.
 	Gate string
+	// Refusal is the answer with which the model has refused the same task before; empty if it has not.
+	Refusal string
 	// Correction lists what the author must correct; nil if it has committed nothing yet.
 	Correction *Correction
 	// CutOff describes an earlier process of the same session that may have ended before it received its task; nil if
@@ -33,6 +35,7 @@ type authorView struct {
 	Plan, Title string
 	Amend       bool
 	Phase       review.Phase
+	Refusal     string
 }
 
 func (a Authoring) view() authorView {
@@ -41,7 +44,7 @@ func (a Authoring) view() authorView {
 			Request: strings.TrimSpace(a.Request), Guidance: strings.TrimSpace(a.Guidance), Correction: a.Correction, CutOff: a.CutOff,
 			Brief: a.Brief, Gate: a.Gate,
 		},
-		Plan: a.Plan, Title: a.Title, Amend: a.Amend, Phase: a.Phase,
+		Plan: a.Plan, Title: a.Title, Amend: a.Amend, Phase: a.Phase, Refusal: a.Refusal,
 	}
 }
 

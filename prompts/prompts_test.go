@@ -222,6 +222,11 @@ func TestPromptsAreAsRecorded(t *testing.T) {
 			again.Correction = &prompts.Correction{Commit: "c1", Findings: []string{"P1 `no-way-back`"}, Why: "phase 2 (db) was removed"}
 			return set.AuthorCorrects(again)
 		},
+		"author-refused": func() (string, error) {
+			refused := authoring
+			refused.Refusal = "the model refused (cyber): API Error"
+			return set.Author(refused)
+		},
 		"author-repair": func() (string, error) { return set.AuthorRepair("summary is empty") },
 	}
 	for name, render := range render {

@@ -57,31 +57,27 @@ func (c *Carried) UnmarshalJSON(data []byte) error {
 
 // CarriedStep is the step at whose gate the chain waits.
 type CarriedStep struct {
-	Tier           escalation.Tier       `json:"tier"`
-	Purpose        escalation.Purpose    `json:"purpose,omitempty"`
-	Parent         *escalation.Session   `json:"parent,omitempty"`
-	ResumeFailed   bool                  `json:"resume_failed,omitempty"`
-	TranscriptLost bool                  `json:"transcript_lost,omitempty"`
-	CutOff         *escalation.Session   `json:"cut_off,omitempty"`
-	Left           []activities.ToolCall `json:"left,omitempty"`
-	Handoff        *escalation.Handoff   `json:"handoff,omitempty"`
-	Asked          bool                  `json:"asked,omitempty"`
-	MinTier        escalation.Tier       `json:"min_tier,omitempty"`
-	Healed         bool                  `json:"healed,omitempty"`
-	Refused        bool                  `json:"refused,omitempty"`
-	PassesCooldown bool                  `json:"passes_cooldown,omitempty"`
-	PassesLimit    bool                  `json:"passes_limit,omitempty"`
-	Corrects       bool                  `json:"corrects,omitempty"`
+	Tier     escalation.Tier       `json:"tier"`
+	Purpose  escalation.Purpose    `json:"purpose,omitempty"`
+	Parent   *escalation.Session   `json:"parent,omitempty"`
+	CutOff   *escalation.Session   `json:"cut_off,omitempty"`
+	Left     []activities.ToolCall `json:"left,omitempty"`
+	Handoff  *escalation.Handoff   `json:"handoff,omitempty"`
+	Asked    bool                  `json:"asked,omitempty"`
+	MinTier  escalation.Tier       `json:"min_tier,omitempty"`
+	Healed   bool                  `json:"healed,omitempty"`
+	Refused  bool                  `json:"refused,omitempty"`
+	Passes   []escalation.Rule     `json:"passes,omitempty"`
+	Corrects bool                  `json:"corrects,omitempty"`
 }
 
 // carry returns those fields of a step at a gate that the next run needs. It omits the fields request, continues and
 // chosen, because the answer at the gate sets them again.
 func (s step) carry() CarriedStep {
 	return CarriedStep{
-		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, ResumeFailed: s.resumeFailed,
-		TranscriptLost: s.transcriptLost, CutOff: s.cutOff, Left: s.left, Handoff: s.handoff,
+		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, CutOff: s.cutOff, Left: s.left, Handoff: s.handoff,
 		Asked: s.asked, MinTier: s.minTier, Healed: s.healed, Refused: s.refused,
-		PassesCooldown: s.passesCooldown, PassesLimit: s.passesLimit, Corrects: s.corrects,
+		Passes: s.passes, Corrects: s.corrects,
 	}
 }
 
@@ -89,10 +85,9 @@ func (s step) carry() CarriedStep {
 func (s CarriedStep) step() step {
 	return step{
 		action: stepGate,
-		tier:   s.Tier, purpose: s.Purpose, parent: s.Parent, resumeFailed: s.ResumeFailed,
-		transcriptLost: s.TranscriptLost, cutOff: s.CutOff, left: s.Left, handoff: s.Handoff,
+		tier:   s.Tier, purpose: s.Purpose, parent: s.Parent, cutOff: s.CutOff, left: s.Left, handoff: s.Handoff,
 		asked: s.Asked, minTier: s.MinTier, healed: s.Healed, refused: s.Refused,
-		passesCooldown: s.PassesCooldown, passesLimit: s.PassesLimit, corrects: s.Corrects,
+		passes: s.Passes, corrects: s.Corrects,
 	}
 }
 

@@ -453,6 +453,32 @@ func TestConversationRemembersARefusal(t *testing.T) {
 	require.Contains(t, s.book.turns[2].Note, "400: thinking blocks")
 }
 
+// TestConversationForgetsAWrongRequest has the provider refuse the conversation and then a new one: the model or the address is wrong. When
+// that is corrected, the conversation goes on.
+func TestConversationForgetsAWrongRequest(t *testing.T) {
+	t.Parallel()
+	s := newTalkStage(t)
+	s.answer = func(n int, _ activities.RunTalkInput) (activities.RunTalkResult, error) {
+		report := escalation.Report{Attempts: 1, Error: "API Error: 404 no such model"}
+		switch n {
+		case 2:
+			report.Status, report.Ending = escalation.SessionResumeFailed, escalation.EndingUnusable
+		case 3:
+			report.Status, report.Ending = escalation.SessionFailed, escalation.EndingRequest
+		default:
+			return replied(), nil
+		}
+		return activities.RunTalkResult{Report: report}, nil
+	}
+	s.update(0, SendMessage, message("m-1"))
+	s.update(time.Minute, SendMessage, message("m-2"))
+	s.update(time.Hour, SendMessage, message("m-3"))
+	s.run()
+	require.Len(t, s.ran, 4)
+	require.Equal(t, s.ran[0].SessionID, s.ran[3].ParentSessionID)
+	require.Contains(t, s.book.turns[1].Failure, "correct the model, the address or the account, and send the message again")
+}
+
 // TestConversationOutgrowsTheWindow begins a new conversation before the session, because the one before is too large.
 func TestConversationOutgrowsTheWindow(t *testing.T) {
 	t.Parallel()

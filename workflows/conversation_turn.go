@@ -46,7 +46,7 @@ func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decisi
 		before.Window, before.Threshold, before.MaxTokens = c.sessions.window(tier), c.policy.ResumeThreshold, c.policy.ResumeMaxTokens
 		input.Limit = tier
 		if c.before != nil && c.refused.ID != "" && c.refused.ID == c.before.ReportedSessionID {
-			before.ResumeFailed, input.LostBecause = true, c.refused.Because
+			before.Parent, input.LostBecause = c.before.Disown(escalation.Session{}), c.refused.Because
 		}
 		choice := escalation.ChooseTalkContinuity(before)
 		input.Lost = choice.LostBy()
@@ -56,11 +56,13 @@ func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decisi
 		input.StoppedBy, input.Ended = turn.StoppedBy, turn.StoppedBy == "" && ctx.Err() != nil
 		decision = escalation.DecideTalk(input)
 		if !decision.Again {
+			if input.Again && input.Session.Ending == escalation.EndingRequest {
+				c.refused = refusedConversation{} // a new conversation is refused, too: the old one was not to blame
+			}
 			return decision, cost
 		}
 		input.Again, input.Lost, input.LostBecause = true, decision.Lost, input.Session.Error
-		before.ResumeFailed = decision.Lost == escalation.ReasonResumeFailed
-		before.TranscriptLost = decision.Lost == escalation.ReasonTranscriptLost
+		before.Parent = c.before.Disown(input.Session)
 		cost += c.attempt(ctx, turn, escalation.ChooseTalkContinuity(before), &input)
 	}
 }
@@ -79,8 +81,8 @@ func (c *conversationRun) precedingSession(ctx workflow.Context, turn *talkTurn)
 	err := readRecords(withRecords(ctx, fmt.Sprintf("the session of turn %d", *turn.After)), talks.ReadAnswerSession,
 		activities.TurnInput{ConversationID: c.log.chain.ID, Turn: *turn.After}, &session)
 	if session == nil {
-		unknown := &escalation.Session{Report: escalation.Report{ReportedSessionID: "unknown"}}
-		return escalation.ContinuityInput{Parent: unknown, TranscriptLost: true}, err
+		unknown := &escalation.Session{Unusable: escalation.ReasonTranscriptLost, Report: escalation.Report{ReportedSessionID: "unknown"}}
+		return escalation.ContinuityInput{Parent: unknown}, err
 	}
 	return escalation.ContinuityInput{Parent: session}, err
 }

@@ -276,7 +276,7 @@ func TestFixWithoutTheConversationToStartFrom(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, escalation.OutcomeResolved, result.Outcome)
 	require.Len(t, result.Gates, 1)
-	require.Contains(t, answered.resolution.Next, "without the conversation that could not be loaded")
+	require.Contains(t, answered.resolution.Next, "without the conversation that cannot be used")
 	require.Equal(t, escalation.ContinuityResume, result.Sessions[0].Continuity)
 	require.Equal(t, escalation.ContinuityFresh, result.Sessions[1].Continuity)
 	require.Empty(t, w.ran[1].ParentSessionID)

@@ -656,8 +656,8 @@ func TestGateForABlockedEscalation(t *testing.T) {
 			require.Equal(t, escalation.OutcomeResolved, result.Outcome)
 			require.Len(t, result.Sessions, 2)
 			last := w.requests[len(w.requests)-1]
-			require.Equal(t, tt.rule == escalation.RuleCooldown, last.Force, "a person passes what they have read")
-			require.Equal(t, tt.rule == escalation.RuleEscalationLimit, last.Approved)
+			require.False(t, last.Force, "a person passes what they have read")
+			require.Equal(t, []escalation.Rule{tt.rule, escalation.RuleAccountLimit}, last.Passes)
 			require.Equal(t, "go", w.ran[1].Guidance)
 			require.Equal(t, w.ran[0].SessionID, w.ran[1].ParentSessionID)
 			require.Equal(t, escalation.NotifyBlocked, people.got[0].Kind)

@@ -22,7 +22,7 @@ func (c *chainRun) missingFromHandoff(s step) []string {
 		return nil
 	case choice.Continuity != escalation.ContinuityHandoff, !reachable:
 		return nil
-	case s.parent.ReportedSessionID == "", s.resumeFailed, s.transcriptLost:
+	case s.parent.ReportedSessionID == "", s.parent.Unusable != "":
 		return nil
 	case c.policy.DryRun, !s.parent.Tier.Valid(), s.parent.Tier > c.policy.MaxTier:
 		return nil
@@ -52,6 +52,9 @@ func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string)
 	decision := escalation.Gated(*c.policy, c.decideHandoff(ctx, s, session, written.Problem))
 	// A person may allow the step despite an unusable handoff. The step then starts from the verdict.
 	s.asked, s.handoff = true, written.Handoff
+	if session.Treatment().Then == escalation.SequelAnew {
+		s.parent = s.parent.Disown(session)
+	}
 	if err := c.conclude(ctx, session, decision); err != nil {
 		return step{}, err
 	}

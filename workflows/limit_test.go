@@ -39,16 +39,19 @@ func newLimitWorld(t *testing.T, times int) (*world, *[]time.Time) {
 	return w, &asked
 }
 
-// requireToldOfLimits checks that people are told once of each limit.
-func requireToldOfLimits(t *testing.T, people *audience, limits int) {
+// requireToldOfLimits checks that people are told once a day of limits that sessions have met at these times.
+func requireToldOfLimits(t *testing.T, people *audience, met ...time.Time) {
 	t.Helper()
-	keys := map[string]bool{}
+	days, keys := map[string]bool{}, map[string]bool{}
+	for _, at := range met {
+		days[at.UTC().Format(time.DateOnly)] = true
+	}
 	for _, told := range people.got {
 		if told.Kind == escalation.NotifyLimited {
 			keys[told.Key] = true
 		}
 	}
-	require.Len(t, keys, limits)
+	require.Len(t, keys, len(days))
 }
 
 // TestAReviewerWaitsForTheLimit checks that a reviewer that the limit of the account has ended is asked again after that limit, and not
@@ -66,7 +69,7 @@ func TestAReviewerWaitsForTheLimit(t *testing.T) {
 	require.True(t, slices.ContainsFunc(w.recorded, func(recorded activities.RecordEventsInput) bool {
 		return recorded.Release && len(messagesOf(recorded.Events, escalation.EventWaitStarted)) > 0
 	}), "other chains may repair meanwhile")
-	requireToldOfLimits(t, people, 1)
+	requireToldOfLimits(t, people, (*asked)[0])
 	require.Len(t, w.pushed, 1)
 }
 
@@ -82,7 +85,7 @@ func TestAReviewerDoesNotWaitForEver(t *testing.T) {
 	require.Len(t, *asked, 4, "at 0, 2, 4 and 6 hours")
 	require.Len(t, result.Gates, 1)
 	require.Contains(t, result.Gates[0].Reason, "a limit of the account is used up")
-	requireToldOfLimits(t, people, 3)
+	requireToldOfLimits(t, people, (*asked)[:3]...)
 }
 
 // TestAnAuthorWaitsForTheLimit checks the same for the author of a plan: it goes on in its conversation after the limit, and a limit that
@@ -109,12 +112,12 @@ func TestAnAuthorWaitsForTheLimit(t *testing.T) {
 			require.GreaterOrEqual(t, asked[1].Sub(asked[0]), 2*time.Hour)
 			if times == 1 {
 				require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
-				requireToldOfLimits(t, people, 1)
+				requireToldOfLimits(t, people, asked[0])
 				return
 			}
 			require.Equal(t, escalation.OutcomeAborted, result.Outcome, result.Reason)
 			require.Len(t, asked, 4, "at 0, 2, 4 and 6 hours")
-			requireToldOfLimits(t, people, 3)
+			requireToldOfLimits(t, people, asked[:3]...)
 		})
 	}
 }

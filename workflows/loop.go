@@ -37,10 +37,12 @@ type reviewRequest struct {
 	// plan, and doubts lists what else it has done with the plan that a person must approve.
 	task         *activities.PlanTask
 	lost, doubts []string
-	// continues is an interrupted session of a reviewer that the reviewer continues, because a person chose so at a gate; nil
-	// for a new conversation. guidance is what that person has said to the reviewer; it can be empty.
+	// continues is an interrupted session of a reviewer that the reviewer continues, because a person chose so at a gate, or a limit of
+	// the account is over; nil for a new conversation. guidance is what that person has said to the reviewer; it can be empty.
 	continues *escalation.Session
 	guidance  string
+	// passes lists the rules that the reviewer's session may pass, because that person has answered.
+	passes []escalation.Rule
 }
 
 // phase returns the number of the phase of a plan; empty if the change belongs to no plan.
@@ -146,7 +148,7 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 		opening, err := r.sessions.open(ctx, sessionRequest{
 			tier: escalation.TierObserve, purpose: escalation.PurposeReview, phase: request.phase(),
 			context: escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonIndependent},
-			origin:  request.continues, continues: request.continues != nil, waitingSince: r.sessions.waitingSince,
+			origin:  request.continues, continues: request.continues != nil, waitingSince: r.sessions.waitingSince, passes: request.passes,
 		})
 		if err != nil {
 			return nil, err
@@ -163,6 +165,7 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 			result.loop, result.decision = result.loop.AfterReview(review.Reviewed{Problem: refusal.Reason})
 			return nil, nil
 		}
+		request.passes = nil
 		session, reviewed := r.runReview(ctx, request, result.loop, opening.Session)
 		r.sessions.ended(ctx, session)
 		switch session.Treatment().Then {
@@ -173,6 +176,9 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 				return nil, err
 			}
 			if again {
+				if session.BeganWork() {
+					request.continues = &session
+				}
 				continue
 			}
 		case escalation.SequelAnew: // the interrupted review cannot be continued

@@ -56,11 +56,12 @@ func (n *notifier) notifyOnceADay(ctx workflow.Context, kind escalation.Notifica
 	n.notifyAs(ctx, fmt.Sprintf("%s/%s", kind, calendar.Of(workflow.Now(ctx).UTC())), kind, message)
 }
 
-// notifyOfLimit tells once, over all chains of the namespace, that the limit of the account is used up until a time. It does nothing for
-// other decisions.
+// notifyOfLimit tells once a day, over all chains of the namespace, that the limit of the account for a model is used up. It does nothing
+// for other decisions.
 func (n *notifier) notifyOfLimit(ctx workflow.Context, decision escalation.Decision) {
 	if decision.Rule == escalation.RuleAccountLimit {
-		n.notifyAs(ctx, fmt.Sprintf("%s/%s", escalation.NotifyLimited, decision.Reason), escalation.NotifyLimited, decision.Reason)
+		day := calendar.Of(workflow.Now(ctx).UTC()) // the end that a provider names differs by seconds, and some name none
+		n.notifyAs(ctx, fmt.Sprintf("%s/%s/%s", escalation.NotifyLimited, decision.LimitedModel, day), escalation.NotifyLimited, decision.Reason)
 	}
 }
 
@@ -104,12 +105,12 @@ func (n *notifier) announce(ctx workflow.Context, problem error) {
 }
 
 // ending returns the notification for the outcome. If notify is false, people get no notification. For the outcome
-// needs_human, notify is false if people already know that an escalation is blocked, or a budget or a limit is spent.
+// needs_human, notify is false if people already know the rule that blocks the chain: an escalation, a budget or a limit.
 func (n *notifier) ending() (kind escalation.NotificationKind, notify bool) {
 	switch chain := n.log.chain; chain.Outcome {
 	case escalation.OutcomeNeedsHuman:
-		return needsHuman(chain), !n.notified(escalation.NotifyBlocked) && !n.notified(escalation.NotifyBudgetSpent) &&
-			!n.notified(escalation.NotifyLimited)
+		kind, blocked := blockedBy(chain.Rule)
+		return needsHuman(chain), !blocked || !n.notified(kind)
 	case escalation.OutcomeFailed:
 		return escalation.NotifyFailed, true
 	case escalation.OutcomeResolved:
@@ -228,7 +229,7 @@ func blockedBy(rule escalation.Rule) (kind escalation.NotificationKind, tell boo
 	case escalation.RuleVerdict, escalation.RuleNoVerdict, escalation.RuleResumeFailed, escalation.RuleTranscriptLost,
 		escalation.RuleDryRun, escalation.RuleOperator, escalation.RuleCancelled, escalation.RuleIssues, escalation.RuleAdmitted,
 		escalation.RuleReview, escalation.RuleGateExpired, escalation.RuleKnown, escalation.RuleReturned, escalation.RuleHealed,
-		escalation.RuleTalksOfPerson:
+		escalation.RuleTalksOfPerson, escalation.RuleProviderAway:
 		return "", false
 	}
 	return "", false

@@ -54,6 +54,10 @@ type planStep struct {
 	Anew      bool                `json:"anew,omitempty"`
 	Continues *escalation.Session `json:"continues,omitempty"`
 	Guidance  string              `json:"guidance,omitempty"`
+	// Passes lists the rules that the next session may pass, because a person has answered at the gate.
+	Passes []escalation.Rule `json:"passes,omitempty"`
+	// Refusal is what the session before got as an answer, if the next one begins anew because the model refused.
+	Refusal string `json:"refusal,omitempty"`
 	// Ran is the state of the loop in which the latest session ran; empty if none has run in this phase.
 	Ran review.State `json:"ran,omitempty"`
 	// Reason is that of the latest decision on the work of this phase; empty before there is one.

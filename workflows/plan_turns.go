@@ -21,6 +21,7 @@ func (p *planRun) author(ctx workflow.Context) error {
 	if opening.Refusal != nil {
 		return p.refused(ctx, *opening.Refusal)
 	}
+	p.at.Passes = nil
 	var tiers *activities.Tiers
 	var result activities.RunAuthorResult
 	unjudged := p.sessions.run(ctx, opening.Session, tiers.RunAuthor, p.authorInput(opening.Session), &result)
@@ -33,9 +34,12 @@ func (p *planRun) author(ctx workflow.Context) error {
 	case session.Status == escalation.SessionStopped:
 		p.sessions.closeWithNext(session)
 		return p.end(ctx, escalation.Cancelled())
-	case then == escalation.SequelAnew && (!session.BeganWork() || session.Ending == escalation.EndingRefused) && session.ParentID != 0:
+	case then == escalation.SequelAnew:
 		p.sessions.closeWithNext(session)
 		p.at.Anew, p.at.Continues = true, nil
+		if session.Ending == escalation.EndingRefused {
+			p.at.Refusal = session.Error
+		}
 		return p.show(ctx)
 	case then == escalation.SequelWait:
 		decision := escalation.DecideLimited(*p.policy, session, p.sessions.waitingSince)
@@ -49,7 +53,7 @@ func (p *planRun) author(ctx workflow.Context) error {
 			return err
 		}
 	}
-	p.at.Author, p.at.Anew, p.at.Continues, p.at.Guidance = brief(session), false, nil, ""
+	p.at.Author, p.at.Anew, p.at.Continues, p.at.Guidance, p.at.Refusal = brief(session), false, nil, "", ""
 	change := activities.Change{}
 	if result.Change != nil {
 		change = *result.Change
@@ -90,7 +94,7 @@ func (p *planRun) authorRequest() sessionRequest {
 	request := sessionRequest{
 		tier: p.policy.AuthorTier(), purpose: escalation.PurposeAuthor, phase: p.log.chain.Plan.Phase,
 		context:      escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonPhase},
-		waitingSince: p.sessions.waitingSince,
+		waitingSince: p.sessions.waitingSince, passes: p.at.Passes,
 	}
 	origin, reason := p.at.Continues, escalation.ReasonContinued
 	if origin == nil && !p.at.Anew && p.at.Loop.State != review.StateExecute {
@@ -112,7 +116,7 @@ func (p *planRun) authorInput(session escalation.Session) activities.RunAuthorIn
 		ChainID: session.ChainID, FirstRunID: session.FirstRunID, SessionID: session.SessionID, Tier: session.Tier,
 		Policy: p.policy.OfAuthor().OfSession(session.Tier), Directory: p.sessions.directory, Task: p.planTask(), From: p.at.From,
 		Request: p.input.Prompt, Guidance: p.at.Guidance, Gate: p.log.chain.GateBefore(), Correction: p.correction(),
-		Since: p.at.Loop.Reviewed, BudgetUSD: session.BudgetUSD,
+		Since: p.at.Loop.Reviewed, Refusal: p.at.Refusal, BudgetUSD: session.BudgetUSD,
 	}
 	if change := p.at.Change; change != nil && acceptable(*change) {
 		input.At = change.Checkpoint()
@@ -181,8 +185,8 @@ func (p *planRun) reviewPhase(ctx workflow.Context) error {
 		author = *p.at.Author
 	}
 	request := p.reviewRequest(author, *p.at.Change, true)
-	request.continues, request.guidance = p.at.Continues, p.at.Guidance
-	p.at.Continues, p.at.Guidance = nil, ""
+	request.continues, request.guidance, request.passes = p.at.Continues, p.at.Guidance, p.at.Passes
+	p.at.Continues, p.at.Guidance, p.at.Passes = nil, "", nil
 	return p.reviewTurn(ctx, request)
 }
 

@@ -140,7 +140,7 @@ func (c *chainRun) reviewAgain(ctx workflow.Context, s step) (step, error) {
 	p := c.proposed
 	session := *c.log.chain.Worked()
 	decision := escalation.Gated(*c.policy, escalation.Decide(*c.policy, session, escalation.DecisionInput{NoSplit: true}))
-	request := reviewRequest{loop: p.Loop, author: p.Author, change: p.Change, continues: s.continues}
+	request := reviewRequest{loop: p.Loop, author: p.Author, change: p.Change, continues: s.continues, passes: s.passes}
 	request.change.Problem = cmp.Or(p.Unseen, p.Change.Problem)
 	if s.request != nil {
 		request.guidance = s.request.Guidance

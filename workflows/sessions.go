@@ -53,8 +53,9 @@ type sessionRequest struct {
 	continues bool
 	// corrects reports that the session corrects what the workflow has committed.
 	corrects bool
-	// force skips the cooldowns. approved skips the limit of escalations. Each requires a person's decision.
-	force, approved bool
+	// force skips the cooldowns and the limit of the account, and passes lists rules to skip. Each requires a person's decision.
+	force  bool
+	passes []escalation.Rule
 	// actor is the person whose message a session of a conversation answers.
 	actor string
 	// waitingSince is the time at which the workflow began to wait for this admission; zero if it has not waited.
@@ -176,8 +177,8 @@ func (s *sessions) newSession(ctx workflow.Context, request sessionRequest) esca
 			session.Purpose = escalation.PurposeContinuation
 		}
 		session.Continuity, session.ContinuityReason = escalation.ContinuityResume, escalation.ReasonContinued
-		if request.context.Reason == escalation.ReasonCorrection {
-			session.ContinuityReason = escalation.ReasonCorrection
+		if reason := request.context.Reason; reason == escalation.ReasonCorrection || reason == escalation.ReasonInterrupted {
+			session.ContinuityReason = reason // no person has chosen it
 		}
 	}
 	if request.origin != nil {
@@ -223,7 +224,7 @@ func (s *sessions) admission(ctx workflow.Context, request sessionRequest) escal
 		ChainSpentUSD: s.log.chain.SpentAtMostUSD(),
 		Correction:    request.corrects,
 		Force:         request.force,
-		Approved:      request.approved,
+		Passes:        request.passes,
 		Actor:         request.actor,
 		Incidents:     s.log.chain.OwnIncidents(),
 		WaitingSince:  request.waitingSince,

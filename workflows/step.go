@@ -33,15 +33,13 @@ type step struct {
 
 	tier    escalation.Tier
 	purpose escalation.Purpose
-	// parent is the session that provides the conversation or the handoff for the tier; nil if there is none.
+	// parent is the session that provides the conversation or the handoff for the tier; nil if there is none. If its conversation
+	// could not be used, parent says so, and every step after this one knows it.
 	parent *escalation.Session
-	// resumeFailed reports that the CLI could not load the parent's conversation. transcriptLost reports that the
-	// transcript of the parent's conversation is gone. In both cases the conversation is not resumed.
-	resumeFailed, transcriptLost bool
 	// cutOff is an earlier session of this step that had begun its work and cannot be resumed; nil if no session was
 	// cut off.
 	cutOff *escalation.Session
-	// left holds the tool calls that had no result when the session in cutOff ended.
+	// left holds the tool calls that had no result when the session in cutOff or continues ended.
 	left []activities.ToolCall
 	// handoff is the document that the previous tier has written for this step; nil if there is none.
 	handoff *escalation.Handoff
@@ -53,7 +51,8 @@ type step struct {
 	// request is the person's request that led to this step; nil if there was none.
 	request *EscalateSignal
 	// continues is the session that this step continues; nil if there is none. chosen reports that a person chose so at a
-	// gate, because the session was interrupted. Otherwise an author continues its own session to correct its change.
+	// gate, because the session was interrupted. Otherwise an author continues its own session to correct its change, or a
+	// tier its own that the limit of the account has cut off.
 	continues *escalation.Session
 	chosen    bool
 	// corrects reports that the session of this step corrects the change of the chain, after a review or a gate of it.
@@ -64,9 +63,8 @@ type step struct {
 	// refused reports that the step has not run, either because its admission was refused or because its handoff is
 	// unusable.
 	refused bool
-	// passesCooldown reports that a person at a gate allowed the step to skip the cooldown. passesLimit reports the
-	// same for the limit of escalations.
-	passesCooldown, passesLimit bool
+	// passes lists the rules that a person at a gate has allowed the step to pass.
+	passes []escalation.Rule
 }
 
 // firstStep returns the first step of the chain, as the chain's input defines it.
@@ -133,20 +131,22 @@ func (s step) escalate(session escalation.Session, tier escalation.Tier, request
 // handOff returns s with a handoff instead of a resumed conversation. The argument failed is the session that could
 // not resume the conversation, or was refused in it. The argument left holds the tool calls of that session that have no result.
 func (s step) handOff(failed escalation.Session, left []activities.ToolCall) step {
-	lost := failed.Status == escalation.SessionTranscriptLost
-	s.resumeFailed, s.transcriptLost = !lost, lost
-	s.continues = nil                                                    // of a correction
-	if failed.BeganWork() || failed.Ending == escalation.EndingRefused { // then failed has lost its own conversation, not its parent's
+	s.parent = s.parent.Disown(failed)
+	switch {
+	case failed.BeganWork() || failed.Ending == escalation.EndingRefused: // failed has lost its own conversation, not its parent's
 		s.cutOff, s.left = &failed, left
+	case s.continues != nil && !s.corrects: // the work of that session cannot be continued
+		s.cutOff = s.continues
 	}
+	s.continues = nil
 	return s
 }
 
 // lookAgain returns the step that follows a wait of s. Normally this is a recheck, which finds out at low cost
-// whether s is still needed. In four cases lookAgain returns s itself: a person requested s, s follows no session,
-// s corrects a change, or s is a recheck.
+// whether s is still needed. In five cases lookAgain returns s itself: a person requested s, s follows no session,
+// s corrects a change, s continues unfinished work, or s is a recheck.
 func (s step) lookAgain() step {
-	if s.parent == nil || s.request != nil || s.corrects || s.purpose == escalation.PurposeRecheck {
+	if s.parent == nil || s.request != nil || s.corrects || s.continues != nil || s.purpose == escalation.PurposeRecheck {
 		s.action = stepSession
 		return s
 	}
@@ -184,7 +184,7 @@ func (s step) requested(request *EscalateSignal) step {
 }
 
 // forced reports whether a person allowed the step to skip the cooldowns.
-func (s step) forced() bool { return s.passesCooldown || s.request != nil && s.request.Force }
+func (s step) forced() bool { return s.request != nil && s.request.Force }
 
 // waiting returns s as a step that waits. The decision gives the reason and the end of the wait.
 func (s step) waiting(decision escalation.Decision) step {

@@ -3,6 +3,7 @@ package workflows
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -51,6 +52,9 @@ func (c *chainRun) after(ctx workflow.Context, s step, session escalation.Sessio
 	case escalation.DecisionHandoff:
 		return s.handOff(session, c.sessions.inFlight), nil
 	case escalation.DecisionWait:
+		if session.Repairs() && session.BeganWork() { // it goes on after the limit
+			s.continues, s.chosen, s.left = &session, false, c.sessions.inFlight
+		}
 		return s.waiting(decision), nil
 	case escalation.DecisionSplit:
 		return step{}, c.split(ctx, session)
@@ -115,26 +119,28 @@ func (c *chainRun) stop(ctx workflow.Context, s step, decision escalation.Decisi
 func (c *chainRun) request(s step) sessionRequest {
 	return sessionRequest{
 		tier: s.tier, purpose: s.purpose, context: c.continuity(s), origin: s.origin(), continues: s.continues != nil,
-		force: s.forced(), approved: s.passesLimit, corrects: s.corrects, waitingSince: c.waitingSince,
+		force: s.forced(), passes: s.passes, corrects: s.corrects, waitingSince: c.waitingSince,
 	}
 }
 
 // continuity chooses how the session of a step gets its context.
 func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
-	if s.corrects && s.continues != nil && !s.chosen {
+	switch {
+	case s.continues == nil || s.chosen:
+	case s.corrects:
 		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonCorrection}
+	default:
+		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonInterrupted}
 	}
 	if s.purpose == escalation.PurposeHandoff { // only the tier that has the conversation can write its handoff
 		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession}
 	}
 	return escalation.ChooseContinuity(escalation.ContinuityInput{
-		Parent:         s.parent,
-		ResumeFailed:   s.resumeFailed,
-		TranscriptLost: s.transcriptLost,
-		Window:         c.sessions.window(c.policy.For(s.tier)),
-		Threshold:      c.policy.ResumeThreshold,
-		MaxTokens:      c.policy.ResumeMaxTokens,
-		Mode:           c.policy.Continuity,
+		Parent:    s.parent,
+		Window:    c.sessions.window(c.policy.For(s.tier)),
+		Threshold: c.policy.ResumeThreshold,
+		MaxTokens: c.policy.ResumeMaxTokens,
+		Mode:      c.policy.Continuity,
 	})
 }
 
@@ -196,9 +202,10 @@ func (c *chainRun) runTier(
 func sessionEnded(
 	ctx workflow.Context, session escalation.Session, report escalation.Report, endedAt time.Time, unjudged *escalation.Report,
 ) escalation.Session {
-	session.Report, session.EndedAt = report, endedAt
+	session.SetReport(report)
+	session.EndedAt = endedAt
 	if unjudged != nil {
-		session.Report = *unjudged
+		session.SetReport(*unjudged)
 	}
 	if unjudged != nil || endedAt.IsZero() {
 		session.EndedAt = workflow.Now(ctx)
@@ -371,7 +378,7 @@ func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
 	closing, last := *gate.Answer, c.log.chain.Worked()
 	s.action = stepSession
 	if s.hasRun(last) {
-		s.passesCooldown, s.passesLimit = false, false
+		s.passes = nil
 		if closing.ToTier != 0 {
 			return s.escalate(*last, closing.ToTier, c.requests.take())
 		}
@@ -386,10 +393,7 @@ func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
 	}
 	if closing.Actor != "" {
 		s.request = &EscalateSignal{ToTier: s.tier, Guidance: closing.Guidance}
-		// The person who answers has read why the step was refused. So the answer skips only the rule that caused the
-		// refusal.
-		s.passesCooldown = s.passesCooldown || gate.Rule == escalation.RuleCooldown
-		s.passesLimit = s.passesLimit || gate.Rule == escalation.RuleEscalationLimit
+		s.passes = append(slices.Clone(s.passes), gate.Allows()...)
 	}
 	if closing.Action == escalation.GateContinue {
 		continued := *c.log.chain.Session(gate.Continuation.SessionID)

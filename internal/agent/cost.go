@@ -3,11 +3,13 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/apiproxy"
 	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // The worker warns if the difference between the CLI's cost and the proxy's count exceeds both tolerances.
@@ -42,8 +44,11 @@ func (r *Runner) settleCost(ctx context.Context, report *activities.AgentReport,
 	}
 }
 
-// explained completes the error of a run with a fact from the proxy: the budget or a limit of the account is used up, or the
-// API cannot be reached.
+// maxProxyReason limits the words of the proxy in an error, in characters, because they can quote a request.
+const maxProxyReason = 200
+
+// explained completes the error of a run with a fact from the proxy: the budget or a limit of the account is used up, the proxy itself has
+// refused the call, or the API cannot be reached.
 func explained(err error, count apiproxy.Count) error {
 	failure, ok := errors.AsType[*claude.Error](err)
 	if !ok {
@@ -53,6 +58,10 @@ func explained(err error, count apiproxy.Count) error {
 	switch {
 	case said.Kind == claude.KindRequest && count.OverBudget > 0:
 		said.Kind = claude.KindBudget
+	case said.Kind == claude.KindAuth && count.Refused != "": // the key is good
+		said.Kind = claude.KindRequest
+		said.Message = fmt.Sprintf("the worker's proxy does not pass on what the CLI asks (%s): use a version of the CLI that "+
+			"`starter doctor` knows", plaintext.Cut(count.Refused, maxProxyReason))
 	case said.Kind == claude.KindUnavailable && !count.LimitedUntil.IsZero(): // of an account for which the CLI prints no event
 		said.Kind, said.Until, said.LimitKind = claude.KindLimited, count.LimitedUntil, count.LimitKind
 	case said.Kind == claude.KindUnavailable && count.Unreachable != "":

@@ -85,6 +85,10 @@ func TestExplained(t *testing.T) {
 	require.ErrorAs(t, explained(failure(claude.KindUnavailable), apiproxy.Count{LimitedUntil: until, LimitKind: "seven_day"}), &limited)
 	require.Equal(t, "seven_day", limited.LimitKind)
 	requireKind(claude.KindAuth, explained(failure(claude.KindAuth), apiproxy.Count{LimitedUntil: until}))
+	ours := explained(failure(claude.KindAuth), apiproxy.Count{Refused: `a session's request may not have the member "speed"`})
+	requireKind(claude.KindRequest, ours)
+	require.ErrorContains(t, ours, `the worker's proxy does not pass on what the CLI asks (a session's request may not have the member "speed")`)
+	require.NotContains(t, ours.Error(), "credentials")
 	other := errors.New("something else")
 	require.Equal(t, other, explained(other, apiproxy.Count{OverBudget: 1}))
 }

@@ -95,6 +95,9 @@ func judged(report escalation.Report, failure *claude.Error, run activities.Agen
 		report.Ending = escalation.EndingAccount
 	case claude.KindUnavailable, claude.KindStalled:
 		report.Ending = escalation.EndingProvider
+		if time.Duration(report.DurationMS)*time.Millisecond >= run.Policy.Timeout.Std() && run.Policy.Timeout > 0 {
+			report.Status = escalation.SessionTimedOut // it has waited for as long as it may
+		}
 	case claude.KindTimedOut:
 		report.Status, report.Ending = escalation.SessionTimedOut, escalation.EndingOurLimit
 	case claude.KindMaxTurns, claude.KindBudget:
@@ -123,10 +126,10 @@ const (
 )
 
 // limitedUntil returns the end of a limit, with a margin for clocks that differ. The argument until is zero if the provider does not say
-// it.
+// it. An end that is over says nothing, either: the provider has just refused a session.
 func limitedUntil(until, now time.Time) time.Time {
 	const margin = 10 * time.Second
-	if until.IsZero() {
+	if !until.After(now) {
 		until = now.Add(usualLimit)
 	}
 	return earliest(until, now.Add(maxLimit)).Add(margin).UTC().Truncate(time.Second)

@@ -72,7 +72,12 @@ func TestJudged(t *testing.T) {
 			require.Equal(t, kind == claude.KindLimited, got.LimitedModel == "opus")
 		}
 	}
+	waited := judged(escalation.Report{DurationMS: 60_000}, &claude.Error{Kind: claude.KindStalled},
+		activities.AgentRun{Policy: escalation.TierPolicy{Timeout: escalation.Duration(time.Minute)}})
+	require.Equal(t, end{escalation.SessionTimedOut, escalation.EndingProvider}, end{waited.Status, waited.Ending})
 	require.Equal(t, until.Add(10*time.Second), limitedUntil(until, until.Add(-time.Hour)))
 	require.Equal(t, until.Add(8*24*time.Hour+10*time.Second), limitedUntil(until.AddDate(100, 0, 0), until), "no limit is that long")
-	require.Equal(t, until.Add(time.Hour+10*time.Second), limitedUntil(time.Time{}, until), "the provider does not say when")
+	for name, end := range map[string]time.Time{"not said": {}, "over": until.Add(-time.Hour), "over now": until} {
+		require.Equal(t, until.Add(time.Hour+10*time.Second), limitedUntil(end, until), "the provider does not say when: %s", name)
+	}
 }

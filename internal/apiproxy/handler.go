@@ -89,6 +89,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) erro
 	if r.URL.Path == messagesPath && !lease.withinBudget() {
 		return overBudget(lease.session.BudgetUSD)
 	}
+	lease.refused("")
 	// The transport calls GetBody if the upstream has closed an idle connection. It then sends the body again on a new
 	// connection.
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
@@ -111,6 +112,9 @@ func (p *Proxy) refuse(w http.ResponseWriter, err error, lease *Lease) {
 	refused, ok := errors.AsType[refusal](err)
 	if !ok {
 		refused = unreadable(err)
+	}
+	if refused.status == http.StatusForbidden {
+		lease.refused(refused.message)
 	}
 	if lease.mayLog() {
 		p.logger.Warn("refused an agent's call of the model's API",
@@ -179,7 +183,10 @@ func limitOf(response *http.Response, now time.Time) (until time.Time, kind stri
 	if response.Header.Get(unified+"Status") == "rejected" {
 		kind = response.Header.Get(unified + "Representative-Claim")
 		seconds, err := strconv.ParseInt(response.Header.Get(unified+"Reset"), 10, 64)
-		if until := time.Unix(seconds, 0); err == nil && until.After(now) {
+		if err == nil {
+			until = time.Unix(seconds, 0)
+		}
+		if until.After(now) {
 			return until, kind
 		}
 	}
@@ -187,7 +194,7 @@ func limitOf(response *http.Response, now time.Time) (until time.Time, kind stri
 	if wait := time.Duration(min(after, 1<<30)) * time.Second; err == nil && wait > longestRetry {
 		return now.Add(wait), kind
 	}
-	return time.Time{}, ""
+	return until, kind
 }
 
 // failed handles a request to which the upstream gave no answer. It logs the reason, which the CLI cannot know. It then

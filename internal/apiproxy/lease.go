@@ -55,6 +55,8 @@ type Count struct {
 	Partial int
 	// OverBudget counts the calls that were refused because the budget was spent.
 	OverBudget int
+	// Refused says why the proxy itself did not permit the latest call. It is empty if it passed that call on.
+	Refused string
 	// Unreachable says why the latest call did not reach the API. It is empty if that call reached the API.
 	Unreachable string
 	// LimitedUntil is the end of the account's limit, if the latest call was refused because of it; zero if it was not. LimitKind is the
@@ -164,6 +166,13 @@ func (l *Lease) withinBudget() bool {
 		return false
 	}
 	return true
+}
+
+// refused records why the proxy did not permit the latest call; empty if it passed it on.
+func (l *Lease) refused(why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count.Refused = why
 }
 
 // call is one forwarded call of the model's API. The lease's mutex guards the field costUSD.

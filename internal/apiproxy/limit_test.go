@@ -26,6 +26,7 @@ func TestLimitOf(t *testing.T) {
 		"of a model":         {429, map[string]string{status: "rejected", until: reset(time.Hour), claim: "seven_day_opus"}, time.Hour, "seven_day_opus"},
 		"without a kind":     {429, map[string]string{status: "rejected", until: reset(time.Hour)}, time.Hour, ""},
 		"over already":       {429, map[string]string{status: "rejected", until: reset(-time.Hour), claim: "five_hour", retry: "9000"}, 9000 * time.Second, "five_hour"},
+		"over, and no retry": {429, map[string]string{status: "rejected", until: reset(-time.Hour), claim: "five_hour"}, -time.Hour, "five_hour"},
 		"of a key":           {429, map[string]string{retry: "9000"}, 9000 * time.Second, ""},
 		"too many at a time": {429, map[string]string{retry: "60"}, 0, ""},
 		"allowed":            {429, map[string]string{status: "allowed", until: reset(time.Hour)}, 0, ""},

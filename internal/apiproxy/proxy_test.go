@@ -258,7 +258,22 @@ func TestRefusals(t *testing.T) {
 		require.NotContains(t, answer.text, open.Key(), name)
 	}
 	require.Zero(t, s.reached.Load(), "no refused request gets to the API")
-	require.Zero(t, open.Count())
+	spent := open.Count()
+	spent.Refused = ""
+	require.Zero(t, spent)
+}
+
+// TestRefusedIsOfTheLatestCall checks that the count says why the proxy did not pass on the latest call, and that a call which passes ends it.
+func TestRefusedIsOfTheLatestCall(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, whole) })
+	lease := s.proxy.Open(session())
+	require.Equal(t, http.StatusForbidden, s.ask(lease.Key(), `{"model":"claude-haiku-5-5","speed":"fast"}`).status)
+	require.Equal(t, `a session's request may not have the member "speed"`, lease.Count().Refused)
+	require.Equal(t, http.StatusBadRequest, s.ask(lease.Key(), `{`).status)
+	require.NotEmpty(t, lease.Count().Refused, "a request that cannot be read says nothing about permission")
+	require.Equal(t, http.StatusOK, s.ask(lease.Key(), question).status)
+	require.Empty(t, lease.Count().Refused)
 }
 
 func or(value, otherwise string) string {

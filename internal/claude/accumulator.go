@@ -187,7 +187,7 @@ func (a *accumulator) setLimit(line []byte) {
 		return
 	}
 	a.limit = nil
-	if event.Info.Status != limitRejected {
+	if event.Info.Status != limitRejected || event.Info.Credits {
 		return
 	}
 	a.limit = &usedUp{kind: event.Info.Type}

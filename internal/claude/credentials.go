@@ -14,19 +14,18 @@ import (
 var credentialVariables = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"}
 
 // Credentials returns the place where the CLI finds its credentials: the name of a variable, or a file in the CLI's own
-// directory. It returns false if there are no credentials. It does not return the values of the credentials, and does
-// not check whether they are valid.
+// directory. A cloud provider that is switched on comes before all others, as for the CLI. Credentials returns false if there are
+// no credentials. It does not return their values, and does not check whether they are valid.
 //
 // Without a directory of its own the CLI uses the login of the user. Credentials then always returns true, because that
 // login can be in the system's keychain.
 func Credentials(options Options) (where string, found bool) {
-	variables := slices.Clone(credentialVariables)
 	for _, p := range providers() {
-		if p.enabledBy != "" {
-			variables = append(variables, p.enabledBy)
+		if isOn(lookupVariable(options.Environ, p.enabledBy)) {
+			return p.enabledBy, true
 		}
 	}
-	for _, name := range variables {
+	for _, name := range credentialVariables {
 		if lookupVariable(options.Environ, name) != "" {
 			return name, true
 		}

@@ -63,6 +63,8 @@ type limitLine struct {
 		Status   limitStatus `json:"status"`
 		ResetsAt count       `json:"resetsAt"` // Unix time in seconds
 		Type     string      `json:"rateLimitType"`
+		// Credits reports that the account pays for its calls beyond the limit, so that they succeed.
+		Credits bool `json:"isUsingOverage"`
 	} `json:"rate_limit_info"`
 }
 

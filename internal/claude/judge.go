@@ -59,6 +59,9 @@ func (r *run) judge(exit process.Exit, startErr error) *Error {
 func (r *run) judgeStop(cause error) finding {
 	limits := r.invocation.Limits
 	switch {
+	case errors.Is(cause, errWall) && r.unanswered():
+		message := fmt.Sprintf("claude was stopped after %s: the model's provider did not answer%s", limits.Wall, r.meanwhile())
+		return finding{KindStalled, message, cause}
 	case errors.Is(cause, errWall):
 		return finding{KindTimedOut, fmt.Sprintf("claude was stopped: it ran for its whole time limit of %s", limits.Wall), cause}
 	case errors.Is(cause, errFirstByte):
@@ -77,11 +80,20 @@ func (r *run) judgeStop(cause error) finding {
 	}
 }
 
+// unanswered reports whether the CLI waits for the model's provider, which has not answered its latest call or any.
+func (r *run) unanswered() bool {
+	silent := r.acc.lines > 0 && len(r.acc.usage.calls) == 0 && r.acc.last() == nil
+	return r.acc.phase == PhaseRetrying || silent
+}
+
 // meanwhile returns the end of the message about a CLI that printed nothing for too long. It says what the CLI was
 // doing in this time; "" if that is not known.
 func (r *run) meanwhile() string {
 	switch r.acc.phase {
 	case PhaseRetrying:
+		if r.acc.apiStatus == 0 {
+			return " while the API could not be reached"
+		}
 		return fmt.Sprintf(" while the API kept failing (status %d)", r.acc.apiStatus)
 	case PhaseTool:
 		return " while a tool was running"
@@ -171,7 +183,7 @@ func (r *run) judgeFailure(last *resultLine) finding {
 	}
 	status := int(last.APIStatus)
 	switch kind := apiFailure(status, r.acc.apiError); {
-	case kind == KindUnavailable && r.acc.limit != nil:
+	case r.acc.limit != nil && (status == http.StatusTooManyRequests || status == 0 && r.acc.apiError == classRateLimit):
 		return finding{kind: KindLimited, message: "a limit of the account is used up: " + explanation}
 	case kind == KindAuth:
 		return finding{kind: kind, message: r.explainAccess(status, explanation)}

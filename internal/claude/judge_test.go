@@ -93,6 +93,17 @@ func TestJudge(t *testing.T) {
 			stdout: limit("rejected") + limit("allowed") + synthetic("rate_limit") + apiError(`"api_error_status":429`),
 			exit:   exited(1), want: KindUnavailable,
 		},
+		"a limit, then an overload": {
+			stdout: limit("rejected") + synthetic("overloaded") + apiError(`"api_error_status":529`), exit: exited(1), want: KindUnavailable,
+		},
+		"credits instead of the limit": {
+			stdout: strings.Replace(limit("rejected"), `"status"`, `"isUsingOverage":true,"status"`, 1) + synthetic("rate_limit") +
+				apiError(`"api_error_status":429`),
+			exit: exited(1), want: KindUnavailable,
+		},
+		"a limit without a status": {
+			stdout: limit("rejected") + synthetic("rate_limit") + apiError(`"api_error_status":null`), exit: exited(1), want: KindLimited,
+		},
 		"a limit, then an answer":    {stdout: limit("rejected") + good},
 		"credentials refused again":  {stdout: strings.Repeat(retry401, 2), exit: stopped(errLogin), want: KindAuth, message: "set ANTHROPIC_API_KEY"},
 		"silence":                    {want: KindMalformed, message: "without a result (exit code 0)"},
@@ -103,9 +114,20 @@ func TestJudge(t *testing.T) {
 		"session in use":             {exit: exited(1), stderr: "note\nError: Session ID x is already in use.", want: KindSessionInUse},
 		"not started":                {exit: exited(-1), start: errors.New("fork failed"), want: KindNotStarted, message: "fork failed"},
 		"wall limit":                 {exit: stopped(errWall), want: KindTimedOut, message: "1m0s"},
-		"wall limit after a result":  {stdout: good, exit: stopped(errWall), want: KindTimedOut},
-		"first byte":                 {exit: stopped(errFirstByte), want: KindStalled, message: "first 2s"},
-		"idle":                       {exit: stopped(errIdle), want: KindStalled, message: "for 3s"},
+		"wall limit while retrying": {
+			exit: stopped(errWall), stdout: said("hm") + `{"type":"system","subtype":"api_retry","error_status":529}`,
+			want: KindStalled, message: "after 1m0s: the model's provider did not answer while the API kept failing (status 529)",
+		},
+		"wall limit without a connection": {
+			exit: stopped(errWall), stdout: `{"type":"system","subtype":"api_retry"}`, want: KindStalled, message: "could not be reached",
+		},
+		"wall limit without an answer": {
+			exit: stopped(errWall), stdout: `{"type":"system","subtype":"init"}`, want: KindStalled, message: "did not answer",
+		},
+		"wall limit in its work":    {exit: stopped(errWall), stdout: said("hm"), want: KindTimedOut},
+		"wall limit after a result": {stdout: good, exit: stopped(errWall), want: KindTimedOut},
+		"first byte":                {exit: stopped(errFirstByte), want: KindStalled, message: "first 2s"},
+		"idle":                      {exit: stopped(errIdle), want: KindStalled, message: "for 3s"},
 		"idle while retrying": {
 			exit: stopped(errIdle), stdout: `{"type":"system","subtype":"api_retry","error_status":529}`, want: KindStalled, message: "529",
 		},
@@ -180,6 +202,9 @@ func TestAccessProblem(t *testing.T) {
 		"a refused token":          {[]string{"CLAUDE_CODE_OAUTH_TOKEN=k"}, "/none", 403, "in CLAUDE_CODE_OAUTH_TOKEN (403)"},
 		"a refused login":          {nil, login, 401, filepath.Join(login, ".credentials.json") + " (401): log in again"},
 		"a login that is none":     {nil, "", notLoggedIn, "the CLI is not logged in: log in with claude as the worker's user, or set ANTHROPIC_API_KEY"},
+		"a cloud, and a key":       {[]string{"CLAUDE_CODE_USE_BEDROCK=1", "ANTHROPIC_API_KEY=k"}, "/none", 403, "the account of CLAUDE_CODE_USE_BEDROCK (403)"},
+		"no cloud, but a key":      {[]string{"CLAUDE_CODE_USE_BEDROCK=0", "ANTHROPIC_API_KEY=k"}, "/none", 403, "in ANTHROPIC_API_KEY (403)"},
+		"no cloud, and no key":     {[]string{"CLAUDE_CODE_USE_BEDROCK=0"}, "/none", 0, "find no credentials"},
 		"a cloud":                  {[]string{"CLAUDE_CODE_USE_BEDROCK=1"}, "/none", 403, "the account of CLAUDE_CODE_USE_BEDROCK (403)"},
 		"an address":               {[]string{"ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://host/v1/"}, "/none", 0, `the CLI itself adds /v1: set it to "http://host"`},
 		"an address with its path": {[]string{"ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=http://host/api"}, "/none", 0, ""},

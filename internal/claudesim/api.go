@@ -167,6 +167,10 @@ func (a *API) answer(w http.ResponseWriter, request Request, reply Reply) {
 		writeError(w, APIError{Status: http.StatusBadRequest, Message: err.Error()})
 		return
 	}
+	if reply.CreditsUntil != 0 {
+		writeLimit(w, reply.CreditsUntil, "five_hour")
+		w.Header().Set("Anthropic-Ratelimit-Unified-Overage-Status", "allowed")
+	}
 	message := newWireMessage(request, blocks, reply.usage()).stoppedBy(reply.Stop)
 	message.pause = reply.PieceDelay.Std()
 	if request.Stream {
@@ -186,15 +190,20 @@ func writeError(w http.ResponseWriter, e APIError) {
 	}
 	w.Header().Set("Request-Id", "req_scripted")
 	if e.LimitedUntil != 0 {
-		w.Header().Set("Anthropic-Ratelimit-Unified-Status", "rejected")
-		w.Header().Set("Anthropic-Ratelimit-Unified-Reset", strconv.FormatInt(e.LimitedUntil, 10))
-		w.Header().Set("Anthropic-Ratelimit-Unified-Representative-Claim", e.limitKind())
+		writeLimit(w, e.LimitedUntil, e.limitKind())
 		w.Header().Set("Retry-After", "9000")
 	}
 	writeJSON(w, e.Status, map[string]any{
 		"type":  "error",
 		"error": map[string]string{"type": e.kind(), "message": e.text()},
 	})
+}
+
+// writeLimit adds the headers of an answer that name a limit which is used up until a time, in seconds since 1970.
+func writeLimit(w http.ResponseWriter, until int64, kind string) {
+	w.Header().Set("Anthropic-Ratelimit-Unified-Status", "rejected")
+	w.Header().Set("Anthropic-Ratelimit-Unified-Reset", strconv.FormatInt(until, 10))
+	w.Header().Set("Anthropic-Ratelimit-Unified-Representative-Claim", kind)
 }
 
 // kind returns the API's name for the error.

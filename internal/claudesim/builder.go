@@ -90,6 +90,12 @@ func (r Reply) Saying(text string) Reply {
 	return r
 }
 
+// OnCredits returns r as an answer for which the account pays, because its limit is used up until a time.
+func (r Reply) OnCredits(until time.Time) Reply {
+	r.CreditsUntil = until.Unix()
+	return r
+}
+
 // Using returns r with its token usage.
 func (r Reply) Using(usage Usage) Reply {
 	r.Usage = &usage

@@ -14,6 +14,13 @@ func withToken(place) map[string]string {
 	return map[string]string{"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-scripted"}
 }
 
+// withTokenFirst is the launch of a new conversation with the token of a subscription.
+func withTokenFirst(prompt string) launch {
+	first := fresh(prompt)
+	first.env = withToken
+	return first
+}
+
 // withOtherKey runs the CLI with the key of another account.
 func withOtherKey(place) map[string]string {
 	return map[string]string{"ANTHROPIC_API_KEY": "another-key"}
@@ -66,12 +73,12 @@ func endingCases() []contractCase {
 		ends("a subscription's limit", claudesim.Limited(until), withToken, func(t *testing.T, _ claudesim.Version, o observation) {
 			require.Equal(t, 429, *o.Results[0].Status)
 			require.Equal(t, []string{"rate_limit"}, o.Classes)
-			require.Equal(t, []limitView{{"rejected", until.Unix(), "five_hour"}}, o.Limits)
+			require.Equal(t, []limitView{{"rejected", until.Unix(), "five_hour", false}}, o.Limits)
 			require.Len(t, o.Asked, 1)
 		}),
 		ends("a subscription's limit of a model", claudesim.LimitedBy("seven_day_opus", until), withToken,
 			func(t *testing.T, _ claudesim.Version, o observation) {
-				require.Equal(t, []limitView{{"rejected", until.Unix(), "seven_day_opus"}}, o.Limits)
+				require.Equal(t, []limitView{{"rejected", until.Unix(), "seven_day_opus", false}}, o.Limits)
 				require.Len(t, o.Asked, 1)
 			}),
 		ends("the limit of a key", claudesim.Limited(until), nil, func(t *testing.T, _ claudesim.Version, o observation) {
@@ -94,6 +101,15 @@ func endingCases() []contractCase {
 			require.Equal(t, 404, *o.Results[0].Status)
 			require.Equal(t, []string{"model_not_found"}, o.Classes)
 		}),
+		{
+			name: "an account pays beyond its limit, and the API is overloaded", only: claudesim.VersionNew, forget: forget,
+			scenario: claudesim.Play(claudesim.Always(claudesim.Bash("true").OnCredits(until), claudesim.Fail(529, "busy"))),
+			launches: []launch{withTokenFirst("hi")},
+			want: func(t *testing.T, _ claudesim.Version, o []observation) {
+				require.Equal(t, 529, *last(t, o).Status)
+				require.Equal(t, []limitView{{"rejected", until.Unix(), "five_hour", true}}, o[0].Limits)
+			},
+		},
 		{
 			name: "a resumed conversation is refused", scenario: refusedParent, forget: forget, launches: []launch{
 				fresh("hi"),

@@ -112,6 +112,7 @@ type limitView struct {
 	Status   string `json:"status"`
 	ResetsAt int64  `json:"resetsAt"`
 	Type     string `json:"rateLimitType"`
+	Credits  bool   `json:"isUsingOverage"`
 }
 
 // messageLine is the message of an assistant or user line.

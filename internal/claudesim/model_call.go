@@ -77,6 +77,9 @@ func (s *session) receive(request Request, reply Reply) (Message, error) {
 	message := newWireMessage(request, blocks, reply.usage()).stoppedBy(reply.Stop)
 	s.stopReason = reply.Stop
 	message.pause = reply.PieceDelay.Std()
+	if reply.CreditsUntil != 0 {
+		s.emitLimit(reply.CreditsUntil, "five_hour", true)
+	}
 	s.ledger.add(s.model, reply.usage())
 	s.emitMessage(message)
 	received := Message{Role: RoleAssistant, Blocks: blocks}
@@ -204,10 +207,8 @@ func (e APIError) sentence() string {
 // apiFailed prints the message that the CLI shows instead of the model's message when the API has failed. It returns
 // the outcome. The transcript keeps the message, so that the conversation can be resumed.
 func (s *session) apiFailed(e APIError) *outcome {
-	if e.LimitedUntil != 0 && s.env["CLAUDE_CODE_OAUTH_TOKEN"] != "" {
-		s.out.emit("rate_limit_event", event{"rate_limit_info": map[string]any{
-			"status": "rejected", "resetsAt": e.LimitedUntil, "rateLimitType": e.limitKind(), "isUsingOverage": false,
-		}})
+	if e.LimitedUntil != 0 {
+		s.emitLimit(e.LimitedUntil, e.limitKind(), false)
 	}
 	reason := s.release.apiErrorReason
 	if e.tooLong() {
@@ -216,6 +217,16 @@ func (s *session) apiFailed(e APIError) *outcome {
 	end := s.fails(e.sentence(), e.category(), reason)
 	end.apiError = &e
 	return end
+}
+
+// emitLimit says that a limit of the account is used up, and whether the account pays for what it uses beyond it. The CLI says so only for
+// the accounts of a subscription.
+func (s *session) emitLimit(until int64, kind string, credits bool) {
+	if s.env["CLAUDE_CODE_OAUTH_TOKEN"] != "" {
+		s.out.emit("rate_limit_event", event{"rate_limit_info": map[string]any{
+			"status": "rejected", "resetsAt": until, "rateLimitType": kind, "isUsingOverage": credits,
+		}})
+	}
 }
 
 // fails prints the message that the CLI shows instead of the model's message, with the class of the error. It returns the outcome.

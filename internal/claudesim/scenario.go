@@ -63,6 +63,9 @@ type Reply struct {
 	Structured any `json:"structured,omitempty"`
 	// Stop is the API's reason for the end of the answer, if it is not that the model has finished: StopRefusal or StopMaxTokens.
 	Stop string `json:"stop,omitempty"`
+	// CreditsUntil reports that a limit of the account is used up until then, in seconds since 1970, and that the account pays for this
+	// answer beyond it; 0 if not.
+	CreditsUntil int64 `json:"credits_until,omitempty"`
 	// Usage is the token usage of this call; nil means DefaultUsage.
 	Usage *Usage `json:"usage,omitempty"`
 	// Delay is the pause before the answer.

@@ -3,6 +3,7 @@ package escalation
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,8 +29,8 @@ type AdmissionRequest struct {
 	// Correction reports that the session corrects what its chain has committed. It is not delayed by cooldowns, which the
 	// chain's own repair has started. Each restart of a service is still charged.
 	Correction bool `json:"correction,omitempty"`
-	// Approved overrides the escalation limit. An operator's answer at a gate sets Approved.
-	Approved bool `json:"approved,omitempty"`
+	// Passes lists the rules that an operator has overridden at a gate: the cooldown, the escalation limit, the limit of the account.
+	Passes []Rule `json:"passes,omitempty"`
 	// Incidents holds the IDs of the incidents that the chain works on, as far as its workflow knows them.
 	Incidents []string `json:"incidents,omitempty"`
 	// Actor is the person whose message a session of a conversation answers; empty for other sessions.
@@ -50,6 +51,11 @@ type AdmissionRequest struct {
 // must not change any service, so their admission depends only on the budgets.
 func (r AdmissionRequest) Repairs(policy Policy) bool {
 	return r.Tier >= TierSafeRepair && (r.Purpose == PurposeTier || r.Purpose == PurposeContinuation) && !policy.DryRun
+}
+
+// overrides reports whether an operator has overridden a rule for the session.
+func (r AdmissionRequest) overrides(rule Rule) bool {
+	return slices.Contains(r.Passes, rule) || r.Force && (rule == RuleCooldown || rule == RuleAccountLimit)
 }
 
 // AdmissionFacts holds facts from the records on which an admission depends. The facts are read in one transaction.
@@ -116,6 +122,10 @@ type Admission struct {
 	// WaitUntil is the time at which the chain should repeat a refused request; zero if waiting does not help, or if
 	// the request was granted.
 	WaitUntil time.Time `json:"wait_until,omitzero"`
+	// EndsAt is the end of the limit that refused the request, as far as it is known; zero if not.
+	EndsAt time.Time `json:"ends_at,omitzero"`
+	// LimitedModel names the models that the limit of the account concerns; empty for all models, and for other rules.
+	LimitedModel string `json:"limited_model,omitempty"`
 }
 
 // AdmissionResult is the result of opening a session. It contains either Session or Refusal.
@@ -147,7 +157,7 @@ type IncidentBrief struct {
 // conversations of a person, cooldowns, services that other chains are repairing, and the escalation limit.
 func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admission {
 	limited := admitAccount(policy, request, facts)
-	if limited != nil && !request.Force {
+	if limited != nil && !request.overrides(RuleAccountLimit) {
 		return *limited
 	}
 	budget, refusal := admitSpending(policy, request, facts)
@@ -168,7 +178,7 @@ func Admit(policy Policy, request AdmissionRequest, facts AdmissionFacts) Admiss
 	} {
 		switch refusal := check(policy, request, facts); {
 		case refusal == nil:
-		case refusal.Rule == RuleCooldown && request.Force, refusal.Rule == RuleEscalationLimit && request.Approved:
+		case refusal.Rule != RuleServiceBusy && request.overrides(refusal.Rule):
 			granted.Forced = true
 		default:
 			return *refusal
@@ -182,7 +192,10 @@ func admitAccount(policy Policy, request AdmissionRequest, facts AdmissionFacts)
 	if !facts.LimitedUntil.After(request.At) {
 		return nil
 	}
-	refusal := &Admission{Rule: RuleAccountLimit, Reason: limitReason(facts.LimitedUntil, facts.LimitedModel)}
+	refusal := &Admission{
+		Rule: RuleAccountLimit, Reason: limitReason(facts.LimitedUntil, facts.LimitedModel),
+		EndsAt: facts.LimitedUntil, LimitedModel: facts.LimitedModel,
+	}
 	if !facts.LimitedUntil.After(request.deadline(policy)) {
 		refusal.WaitUntil = facts.LimitedUntil
 	}
@@ -207,6 +220,8 @@ const minBudgetUSD = 0.001
 // minBudgetShare is the smallest part of a session's own budget with which it starts on the rest of another. With less, a
 // session most likely ends without a result, which would look like a failure.
 const minBudgetShare = 0.1
+
+const day = 24 * time.Hour
 
 // uncappedShare is the part of what is left of a day's budget that a session without a cap reserves. The day's budget holds,
 // so this part is also the most that the session can spend. It is a quarter, so that work has room, and others can still
@@ -249,7 +264,7 @@ func admitSpending(policy Policy, request AdmissionRequest, facts AdmissionFacts
 	case rest >= least:
 		return min(budget, rest), nil
 	}
-	refusal = &Admission{Rule: RuleDayBudget, Reason: request.spent(
+	refusal = &Admission{Rule: RuleDayBudget, EndsAt: request.At.UTC().Truncate(day).Add(day), Reason: request.spent(
 		"the budget of all chains for this day (UTC)", limit, facts.DaySpentUSD+facts.DayReservedUSD)}
 	if limit-facts.DaySpentUSD >= least {
 		refusal.WaitUntil = request.nextPoll(policy)
@@ -284,7 +299,7 @@ func admitCooldown(policy Policy, request AdmissionRequest, facts AdmissionFacts
 		}
 		first = earlier(first, at)
 	}
-	refusal := &Admission{Rule: RuleCooldown, Reason: fmt.Sprintf("%s may not repair %s now: its cooldown is not over",
+	refusal := &Admission{Rule: RuleCooldown, EndsAt: first, Reason: fmt.Sprintf("%s may not repair %s now: its cooldown is not over",
 		request.Tier, strings.Join(request.Services, ", "))}
 	if !first.IsZero() && !first.After(request.deadline(policy)) {
 		refusal.WaitUntil = first

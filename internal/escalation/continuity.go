@@ -44,10 +44,6 @@ type ContinuityInput struct {
 	Interrupted bool
 	// Parent is the session whose context the next session needs; nil if it needs none.
 	Parent *Session
-	// ResumeFailed reports whether this tier has already failed to resume Parent.
-	ResumeFailed bool
-	// TranscriptLost reports whether Parent's transcript is known to be lost.
-	TranscriptLost bool
 	// Window is the context window of the next model in tokens; 0 if unknown.
 	Window int
 	// Threshold is the largest part of Window that a resumed conversation is permitted to fill, from 0 to 1.
@@ -77,10 +73,8 @@ func ChooseContinuity(s ContinuityInput) ContinuityChoice {
 		return ContinuityChoice{ContinuityHandoff, ReasonConfigured}
 	case s.Parent.ReportedSessionID == "":
 		return ContinuityChoice{ContinuityHandoff, ReasonSessionIDMissing}
-	case s.ResumeFailed:
-		return ContinuityChoice{ContinuityHandoff, ReasonResumeFailed}
-	case s.TranscriptLost:
-		return ContinuityChoice{ContinuityHandoff, ReasonTranscriptLost}
+	case s.Parent.Unusable != "":
+		return ContinuityChoice{ContinuityHandoff, s.Parent.Unusable}
 	case s.Full():
 		return ContinuityChoice{ContinuityHandoff, ReasonContextPressure}
 	default:

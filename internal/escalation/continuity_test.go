@@ -71,11 +71,11 @@ func TestChooseContinuity(t *testing.T) {
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonSessionIDMissing},
 		},
 		"resume failed": {
-			escalation.ContinuityInput{Parent: parent(nil), ResumeFailed: true},
+			escalation.ContinuityInput{Parent: parent(nil).Disown(escalation.Session{})},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonResumeFailed},
 		},
 		"transcript lost": {
-			escalation.ContinuityInput{Parent: parent(nil), TranscriptLost: true},
+			escalation.ContinuityInput{Parent: parent(nil).Disown(endedAs(escalation.SessionTranscriptLost))},
 			escalation.ContinuityChoice{Continuity: escalation.ContinuityHandoff, Reason: escalation.ReasonTranscriptLost},
 		},
 		"configured": {
@@ -105,18 +105,19 @@ func TestChooseContinuityProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		input := escalation.ContinuityInput{
-			Interrupted:    rapid.Bool().Draw(t, "interrupted"),
-			ResumeFailed:   rapid.Bool().Draw(t, "resume failed"),
-			TranscriptLost: rapid.Bool().Draw(t, "transcript lost"),
-			Window:         rapid.IntRange(0, 300_000).Draw(t, "window"),
-			Threshold:      rapid.Float64Range(0.01, 1).Draw(t, "threshold"),
-			MaxTokens:      rapid.IntRange(0, 300_000).Draw(t, "max tokens"),
+			Interrupted: rapid.Bool().Draw(t, "interrupted"),
+			Window:      rapid.IntRange(0, 300_000).Draw(t, "window"),
+			Threshold:   rapid.Float64Range(0.01, 1).Draw(t, "threshold"),
+			MaxTokens:   rapid.IntRange(0, 300_000).Draw(t, "max tokens"),
 			Mode: rapid.SampledFrom([]escalation.ContinuityMode{
 				escalation.ContinuityAuto, escalation.ContinuityHandoffOnly,
 			}).Draw(t, "mode"),
 		}
 		if rapid.Bool().Draw(t, "has parent") {
 			parent := anySession().Draw(t, "parent")
+			parent.Unusable = rapid.SampledFrom([]escalation.ContinuityReason{
+				"", escalation.ReasonResumeFailed, escalation.ReasonTranscriptLost,
+			}).Draw(t, "unusable")
 			input.Parent = &parent
 		}
 
@@ -131,8 +132,7 @@ func TestChooseContinuityProperties(t *testing.T) {
 				return
 			}
 			require.NotEmpty(t, parent.ReportedSessionID, "resumes a conversation without an id")
-			require.False(t, input.ResumeFailed, "resumes what could not be resumed")
-			require.False(t, input.TranscriptLost, "resumes what is gone")
+			require.Empty(t, parent.Unusable, "resumes what could not be resumed")
 			require.False(t, input.MaxTokens > 0 && parent.ContextTokens > input.MaxTokens)
 			require.False(t, input.Window > 0 && float64(parent.ContextTokens) > input.Threshold*float64(input.Window))
 		case escalation.ContinuityFresh:
@@ -143,4 +143,8 @@ func TestChooseContinuityProperties(t *testing.T) {
 			require.Fail(t, "unknown continuity", got.Continuity)
 		}
 	})
+}
+
+func endedAs(status escalation.SessionStatus) escalation.Session {
+	return escalation.Session{Report: escalation.Report{Status: status}}
 }

@@ -14,8 +14,11 @@ type Decision struct {
 	Tier Tier `json:"tier,omitempty"`
 	// Outcome is the chain's outcome if Action is DecisionComplete. For other actions it is empty.
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Until is the time of the next attempt if Action is DecisionWait. For other actions it is zero.
+	// Until is the time of the next attempt if Action is DecisionWait. If a temporary limit asks for a person, it is the time from which
+	// other chains may repair again; zero if that is not known. For other decisions it is zero.
 	Until time.Time `json:"until,omitzero"`
+	// LimitedModel names the models that the limit of the account concerns; empty for all models, and for other rules.
+	LimitedModel string `json:"limited_model,omitempty"`
 	// Rule names the rule that led to the decision.
 	Rule Rule `json:"rule"`
 	// Reason explains the decision in a sentence.
@@ -56,6 +59,7 @@ const (
 	RuleChainBudget     Rule = "chain_budget"     // the chain's budget is used up
 	RuleDayBudget       Rule = "day_budget"       // the budget of all chains for this day is used up
 	RuleAccountLimit    Rule = "account_limit"    // the limit of the account at the model's provider is used up
+	RuleProviderAway    Rule = "provider_away"    // the model's provider does not answer, or accepts no key of the worker
 	RuleCooldown        Rule = "cooldown"         // the services were repaired too often recently
 	RuleServiceBusy     Rule = "service_busy"     // another chain is repairing one of the services
 	RuleEscalationLimit Rule = "escalation_limit" // too many chains have escalated recently
@@ -71,7 +75,8 @@ const (
 // passes reports whether the rule is a temporary limit, such as a cooldown. Such a limit refuses a session only for
 // some time.
 func (r Rule) passes() bool {
-	return r == RuleCooldown || r == RuleServiceBusy || r == RuleEscalationLimit || r == RuleDayBudget || r == RuleAccountLimit
+	return r == RuleCooldown || r == RuleServiceBusy || r == RuleEscalationLimit || r == RuleDayBudget || r == RuleAccountLimit ||
+		r == RuleProviderAway
 }
 
 // Severity returns the severity of the event that records the decision.
@@ -146,13 +151,23 @@ func Decide(policy Policy, session Session, input DecisionInput) Decision {
 	case SessionResumeFailed, SessionTranscriptLost:
 		return complete(OutcomeFailed, session.anewRule(), withoutVerdict(session))
 	case SessionTimedOut, SessionBudgetExhausted:
-		return complete(OutcomeNeedsHuman, RuleNoVerdict, withoutVerdict(session))
+		return session.failed(OutcomeNeedsHuman, RuleNoVerdict, withoutVerdict(session))
 	case SessionStopped:
 		return complete(OutcomeAborted, RuleNoVerdict, withoutVerdict(session))
 	case SessionFailed, SessionRunning:
-		return complete(OutcomeFailed, RuleNoVerdict, withoutVerdict(session))
+		return session.failed(OutcomeFailed, RuleNoVerdict, withoutVerdict(session))
 	}
 	return complete(OutcomeFailed, RuleNoVerdict, fmt.Sprintf("%s has the unknown status %q", session.Tier, session.Status))
+}
+
+// failed returns the decision on a session that has failed. Not the service, but the model's provider may have made it fail: then another
+// chain may try again soon. Failed looks have their own incident.
+func (s *Session) failed(outcome Outcome, rule Rule, reason string) Decision {
+	decision := complete(outcome, rule, reason)
+	if (s.Ending == EndingProvider || s.Ending == EndingAccount) && !s.LookFailed() {
+		decision.Rule, decision.Until = RuleProviderAway, s.EndedAt
+	}
+	return decision
 }
 
 // HandoffInput is the input of DecideHandoff, besides the policy and the session.
@@ -189,7 +204,7 @@ func DecideHandoff(policy Policy, session Session, input HandoffInput) Decision 
 	case session.Treatment().Then == SequelAnew:
 		onward.Rule = session.anewRule()
 	default:
-		return complete(OutcomeNeedsHuman, RuleHandoffInvalid, problem)
+		return session.failed(OutcomeNeedsHuman, RuleHandoffInvalid, problem)
 	}
 	onward.Reason = fmt.Sprintf("%s starts from what the verdict says: %s", next, problem)
 	return onward
@@ -215,31 +230,27 @@ func CheckEscalationRequest(policy Policy, last, tier Tier) error {
 
 // DecideRefused returns the step that follows a refused admission.
 func DecideRefused(refused Admission) Decision {
-	switch {
-	case refused.WaitUntil.IsZero() && refused.Rule == RuleDayBudget:
-		return complete(OutcomeNeedsHuman, refused.Rule, refused.Reason+"; a new day begins at 00:00 UTC")
-	case refused.WaitUntil.IsZero():
-		return complete(OutcomeNeedsHuman, refused.Rule, refused.Reason)
+	decision := Decision{
+		Action: DecisionWait, Until: refused.WaitUntil, Rule: refused.Rule, Reason: refused.Reason, LimitedModel: refused.LimitedModel,
 	}
-	return Decision{Action: DecisionWait, Until: refused.WaitUntil, Rule: refused.Rule, Reason: refused.Reason}
+	if refused.WaitUntil.IsZero() {
+		decision.Action, decision.Outcome, decision.Until = DecisionComplete, OutcomeNeedsHuman, refused.EndsAt
+		if refused.Rule == RuleDayBudget {
+			decision.Reason += "; a new day begins at 00:00 UTC"
+		}
+	}
+	return decision
 }
 
 // DecideLimited returns the decision on a session that the limit of the account has ended: the chain waits for the end of the limit,
 // unless that is later than a chain may wait. The chain has waited since waitingSince; zero if it has not waited.
 func DecideLimited(policy Policy, session Session, waitingSince time.Time) Decision {
 	request := AdmissionRequest{Tier: session.Tier, At: session.EndedAt, WaitingSince: waitingSince}
-	if refusal := admitAccount(policy, request, session.limit()); refusal != nil {
-		return DecideRefused(*refusal)
+	facts := AdmissionFacts{LimitedUntil: session.LimitedUntil, LimitedModel: session.LimitedModel}
+	if soon := session.EndedAt.Add(busyPoll); facts.LimitedUntil.Before(soon) { // another host's clock
+		facts.LimitedUntil = soon
 	}
-	// The provider names a time that is over. Clocks differ, so ask again soon.
-	return DecideRefused(Admission{
-		Rule: RuleAccountLimit, Reason: limitReason(session.LimitedUntil, session.LimitedModel), WaitUntil: request.nextPoll(policy),
-	})
-}
-
-// limit returns what the session has found out about the account's limit.
-func (s *Session) limit() AdmissionFacts {
-	return AdmissionFacts{LimitedUntil: s.LimitedUntil, LimitedModel: s.LimitedModel}
+	return DecideRefused(*admitAccount(policy, request, facts))
 }
 
 // QuietIfSpent changes the decision on a scheduled look that was refused, or that the limit of the account has ended. If the budget of

@@ -52,7 +52,7 @@ type Gate struct {
 	// NoContinuation explains in a sentence why Continuation is nil.
 	NoContinuation string `json:"no_continuation,omitempty"`
 	// Fresh reports that the action `fix` starts without earlier context. This happens if the input named a
-	// conversation that the CLI could not load and that has no record.
+	// conversation that cannot be used and that has no record.
 	Fresh bool `json:"fresh,omitempty"`
 	// History describes the earlier repairs of a fault that has come back, oldest first, one line for each.
 	History []string `json:"history,omitempty"`

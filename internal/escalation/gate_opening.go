@@ -14,7 +14,8 @@ func Gated(policy Policy, decision Decision) Decision {
 	if decision.Action != DecisionComplete || !forPerson || policy.Gate.Timeout <= 0 || policy.DryRun {
 		return decision
 	}
-	return Decision{Action: DecisionGate, Tier: decision.Tier, Rule: decision.Rule, Reason: decision.Reason, Refused: decision.Refused}
+	decision.Action, decision.Outcome = DecisionGate, ""
+	return decision
 }
 
 // GateInput is the input of NewGate.
@@ -207,11 +208,12 @@ func (s *Session) interrupted() bool {
 	return s.Verdict == nil || s.AsksPerson() || s.Verdict.Status == VerdictFailed
 }
 
-// originGone reports whether the session could not load the conversation that the chain's input names, and this
-// conversation has no record. Without a record there is no verdict from which a handoff could be built.
+// originGone reports whether the session could not use the conversation that the chain's input names, and this
+// conversation has no record. Without a record there is no verdict from which a handoff could be built. A session that has lost its own
+// conversation, after its model has answered or after an interruption, says nothing about the one before.
 func (s *Session) originGone() bool {
-	lost := s.Status == SessionResumeFailed || s.Status == SessionTranscriptLost
-	return lost && !s.BeganWork() && !s.Interrupted && s.Continuity == ContinuityResume && s.ParentID == 0
+	ownLost := s.Ending != EndingRefused && (s.ContextTokens > 0 || s.Interrupted && s.Status == SessionTranscriptLost)
+	return s.ParentID == 0 && s.Treatment().Then == SequelAnew && !ownLost
 }
 
 // AsksPerson reports whether the session's verdict asks for a person. At the highest tier, a verdict that asks for
@@ -254,13 +256,16 @@ func (g *Gate) Next(closing GateClosing) string {
 	if !blank(closing.Guidance) {
 		told += ", with the guidance"
 	}
+	if g.Rule == RuleAccountLimit && closing.Actor != "" {
+		told += ", also before the end of the limit, in case the worker has another key"
+	}
 	switch {
 	case closing.ToTier != 0:
 		return fmt.Sprintf("%s runs, once it is admitted%s", closing.ToTier, told)
 	case closing.Action == GateContinue && g.Continuation != nil:
 		return fmt.Sprintf("%s goes on with session %s, once it is admitted%s", g.NextRunner(), g.Continuation.SessionID, told)
 	case closing.Action == GateFix && g.Fresh:
-		return fmt.Sprintf("%s runs again in a new session, without the conversation that could not be loaded, once it is admitted%s",
+		return fmt.Sprintf("%s runs again in a new session, without the conversation that cannot be used, once it is admitted%s",
 			g.Tier, told)
 	case closing.Action == GateFix && g.Repeats() != "":
 		return g.Repeats()
@@ -389,6 +394,15 @@ func (g *Gate) Ending(closing GateClosing) (Decision, bool) {
 		return complete(OutcomeAborted, g.expiredRule(), reason), true
 	}
 	return complete(OutcomeAborted, RuleOperator, reason), true
+}
+
+// Allows returns the rules that the session after a person's answer may pass: the one that opened the gate, which the person has read, and
+// the limit of the account, because the worker may have another key since. An expired gate allows nothing.
+func (g *Gate) Allows() []Rule {
+	if g.Answer == nil || g.Answer.Actor == "" {
+		return nil
+	}
+	return []Rule{g.Rule, RuleAccountLimit}
 }
 
 // expiredRule returns the rule of the decision that ends the chain when nobody has answered at the gate. If a temporary

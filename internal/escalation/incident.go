@@ -146,7 +146,7 @@ const (
 )
 
 // ProgressOf returns the progress of a chain after a decision. If the decision opens a gate, Until is the time at which
-// the gate expires.
+// the gate expires or, if it is earlier, from which other chains may repair.
 func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
 	progress := ChainProgress{Status: ChainRepairing, At: at, MaxTier: policy.MaxTier, DryRun: policy.DryRun}
 	switch decision.Action {
@@ -154,6 +154,9 @@ func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
 		progress.Status, progress.Outcome = ChainEnded, decision.Outcome
 	case DecisionGate:
 		progress.Status, progress.Until = ChainWaiting, at.Add(policy.Gate.Timeout.Std())
+		if !decision.Until.IsZero() {
+			progress.Until = earlier(progress.Until, decision.Until)
+		}
 	case DecisionWait:
 		progress.Status, progress.Until = ChainWaiting, decision.Until
 	case DecisionEscalate, DecisionHandoff, DecisionSplit:

@@ -105,7 +105,24 @@ type Session struct {
 	StartedAt time.Time `json:"started_at"`
 	EndedAt   time.Time `json:"ended_at,omitzero"`
 
+	// Unusable says why no session may resume this conversation: another one has tried, and could not. It is empty if none has, and
+	// set only where a conversation is about to be resumed.
+	Unusable ContinuityReason `json:"unusable,omitempty"`
+
 	Report
+}
+
+// Disown returns the session without its conversation, because the session failed could not use it.
+func (s *Session) Disown(failed Session) *Session {
+	if s == nil {
+		return nil
+	}
+	disowned := *s
+	disowned.Unusable = ReasonResumeFailed
+	if failed.Status == SessionTranscriptLost {
+		disowned.Unusable = ReasonTranscriptLost
+	}
+	return &disowned
 }
 
 // CostUnknown reports whether no attempt at the session has reported a cost. Such a session may have spent all of

@@ -179,7 +179,10 @@ func (in TalkInput) problem() (why, do string) {
 		return fmt.Sprintf("the guard ended the session (%s)", in.detail()), "tell your operator, who finds its calls in the records"
 	case EndingNoResult:
 		return "the model gave no reply that can be read, even when it was asked again", sendAgain + ", perhaps in other words"
-	case EndingNone, EndingUnusable, EndingRequest, EndingOurLimit, EndingUnknown:
+	case EndingRequest:
+		return fmt.Sprintf("the model's provider refuses the request (%s)", in.detail()),
+			"correct the model, the address or the account, and " + sendAgain
+	case EndingNone, EndingUnusable, EndingOurLimit, EndingUnknown:
 	}
 	switch in.Session.Status {
 	case SessionTimedOut:

@@ -149,8 +149,8 @@ func TestChooseTalkContinuity(t *testing.T) {
 		"configured": {ContinuityInput{Parent: good, Mode: ContinuityHandoffOnly}, ContinuityChoice{ContinuityResume, ReasonParentSession}, ""},
 		"no id":      {ContinuityInput{Parent: &Session{}}, ContinuityChoice{ContinuityFresh, ReasonSessionIDMissing}, ReasonSessionIDMissing},
 		"too large":  {ContinuityInput{Parent: good, Window: 110, Threshold: 0.8}, ContinuityChoice{ContinuityFresh, ReasonContextPressure}, ReasonContextPressure},
-		"gone":       {ContinuityInput{Parent: good, TranscriptLost: true}, ContinuityChoice{ContinuityFresh, ReasonTranscriptLost}, ReasonTranscriptLost},
-		"unreadable": {ContinuityInput{Parent: good, ResumeFailed: true}, ContinuityChoice{ContinuityFresh, ReasonResumeFailed}, ReasonResumeFailed},
+		"gone":       {ContinuityInput{Parent: good.Disown(Session{Report: Report{Status: SessionTranscriptLost}})}, ContinuityChoice{ContinuityFresh, ReasonTranscriptLost}, ReasonTranscriptLost},
+		"unreadable": {ContinuityInput{Parent: good.Disown(Session{})}, ContinuityChoice{ContinuityFresh, ReasonResumeFailed}, ReasonResumeFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

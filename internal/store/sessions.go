@@ -50,6 +50,30 @@ func (s *Store) BySessionID(ctx context.Context, sessionID string) (escalation.S
 	return session, nil
 }
 
+// Conversation returns the session with a conversation ID, to resume that conversation. If the latest session that resumed it could not
+// use it, Unusable says so. That does not count if a later session was refused without it, too: then something else was wrong.
+func (s *Store) Conversation(ctx context.Context, sessionID string) (escalation.Session, error) {
+	session, err := s.BySessionID(ctx, sessionID)
+	if err != nil {
+		return session, err
+	}
+	var unusable bool
+	if err := s.db.QueryRowContext(ctx, unusableQuery, session.ID).Scan(&unusable); err != nil {
+		return session, fmt.Errorf("read who resumed %q: %w", sessionID, err)
+	}
+	if unusable {
+		session = *session.Disown(escalation.Session{})
+	}
+	return session, nil
+}
+
+// unusableQuery reads whether a session could not use the conversation of the session $1. A lost transcript can come back with its host.
+const unusableQuery = `
+SELECT EXISTS (SELECT 1 FROM sessions WHERE parent_session_id = $1 AND continuity = 'resume'
+    AND (status = 'resume_failed' OR ending = 'refused') AND NOT EXISTS (
+        SELECT 1 FROM sessions AS later WHERE later.parent_session_id = $1 AND later.started_at >= sessions.ended_at
+        AND (later.ending = 'wrong_request' OR later.continuity = 'resume' AND later.status = 'completed')))`
+
 // closing is the input of closeSession.
 type closing struct {
 	sessionID string

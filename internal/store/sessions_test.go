@@ -20,6 +20,7 @@ func testEveryField(t *testing.T, database backend) {
 
 	var want escalation.Session
 	fill(t, reflect.ValueOf(&want).Elem(), new(int))
+	want.Unusable = ""                                              // no record has it: see Conversation
 	want.ParentID, want.Tier = parent.ID, escalation.TierFullRepair // the parent must exist, and the policy must have the tier
 	policy := lenient()
 	policy.Tiers[want.Tier-1].BudgetUSD, policy.DryRun = want.BudgetUSD, want.DryRun
@@ -238,4 +239,52 @@ func testNotFound(t *testing.T, database backend) {
 			require.False(t, store.IsTransient(err))
 		})
 	}
+}
+
+// testUnusableConversation checks when the records say that a conversation cannot be resumed: a session has tried, and no later one shows
+// that something else was wrong.
+func testUnusableConversation(t *testing.T, database backend) {
+	s := database(t)()
+	end := func(parent escalation.Session, continuity escalation.Continuity, after time.Duration, report escalation.Report) {
+		child := opening("chain", fmt.Sprintf("%s-%s", parent.SessionID, after), parent.ID)
+		child.Continuity, child.StartedAt = continuity, noon.Add(after)
+		mustOpen(t, s, child)
+		mustClose(t, s, child.SessionID, report, noon.Add(after+time.Minute))
+	}
+	refused := escalation.Report{Status: escalation.SessionResumeFailed, Ending: escalation.EndingUnusable}
+	for name, tt := range map[string]struct {
+		first, then escalation.Report
+		continuity  escalation.Continuity
+		want        escalation.ContinuityReason
+	}{
+		"nobody has tried": {},
+		"refused":          {first: refused, want: escalation.ReasonResumeFailed},
+		"by the model": {
+			first: escalation.Report{Status: escalation.SessionFailed, Ending: escalation.EndingRefused}, want: escalation.ReasonResumeFailed,
+		},
+		"lost":      {first: escalation.Report{Status: escalation.SessionTranscriptLost, Ending: escalation.EndingUnusable}},
+		"an outage": {first: escalation.Report{Status: escalation.SessionFailed, Ending: escalation.EndingProvider}},
+		"refused, then a handoff": {
+			first: refused, continuity: escalation.ContinuityHandoff, then: completed(1), want: escalation.ReasonResumeFailed,
+		},
+		"refused, then resumed": {first: refused, continuity: escalation.ContinuityResume, then: completed(1)},
+		"refused without it, too": {
+			first: refused, continuity: escalation.ContinuityHandoff,
+			then: escalation.Report{Status: escalation.SessionFailed, Ending: escalation.EndingRequest},
+		},
+	} {
+		parent := mustOpen(t, s, opening("chain", name, 0))
+		mustClose(t, s, name, completed(1), noon.Add(time.Minute))
+		if tt.first.Status != "" {
+			end(parent, escalation.ContinuityResume, time.Hour, tt.first)
+		}
+		if tt.then.Status != "" {
+			end(parent, tt.continuity, 2*time.Hour, tt.then)
+		}
+		got, err := s.Conversation(bounded(t), name)
+		require.NoError(t, err)
+		require.Equal(t, tt.want, got.Unusable, name)
+	}
+	_, err := s.Conversation(bounded(t), "none")
+	require.ErrorIs(t, err, store.ErrNotFound)
 }

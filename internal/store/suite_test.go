@@ -31,6 +31,7 @@ func TestPostgres(t *testing.T) {
 func testBackend(t *testing.T, database backend) {
 	for name, test := range map[string]func(*testing.T, backend){
 		"a record keeps every field":                testEveryField,
+		"a conversation that cannot be resumed":     testUnusableConversation,
 		"a close keeps every field of the report":   testEveryReportField,
 		"text that is not UTF-8":                    testInvalidText,
 		"sequence counts within a chain":            testSequence,

@@ -205,7 +205,7 @@ func (r records) ProposeMemories(
 // FindSession implements activities.Recorder.
 func (r records) FindSession(ctx context.Context, sessionID string) (session escalation.Session, found bool, err error) {
 	found, err = called(ctx, r, call{operation: telemetry.StoreFindSession}, func() (bool, error) {
-		session, err = r.BySessionID(ctx, sessionID)
+		session, err = r.Conversation(ctx, sessionID)
 		if errors.Is(err, store.ErrNotFound) {
 			return false, nil
 		}
