@@ -123,7 +123,9 @@ func TestNoGoodEndWithoutAPush(t *testing.T) {
 				return coolingUntil(func() time.Time { return began.Add(time.Hour) })(request, now)
 			}
 			if c.pushed == nil {
-				w.change = func(int) *activities.Change { return &activities.Change{Branch: "claudeops/x", Problem: "git was stopped"} }
+				w.change = func(int) *activities.Change {
+					return &activities.Change{Branch: "claudeops/x", Problem: "git was stopped"}
+				}
 			}
 			var gate *escalation.Gate
 			if c.outcome == escalation.OutcomeOverridden {

@@ -46,8 +46,8 @@ type Gate struct {
 	NoRemote bool `json:"no_remote,omitempty"`
 	// Continuation is the session that the action continue_session would continue; nil if this action is not offered.
 	Continuation *Continuation `json:"continuation,omitempty"`
-	// Budget says under which budget a session starts after the answers continue_session and fix, because a budget has opened the gate or is
-	// spent; empty if none is. These answers take over the budgets that are configured then.
+	// Budget says under which budget a session starts after the answers continue_session and fix, because a budget has opened the gate or
+	// is spent; empty if none is. These answers take over the budgets that are configured then.
 	Budget string `json:"budget,omitempty"`
 	// NoContinuation explains in a sentence why Continuation is nil.
 	NoContinuation string `json:"no_continuation,omitempty"`

@@ -76,6 +76,16 @@ func TestFaultReset(t *testing.T) {
 // and returns its chain.
 func resetBefore(t *testing.T, s *site, run client.WorkflowRun, activity string) (escalation.Chain, client.WorkflowRun) {
 	t.Helper()
+	again := s.resetTo(run, activity)
+	chain, err := s.finish(again)
+	require.NoError(t, err)
+	return chain, again
+}
+
+// resetTo resets a run to the moment before an activity of that type was last scheduled, and returns the new run.
+func (s *site) resetTo(run client.WorkflowRun, activity string) client.WorkflowRun {
+	t := s.t
+	t.Helper()
 	var decided int64
 	events := s.client.GetWorkflowHistory(t.Context(), run.GetID(), run.GetRunID(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
@@ -89,13 +99,10 @@ func resetBefore(t *testing.T, s *site, run client.WorkflowRun, activity string)
 	reset, err := s.client.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
 		Namespace:         client.DefaultNamespace,
 		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()},
-		Reason:            "run Tier 2 again", RequestId: t.Name(), WorkflowTaskFinishEventId: decided,
+		Reason:            "run " + activity + " again", RequestId: t.Name(), WorkflowTaskFinishEventId: decided,
 	})
 	require.NoError(t, err)
-	again := s.client.GetWorkflow(t.Context(), run.GetID(), reset.GetRunId())
-	chain, err := s.finish(again)
-	require.NoError(t, err)
-	return chain, again
+	return s.client.GetWorkflow(t.Context(), run.GetID(), reset.GetRunId())
 }
 
 // requireBothRuns checks that the records hold the results of both runs of a chain.

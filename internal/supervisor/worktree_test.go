@@ -264,3 +264,53 @@ func TestSessionsRepairADirectoryInTurn(t *testing.T) {
 		})
 	}
 }
+
+// TestNoWorktreeNoCommit lets Tier 2 commit in a directory that can have no worktree, with required reviews. The guard refuses that and says
+// why; so do the event, the gate and what people are told. The checked-out branch stays as it is.
+func TestNoWorktreeNoCommit(t *testing.T) {
+	t.Parallel()
+	temporalServer := startTemporal(t)
+	for name, c := range map[string]struct {
+		git     []string
+		setting string
+		why     string
+	}{
+		"a foreign filter":         {git: []string{"config", "filter.evil.smudge", "cat"}, why: "sets filter.evil.smudge"},
+		"a branch named claudeops": {git: []string{"branch", "claudeops"}, why: "refs/heads/claudeops' exists"},
+		"off":                      {setting: "CLAUDEOPS_WORKTREES=off", why: "worktrees are off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			live := newComposeRepository(t)
+			before := gitIn(t, live, "rev-parse", "HEAD")
+			if c.git != nil {
+				gitIn(t, live, c.git...)
+			}
+			claude := simtest.Install(t, claudesim.Play(concluding("haiku", asksFor(2)), claudesim.On(claudesim.Match{Model: "sonnet"},
+				claudesim.Bash("sed -i s/8081/8080/ compose.yaml"),
+				claudesim.Bash("git commit --quiet --all --message 'web: the right port'"), claudesim.Conclude(needsPerson()))))
+			environ := environment(t, claude, "CLAUDEOPS_WORK_DIR="+live, "CLAUDEOPS_REVIEW_CHANGES=required", "CLAUDEOPS_GATE_TIMEOUT=72h")
+			if c.setting != "" {
+				environ = append(environ, c.setting)
+			}
+			s := startSite(t, temporalServer, environ)
+			gate, chain := s.abortAtGate(s.start(nil))
+			kept := keptEvents(chain)
+			require.Len(t, kept, 1)
+			require.Contains(t, kept[0], "the session had no worktree of "+live+" and could not commit: ")
+			require.Contains(t, kept[0], c.why)
+			require.Contains(t, strings.Join(gate.Tried, "\n"), c.why)
+			for _, event := range chain.Events {
+				if event.Kind == escalation.EventWorktreeKept {
+					require.Equal(t, escalation.SeverityWarning, event.Severity)
+				}
+			}
+			require.Empty(t, gate.Commit)
+			require.Empty(t, chain.Reviews)
+			requests := simtest.Requests(t, claude)
+			require.Regexp(t, `this session has no worktree \(.*`+c.why, strings.Join(requests[len(requests)-1].ToolResults(), "\n"))
+			require.Equal(t, before, gitIn(t, live, "rev-parse", "HEAD"))
+			requireRecorded(t, s, chain)
+		})
+	}
+}
