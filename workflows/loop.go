@@ -176,9 +176,7 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 				return nil, err
 			}
 			if again {
-				if session.BeganWork() {
-					request.continues = &session
-				}
+				request.continues = unfinished(session, request.continues)
 				continue
 			}
 		case escalation.SequelAnew: // the interrupted review cannot be continued
@@ -193,6 +191,14 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 		})
 		return reviewed.Verdict, nil
 	}
+}
+
+// unfinished returns the session that goes on after a limit: session if it has begun its work, otherwise the one before.
+func unfinished(session escalation.Session, before *escalation.Session) *escalation.Session {
+	if session.BeganWork() {
+		return &session
+	}
+	return before
 }
 
 // runReview runs the agent of a reviewer, and returns the ended session with its result.

@@ -61,7 +61,8 @@ func (n *notifier) notifyOnceADay(ctx workflow.Context, kind escalation.Notifica
 func (n *notifier) notifyOfLimit(ctx workflow.Context, decision escalation.Decision) {
 	if decision.Rule == escalation.RuleAccountLimit {
 		day := calendar.Of(workflow.Now(ctx).UTC()) // the end that a provider names differs by seconds, and some name none
-		n.notifyAs(ctx, fmt.Sprintf("%s/%s/%s", escalation.NotifyLimited, decision.LimitedModel, day), escalation.NotifyLimited, decision.Reason)
+		key := fmt.Sprintf("%s/%s/%s", escalation.NotifyLimited, decision.LimitedModel, day)
+		n.notifyAs(ctx, key, escalation.NotifyLimited, decision.Reason)
 	}
 }
 

@@ -120,7 +120,7 @@ func TestAdmit(t *testing.T) {
 			require.Equal(t, got.Granted, got.Reason == "", "a refusal, and nothing else, is explained")
 			require.NotContains(t, got.Reason, "\n")
 			got.Reason = ""
-			switch test.want.Rule {
+			switch test.want.Rule { //nolint:exhaustive // the end of no other limit is known
 			case escalation.RuleDayBudget:
 				test.want.EndsAt = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 			case escalation.RuleAccountLimit:
