@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -171,4 +173,37 @@ func TestNoCommitIsLostToALimit(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestAWaitOutlastsARun lets the work on a plan continue as new while its author waits for the limit of the account. The longest wait is
+// counted from its beginning, in the run before.
+func TestAWaitOutlastsARun(t *testing.T) {
+	t.Parallel()
+	limited := func() (*planWorld, *[]time.Time) {
+		w := newPlanWorld(t)
+		w.policy.Cooldowns.MaxWait = escalation.Duration(6 * time.Hour)
+		var asked []time.Time
+		w.author = func(_ int, input activities.RunAuthorInput) activities.RunAuthorResult {
+			asked = append(asked, w.env.Now())
+			return activities.RunAuthorResult{Report: w.limited(input.SessionID)}
+		}
+		return w, &asked
+	}
+	w, before := limited()
+	w.longHistory(3 * time.Hour)
+	_, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Prompt: "quickly", Actor: "anna"})
+	var anew *workflow.ContinueAsNewError
+	require.ErrorAs(t, err, &anew)
+	require.Len(t, *before, 2, "at 0 and 2 hours")
+	var input workflows.PlanInput
+	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(anew.Input, &input))
+
+	again, after := limited()
+	again.env.SetContinuedExecutionRunID("the-run-before")
+	again.env.SetStartTime(w.env.Now())
+	again.answerAfter(10*time.Hour, said(escalation.GateAbort, ""))
+	result, err := again.run(workflows.PhaseExecutionWorkflow, input)
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeAborted, result.Outcome, result.Reason)
+	require.Len(t, *after, 2, "at 4 and 6 hours, as without a new run")
 }

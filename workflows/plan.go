@@ -123,6 +123,7 @@ func newPlanRun(ctx workflow.Context, task escalation.PlanTask, input PlanInput)
 	if carried != nil {
 		log.firstRunID, p.sessions.directory, p.sessions.inFlight = carried.FirstRunID, carried.Directory, carried.InFlight
 		p.gates.reminded, p.people.before, p.at = carried.Reminded, carried.Told, carried.Step
+		p.sessions.waitingSince = carried.WaitingSince
 	}
 	return p
 }

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"encoding/json"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -22,6 +23,8 @@ type CarriedPlan struct {
 	InFlight []activities.ToolCall `json:"in_flight,omitempty"`
 	// Reminded counts the reminders of the open gate that have become due.
 	Reminded int `json:"reminded,omitempty"`
+	// WaitingSince is the time at which an author's or a reviewer's session began to wait; zero if none waits.
+	WaitingSince time.Time `json:"waiting_since,omitzero"`
 	// Told lists the kinds of all notifications that were sent or given up so far.
 	Told []escalation.NotificationKind `json:"told,omitempty"`
 }
@@ -60,6 +63,7 @@ func (p *planRun) continueAsNew(ctx workflow.Context) error {
 	input.Carried = &CarriedPlan{
 		Policy: withWindows(*p.policy, p.sessions), FirstRunID: p.log.firstRun(ctx), Directory: p.sessions.directory,
 		State: trimmed(p.log.chain), Step: p.at, InFlight: p.sessions.inFlight, Reminded: p.gates.reminded, Told: p.people.before,
+		WaitingSince: p.sessions.waitingSince,
 	}
 	return workflow.NewContinueAsNewErrorWithOptions(ctx, workflow.ContinueAsNewErrorOptions{
 		InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade,
