@@ -165,6 +165,64 @@ func (i *installation) checkCare(ctx context.Context) {
 	}
 }
 
+// hearsWithin is how long it may take until people have got a notification: a Delivery tries for an hour, and agents may end late.
+const hearsWithin = 2 * time.Hour
+
+// checkKnown checks a chain that has ended "known", at that moment: the chain to which it leaves an incident can repair it, because it
+// runs, or people can, because it has asked them. A chain that waits for an answer, or has ended for want of one, must have asked.
+func (i *installation) checkKnown(chain escalation.Chain) {
+	if chain.Outcome != escalation.OutcomeKnown {
+		return
+	}
+	for _, left := range chain.Incidents {
+		if left.Handler == "" || left.Resolved {
+			continue
+		}
+		i.temporal.mu.Lock()
+		handler, since, does := i.temporal.executions[left.Handler], time.Time{}, "is not known to Temporal any more"
+		switch {
+		case handler == nil:
+		case !handler.closed.IsZero():
+			since, does = handler.closed, "has ended"
+		case !handler.asksSince.IsZero():
+			since, does = handler.asksSince, "waits for an answer"
+		default: // it works, or waits for a time
+			i.temporal.mu.Unlock()
+			continue
+		}
+		i.temporal.mu.Unlock()
+		late := leftAt(chain, left).Sub(since) > i.slowly(hearsWithin) && !slices.ContainsFunc(i.outages, func(one span) bool {
+			return one.from.Before(since.Add(hearsWithin)) && one.to.After(since)
+		})
+		if late && !i.asked(left.Handler) {
+			i.problem("chain %s ends known: it leaves %s to chain %s, which %s since %s, and nobody was asked", chain.ID, left.ID, left.Handler,
+				does, since.UTC().Format(time.RFC3339))
+		}
+	}
+}
+
+// leftAt returns the time at which a chain has last left an incident to another one. A chain that was split ends long after that.
+func leftAt(chain escalation.Chain, left escalation.ChainIncident) (at time.Time) {
+	for _, event := range chain.Events {
+		if event.Kind == escalation.EventIncident && strings.Contains(event.Message, ": "+left.ID+" (") {
+			at = event.At
+		}
+	}
+	return at
+}
+
+// asked reports whether people have got a notification in which the chain, or the chain of one of its issues, asks for them.
+func (i *installation) asked(chainID string) bool {
+	asks := []escalation.NotificationKind{
+		escalation.NotifyNeedsHuman, escalation.NotifyFailed, escalation.NotifyBlocked, escalation.NotifyBudgetSpent,
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.ContainsFunc(i.told, func(told escalation.Notification) bool {
+		return (told.ChainID == chainID || strings.HasPrefix(told.ChainID, chainID+"-issue-")) && slices.Contains(asks, told.Kind)
+	})
+}
+
 // cared reports whether a chain of an incident runs, or has asked people.
 func (i *installation) cared(incident escalation.Incident) bool {
 	return slices.ContainsFunc(incident.Chains, func(chain escalation.IncidentChain) bool {

@@ -174,7 +174,7 @@ func mutants() []mutant {
 		{name: "the pager is forgotten", complaint: "and no event says so", days: 4, breaks: after(20, func(i *installation) { clear(i.paged) })},
 		{name: "nobody is told", complaint: "nobody was told of", days: 6, breaks: after(0, func(i *installation) { i.told = nil })},
 		{
-			name: "nobody is asked", complaint: "and nobody was asked", days: 6, settings: []string{"GATE_TIMEOUT=2h"},
+			name: "nobody is asked", complaint: "ends known: it leaves", days: 6, settings: []string{"GATE_TIMEOUT=2h"},
 			breaks: after(0, func(i *installation) { i.told = nil }),
 		},
 		{name: "a refusal looks like an outage", complaint: "and refused each time: refused", days: 6, refuses: 40, breaks: says("refused", providerAway)},

@@ -23,6 +23,10 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/operations"
+	"github.com/claudeops/claudeops/workflows"
 )
 
 // eventsOfStep is the number of events in a history for each activity, timer and message.
@@ -53,6 +57,8 @@ type simulatedTemporal struct {
 	turns   *turns
 	// suggests reports whether Temporal suggests that a run, which began at a time, continues as new now.
 	suggests func(workflowID string, began time.Time) bool
+	// concluded is called when a chain has ended with a result.
+	concluded func(chain escalation.Chain)
 	// continued counts the runs that have continued as new, by the type of the workflow.
 	continued map[string]int
 	problem   func(format string, args ...any)
@@ -66,6 +72,7 @@ type execution struct {
 	firstRunID      string // of the run that continued as new first
 	continues       string // the run before, which has continued as new; empty if there is none
 	started, closed time.Time
+	asksSince       time.Time // since when it waits at a gate; zero if it does not
 	status          enumspb.WorkflowExecutionStatus
 	attributes      map[string]*commonpb.Payload
 	memo            map[string]any
@@ -90,7 +97,7 @@ func newTemporal(t testing.TB, turns *turns) *simulatedTemporal {
 	s := &simulatedTemporal{
 		t: t, env: suite.NewTestWorkflowEnvironment(), done: make(chan struct{}), executions: map[string]*execution{}, next: map[string]*execution{},
 		before: func(context.Context, []any) error { return nil }, turns: turns, calls: map[string]int{}, continued: map[string]int{},
-		suggests: func(string, time.Time) bool { return false },
+		suggests: func(string, time.Time) bool { return false }, concluded: func(escalation.Chain) {},
 	}
 	s.env.SetTestTimeout(10 * 365 * 24 * time.Hour)
 	s.env.SetDetachedChildWait(false)
@@ -497,6 +504,9 @@ func (w *watchedWorkflow) ExecuteWorkflow(ctx workflow.Context, input *intercept
 	w.s.executions[one.id] = one
 	w.s.mu.Unlock()
 	result, err := w.Next.ExecuteWorkflow(ctx, input)
+	if chain, is := result.(escalation.Chain); is && err == nil {
+		w.s.concluded(chain)
+	}
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	if workflow.IsContinueAsNewError(err) { // the environment begins the next run
@@ -612,6 +622,11 @@ func (w *watchedSteps) UpsertTypedSearchAttributes(ctx workflow.Context, updates
 	defer w.s.mu.Unlock()
 	if one := w.s.executions[id]; one != nil {
 		attributes := temporal.NewSearchAttributes(updates...)
+		if gate, set := attributes.GetKeyword(workflows.GateAttribute); set && gate != operations.OpenGate {
+			one.asksSince = time.Time{}
+		} else if set && one.asksSince.IsZero() {
+			one.asksSince = time.Now()
+		}
 		for key, value := range attributes.GetUntypedValues() {
 			if value == nil {
 				delete(one.attributes, key.GetName())

@@ -279,6 +279,7 @@ func newInstallation(t *testing.T, of life) *installation {
 	i.agents = newAgents(i.world, of)
 	i.temporal = newTemporal(t, newTurns())
 	i.temporal.before, i.temporal.suggests, i.temporal.problem = i.beforeActivity, i.suggests, i.problem
+	i.temporal.concluded = i.checkKnown
 	i.client = temporalClient{s: i.temporal, schedules: &schedules{}}
 	i.client.schedules.client, i.client.schedules.late = i.client, i.late
 	i.client.schedules.list = []*schedule{
