@@ -48,6 +48,8 @@ type RunTalkInput struct {
 	ParentSessionID string `json:"parent_session_id,omitempty"`
 	// About is the chain to which the parent belongs; empty if the parent is the turn before.
 	About string `json:"about,omitempty"`
+	// Forgets keeps the earlier turns from a new conversation, because the provider refuses them.
+	Forgets bool `json:"forgets,omitempty"`
 	// BudgetUSD limits the spending of the session over all its attempts, in US dollars; 0 for the limit in the policy.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
 }
@@ -233,7 +235,9 @@ func (t *talking) opening(ctx context.Context, turn escalation.TalkTurn, cutOff 
 	if err != nil {
 		return "", err
 	}
-	facts.Recalled = recalledFor(turn, facts.Recalled)
+	if facts.Recalled = recalledFor(turn, facts.Recalled); t.input.Forgets {
+		facts.Recalled = nil
+	}
 	t.recalled = len(facts.Recalled)
 	zone := t.Talk.Zone
 	if zone == nil {

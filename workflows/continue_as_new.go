@@ -160,6 +160,7 @@ func trimmed(chain escalation.Chain) escalation.Chain {
 	if left := len(chain.Sessions) - maxCarried; left > 0 {
 		chain.Earlier.Sessions += left
 		chain.Earlier.CostUSD += escalation.TotalCostUSD(chain.Sessions[:left])
+		chain.Earlier.CostEstimated = chain.Earlier.CostEstimated || escalation.AnyEstimated(chain.Sessions[:left])
 		chain.Earlier.UnknownUSD += escalation.UnknownUSD(chain.Sessions[:left])
 		chain.Sessions = chain.Sessions[left:]
 	}

@@ -479,6 +479,37 @@ func TestConversationForgetsAWrongRequest(t *testing.T) {
 	require.Contains(t, s.book.turns[1].Failure, "correct the model, the address or the account, and send the message again")
 }
 
+// TestConversationForgetsWhatIsRefused has the provider refuse the conversation, and the earlier turns in a new one. The turn runs once more
+// without them, and not more often if that is refused, too.
+func TestConversationForgetsWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]escalation.TalkState{"answered": escalation.TalkAnswered, "refused again": escalation.TalkFailed} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTalkStage(t)
+			s.answer = func(n int, _ activities.RunTalkInput) (activities.RunTalkResult, error) {
+				report := escalation.Report{Attempts: 1, Error: "400: too large", Status: escalation.SessionFailed, Ending: escalation.EndingRequest}
+				switch {
+				case n == 1, n == 4 && last == escalation.TalkAnswered:
+					return replied(), nil
+				case n == 2:
+					report.Status, report.Ending = escalation.SessionResumeFailed, escalation.EndingUnusable
+				}
+				return activities.RunTalkResult{Report: report, Recalled: map[bool]int{true: 1}[n == 3]}, nil
+			}
+			s.update(0, SendMessage, message("m-1"))
+			s.update(time.Minute, SendMessage, message("m-2"))
+			s.run()
+			require.Len(t, s.ran, 4)
+			require.False(t, s.ran[2].Forgets)
+			require.True(t, s.ran[3].Forgets)
+			require.Empty(t, s.ran[3].ParentSessionID)
+			require.Equal(t, last, s.book.turns[1].State)
+			require.Contains(t, s.book.turns[1].Note+s.book.turns[1].Failure, "400: too large")
+		})
+	}
+}
+
 // TestConversationOutgrowsTheWindow begins a new conversation before the session, because the one before is too large.
 func TestConversationOutgrowsTheWindow(t *testing.T) {
 	t.Parallel()

@@ -28,8 +28,8 @@ type refusedConversation struct {
 	Because string `json:"because,omitempty"`
 }
 
-// converse runs the session of a turn. If that session cannot load the conversation, converse runs one more session, in a new
-// conversation. It returns how the turn ends, and its cost in US dollars. The end of ctx stops the session.
+// converse runs the session of a turn. If that session cannot use the conversation, converse runs one more session, in a new
+// conversation, and at most another one without the earlier turns. It returns how the turn ends, and its cost in US dollars. The end of ctx stops the session.
 func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decision escalation.TalkDecision, cost float64) {
 	var input escalation.TalkInput
 	before, err := c.precedingSession(ctx, turn)
@@ -61,8 +61,13 @@ func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decisi
 			}
 			return decision, cost
 		}
-		input.Again, input.Lost, input.LostBecause = true, decision.Lost, input.Session.Error
-		before.Parent = c.before.Disown(input.Session)
+		input.Again, input.Forgets, input.Lost = true, decision.Forgets, decision.Lost
+		if !decision.Forgets {
+			before.Parent = c.before.Disown(input.Session)
+		}
+		if !decision.Forgets || input.LostBecause == "" {
+			input.LostBecause = input.Session.Error
+		}
 		cost += c.attempt(ctx, turn, escalation.ChooseTalkContinuity(before), &input)
 	}
 }
@@ -114,7 +119,7 @@ func (c *conversationRun) attempt(
 		input.Refusal = opening.Refusal
 		return 0
 	}
-	session, result := c.runTalk(ctx, turn, opening.Session)
+	session, result := c.runTalk(ctx, turn, opening.Session, input.Forgets)
 	c.sessions.ended(ctx, session)
 	c.sessions.closeWithNext(session)
 	input.Session, input.Replied, input.Recalled, input.Unarchived = session, result.Replied, result.Recalled, result.Unarchived
@@ -164,13 +169,13 @@ func brief(session escalation.Session) *escalation.Session {
 	return &session
 }
 
-// runTalk runs the agent of a session, and returns the ended session.
+// runTalk runs the agent of a session, and returns the ended session. The argument forgets keeps the earlier turns from a new conversation.
 func (c *conversationRun) runTalk(
-	ctx workflow.Context, turn *talkTurn, session escalation.Session,
+	ctx workflow.Context, turn *talkTurn, session escalation.Session, forgets bool,
 ) (escalation.Session, activities.RunTalkResult) {
 	input := activities.RunTalkInput{
 		ConversationID: session.ChainID, FirstRunID: session.FirstRunID, Turn: turn.Turn, SessionID: session.SessionID,
-		Policy: c.policy.OfSession(escalation.TierObserve), BudgetUSD: session.BudgetUSD,
+		Policy: c.policy.OfSession(escalation.TierObserve), BudgetUSD: session.BudgetUSD, Forgets: forgets,
 	}
 	if session.Continuity == escalation.ContinuityResume {
 		input.ParentSessionID = c.before.SessionID

@@ -100,7 +100,7 @@ func (g *gates) newGate(ctx workflow.Context, request gateRequest) *escalation.G
 		Number: chain.Earlier.Gates + len(chain.Gates) + 1, Before: chain.Gates,
 		Decision: request.decision, Tier: request.tier, Refused: request.refused, Phase: request.phase,
 		Last: chain.Worked(), Transcript: escalation.TranscriptReachable,
-		SpentUSD: chain.CostUSD, SpentAtMostUSD: chain.SpentAtMostUSD(), Tried: tried(*chain),
+		SpentUSD: chain.CostUSD, SpentEstimated: chain.CostEstimated(), SpentAtMostUSD: chain.SpentAtMostUSD(), Tried: tried(*chain),
 		History: g.incidents.history(request.decision), Commit: request.commit, Open: request.open, NoRemote: request.noRemote,
 	}
 	if len(chain.Sessions) == 0 {

@@ -10,7 +10,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // split starts a chain for each issue that the session has found, beginning with the most severe issue. Each of these
@@ -31,7 +30,7 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 	for _, i := range escalation.MostSevereFirst(issues) {
 		if known := c.incidents.recognition.KnownIssue(i); known != nil {
 			running--
-			c.endIssue(ctx, i, escalation.OutcomeKnown, known.Describe(), 0)
+			c.endIssue(ctx, i, escalation.OutcomeKnown, known.Describe(), escalation.Chain{})
 			continue
 		}
 		workflow.Go(ctx, func(ctx workflow.Context) {
@@ -41,7 +40,7 @@ func (c *chainRun) split(ctx workflow.Context, observer escalation.Session) erro
 				c.runIssue(ctx, observer, i)
 				return
 			}
-			c.endIssue(ctx, i, escalation.OutcomeAborted, "the chain was cancelled before its turn", 0)
+			c.endIssue(ctx, i, escalation.OutcomeAborted, "the chain was cancelled before its turn", escalation.Chain{})
 		})
 	}
 	// If this chain is cancelled, it still waits for the chains of its issues. Temporal cancels these chains, and
@@ -90,7 +89,7 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 	}
 	if blocked != nil {
 		c.log.chain.Issues[at].Rule = blocked.Rule
-		c.endIssue(ctx, at, blocked.Outcome, blocked.Reason, 0)
+		c.endIssue(ctx, at, blocked.Outcome, blocked.Reason, escalation.Chain{})
 		return
 	}
 	mine := &c.log.chain.Issues[at]
@@ -100,7 +99,7 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 		Message: fmt.Sprintf("issue %d of %d goes to chain %s: %s", at+1, len(c.log.chain.Issues), mine.ChainID, issue.Summary),
 	})
 	if err := c.log.publish(ctx); err != nil {
-		c.endIssue(ctx, at, escalation.OutcomeFailed, rootMessage(err), 0)
+		c.endIssue(ctx, at, escalation.OutcomeFailed, rootMessage(err), escalation.Chain{})
 		return
 	}
 	var ended ChainResult
@@ -114,13 +113,13 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 	err := workflow.ExecuteChildWorkflow(child, ChainWorkflow, input).Get(ctx, &ended)
 	switch {
 	case err == nil:
-		c.endIssue(ctx, at, ended.Outcome, ended.Reason, ended.CostUSD)
+		c.endIssue(ctx, at, ended.Outcome, ended.Reason, ended)
 	case ctx.Err() != nil:
-		c.endIssue(ctx, at, escalation.OutcomeAborted, "the chain was cancelled", cancelledChain(err).CostUSD)
+		c.endIssue(ctx, at, escalation.OutcomeAborted, "the chain was cancelled", cancelledChain(err))
 	case temporal.IsCanceledError(err):
-		c.endIssue(ctx, at, escalation.OutcomeAborted, "the chain of this issue was cancelled", cancelledChain(err).CostUSD)
+		c.endIssue(ctx, at, escalation.OutcomeAborted, "the chain of this issue was cancelled", cancelledChain(err))
 	default:
-		c.endIssue(ctx, at, escalation.OutcomeFailed, rootMessage(err), 0)
+		c.endIssue(ctx, at, escalation.OutcomeFailed, rootMessage(err), escalation.Chain{})
 	}
 }
 
@@ -222,13 +221,13 @@ func (c *chainRun) withChain(observer escalation.Session) int {
 
 // endIssue records the end of an issue. The end of the last open issue is recorded with the end of this chain, unless the
 // issue had no chain: the end of this chain says nothing about who takes care of its incident.
-func (c *chainRun) endIssue(ctx workflow.Context, at int, outcome escalation.Outcome, reason string, costUSD float64) {
+func (c *chainRun) endIssue(ctx workflow.Context, at int, outcome escalation.Outcome, reason string, ended escalation.Chain) {
 	issue := &c.log.chain.Issues[at]
-	issue.Outcome, issue.Reason, issue.CostUSD = outcome, reason, costUSD
+	issue.Outcome, issue.Reason, issue.CostUSD, issue.CostEstimated = outcome, reason, ended.CostUSD, ended.CostEstimated()
 	c.log.add(ctx, escalation.Event{
 		Kind: escalation.EventIssueEnded, Severity: escalation.Decision{Outcome: outcome}.Severity(),
 		Message: fmt.Sprintf("issue %d of %d ended %s for %s: %s",
-			at+1, len(c.log.chain.Issues), outcome, plaintext.Dollars(costUSD), reason),
+			at+1, len(c.log.chain.Issues), outcome, issue.CostText(), reason),
 	})
 	if err := c.log.publish(ctx); err != nil {
 		workflow.GetLogger(ctx).Error("the search attributes do not show what the issue cost", "issue", at+1, "error", err)

@@ -272,11 +272,7 @@ func describeForPeople(chain escalation.Chain, message string) string {
 			lines = append(lines, "Earlier: "+plain(line))
 		}
 	}
-	about := ""
-	if chain.CostEstimated() {
-		about = "about "
-	}
-	lines = append(lines, fmt.Sprintf("Cost so far: %s$%.2f", about, chain.CostUSD))
+	lines = append(lines, "Cost so far: "+chain.CostText())
 	latest := max(0, len(chain.Sessions)-maxTried)
 	for i := range chain.Sessions[latest:] {
 		lines = append(lines, describeTry(chain.Sessions[latest+i]))
@@ -312,11 +308,7 @@ func describeTry(session escalation.Session) string {
 	if session.Phase != "" && session.Phase != escalation.PlanItself {
 		who += ", phase " + session.Phase
 	}
-	about := ""
-	if session.CostEstimated {
-		about = "about "
-	}
-	line := fmt.Sprintf("%s (%s): %s, %s$%.2f", who, session.Model, session.Status, about, session.CostUSD)
+	line := fmt.Sprintf("%s (%s): %s, %s", who, session.Model, session.Status, session.CostText())
 	if session.Verdict != nil {
 		did := ""
 		if session.Verdict.Remediation != "" {

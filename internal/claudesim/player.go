@@ -23,6 +23,9 @@ func (m Match) holds(r Request) bool {
 			return false
 		}
 	}
+	if !strings.Contains(r.System, m.Anywhere) && !strings.Contains(r.Text(), m.Anywhere) {
+		return false
+	}
 	return strings.Contains(r.Model, m.Model) && strings.Contains(r.Prompt(), m.Prompt) &&
 		strings.Contains(r.System, m.System) && strings.Contains(r.first(), m.First) && !slices.ContainsFunc(m.NoTools, r.Offers)
 }

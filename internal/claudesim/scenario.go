@@ -42,6 +42,8 @@ type Match struct {
 	Prompt string `json:"prompt,omitempty"`
 	// First is text that the conversation's first prompt must contain.
 	First string `json:"first,omitempty"`
+	// Anywhere is text that a message of the conversation or the system prompt must contain.
+	Anywhere string `json:"anywhere,omitempty"`
 	// System is text that the system prompt must contain. The stand-in's system prompt is only the text of
 	// --append-system-prompt.
 	System string `json:"system,omitempty"`

@@ -3,6 +3,8 @@ package escalation
 import (
 	"slices"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // Chain is the state of an escalation chain. While the chain runs, the `chain` query returns this state. When the chain
@@ -83,6 +85,8 @@ type Earlier struct {
 	Events   int     `json:"events,omitempty"`
 	Gates    int     `json:"gates,omitempty"`
 	CostUSD  float64 `json:"cost_usd,omitempty"` // cost of the dropped sessions
+	// CostEstimated reports whether a part of that cost is an estimate.
+	CostEstimated bool `json:"cost_estimated,omitempty"`
 	// UnknownUSD is the result of the function UnknownUSD for the dropped sessions.
 	UnknownUSD float64 `json:"unknown_usd,omitempty"`
 }
@@ -112,15 +116,23 @@ func (c *Chain) GateBefore() string {
 	return "A person has decided at " + gate.ID + " that the work goes on."
 }
 
-// CostEstimated reports whether a part of the cost of the chain's sessions is an estimate. It does not count the sessions in Earlier.
+// CostEstimated reports whether a part of the cost of the chain's sessions is an estimate.
 func (c *Chain) CostEstimated() bool {
-	return slices.ContainsFunc(c.Sessions, func(session Session) bool { return session.CostEstimated })
+	return c.Earlier.CostEstimated || AnyEstimated(c.Sessions)
+}
+
+// AnyEstimated reports whether a part of the cost of the sessions is an estimate.
+func AnyEstimated(sessions []Session) bool {
+	return slices.ContainsFunc(sessions, func(session Session) bool { return session.CostEstimated })
 }
 
 // CostText returns the cost as text, as Report.CostText does.
 func (c *Chain) CostText() string {
-	return Report{CostUSD: c.CostUSD, CostEstimated: c.CostEstimated()}.CostText()
+	return plaintext.Cost(c.CostUSD, c.CostEstimated())
 }
+
+// CostText returns the cost of the dropped sessions as text.
+func (e Earlier) CostText() string { return plaintext.Cost(e.CostUSD, e.CostEstimated) }
 
 // Wait describes a pause of a chain.
 type Wait struct {
@@ -145,9 +157,13 @@ type IssueChain struct {
 	Outcome Outcome `json:"outcome,omitempty"`
 	Reason  string  `json:"reason,omitempty"`
 	// Rule is the rule that ended an issue without a chain; empty if the issue has a chain.
-	Rule    Rule    `json:"rule,omitempty"`
-	CostUSD float64 `json:"cost_usd"`
+	Rule          Rule    `json:"rule,omitempty"`
+	CostUSD       float64 `json:"cost_usd"`
+	CostEstimated bool    `json:"cost_estimated,omitempty"`
 }
+
+// CostText returns the cost as text, as Report.CostText does.
+func (c IssueChain) CostText() string { return plaintext.Cost(c.CostUSD, c.CostEstimated) }
 
 // Last returns the latest session, which can still be running; nil before the first session.
 func (c *Chain) Last() *Session {

@@ -38,6 +38,8 @@ type GateInput struct {
 	// SpentUSD is the chain's spending. SpentAtMostUSD is the amount that counts against the chain's budget. Both are
 	// in US dollars.
 	SpentUSD, SpentAtMostUSD float64
+	// SpentEstimated reports whether a part of SpentUSD is an estimate.
+	SpentEstimated bool
 	// Tried lists what the agents did, one sentence for each session.
 	Tried []string
 	// History describes the earlier repairs of a fault that has come back, one line for each.
@@ -83,7 +85,8 @@ func NewGate(policy Policy, o GateInput) Gate {
 		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier, Phase: o.Phase, Plan: o.Plan, Commit: o.Commit,
 		Open: o.Open, Approved: o.Approved, NoRemote: o.NoRemote,
 		Rule: o.Decision.Rule, Reason: o.Decision.Reason, Tried: o.Tried, History: o.History, CostUSD: o.SpentUSD,
-		OpenedAt: o.At, ExpiresAt: o.At.Add(policy.Gate.Timeout.Std()), OnTimeout: GateAbort,
+		CostEstimated: o.SpentEstimated,
+		OpenedAt:      o.At, ExpiresAt: o.At.Add(policy.Gate.Timeout.Std()), OnTimeout: GateAbort,
 	}
 	if o.Last != nil {
 		gate.SessionID, gate.Fresh = o.Last.SessionID, !o.Refused && o.Last.originGone()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // Incident is one fault of one or more services, from its first sighting to its end. Several chains can work on an
@@ -49,8 +51,12 @@ type Incident struct {
 	Chains []IncidentChain `json:"chains,omitempty"`
 	// CostUSD is the cost of all chains that have worked on the incident, in US dollars. A chain with several incidents
 	// counts fully for each of them.
-	CostUSD float64 `json:"cost_usd"`
+	CostUSD       float64 `json:"cost_usd"`
+	CostEstimated bool    `json:"cost_estimated,omitempty"`
 }
+
+// CostText returns the cost as text, as Report.CostText does.
+func (i *Incident) CostText() string { return plaintext.Cost(i.CostUSD, i.CostEstimated) }
 
 // IncidentState is the state of an incident.
 type IncidentState string
@@ -93,9 +99,13 @@ type IncidentChain struct {
 	// Did describes the latest repair that the chain attempted, in the words of the verdict.
 	Did string `json:"did,omitempty"`
 	// Since is the time at which the chain first met the incident.
-	Since   time.Time `json:"since"`
-	CostUSD float64   `json:"cost_usd"`
+	Since         time.Time `json:"since"`
+	CostUSD       float64   `json:"cost_usd"`
+	CostEstimated bool      `json:"cost_estimated,omitempty"`
 }
+
+// CostText returns the cost as text, as Report.CostText does.
+func (c IncidentChain) CostText() string { return plaintext.Cost(c.CostUSD, c.CostEstimated) }
 
 // AtWork reports whether the chain repairs the incident, or waits before it repairs.
 func (c *IncidentChain) AtWork() bool { return c.Status == ChainRepairing || c.Status == ChainWaiting }

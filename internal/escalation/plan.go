@@ -66,8 +66,17 @@ type PlanPhase struct {
 	Checks  string `json:"checks,omitempty"`
 	Verdict string `json:"verdict,omitempty"`
 	// CostUSD is the cost of all sessions of the phase, in US dollars.
-	CostUSD float64 `json:"cost_usd"`
+	CostUSD       float64 `json:"cost_usd"`
+	CostEstimated bool    `json:"cost_estimated,omitempty"`
 	ReviewTotals
+}
+
+// CostText returns the cost of the phase as text, and ReviewCostText that of its reviews.
+func (p PlanPhase) CostText() string { return plaintext.Cost(p.CostUSD, p.CostEstimated) }
+
+// ReviewCostText returns the cost of the reviews as text.
+func (p PlanPhase) ReviewCostText() string {
+	return plaintext.Cost(p.ReviewCostUSD, p.ReviewCostEstimated)
 }
 
 // PlanItself is the number of the only phase of a PlanReview.
@@ -92,9 +101,10 @@ func (p *PlanState) Add(session Session) {
 		return
 	}
 	phase.CostUSD += session.CostUSD
+	phase.CostEstimated = phase.CostEstimated || session.CostEstimated
 	if session.Purpose == PurposeReview {
 		phase.Reviews++
-		phase.ReviewTotals = phase.Plus(ReviewTotals{ReviewCostUSD: session.CostUSD})
+		phase.ReviewTotals = phase.Plus(ReviewTotals{ReviewCostUSD: session.CostUSD, ReviewCostEstimated: session.CostEstimated})
 		return
 	}
 	phase.Turns++
@@ -135,7 +145,7 @@ func (p PlanPhase) Describe() string {
 		parts = append(parts, judged)
 	}
 	if p.Turns+p.Reviews > 0 {
-		parts = append(parts, plaintext.Dollars(p.CostUSD))
+		parts = append(parts, p.CostText())
 	}
 	return plaintext.Cut(p.Name(), maxPhaseName) + ": " + strings.Join(parts, ", ")
 }

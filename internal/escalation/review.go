@@ -167,6 +167,8 @@ type ReviewTotals struct {
 	Fixed int `json:"fixed,omitempty"`
 	// ReviewCostUSD is the cost of the reviewers' sessions, in US dollars.
 	ReviewCostUSD float64 `json:"review_cost_usd,omitempty"`
+	// ReviewCostEstimated reports whether a part of that cost is an estimate.
+	ReviewCostEstimated bool `json:"review_cost_estimated,omitempty"`
 	// CostPerFixUSD is the cost of the reviews for each finding that was fixed; 0 if none was.
 	CostPerFixUSD float64 `json:"cost_per_fix_usd,omitempty"`
 }
@@ -174,6 +176,7 @@ type ReviewTotals struct {
 // Plus returns the sum of two totals.
 func (t ReviewTotals) Plus(more ReviewTotals) ReviewTotals {
 	sum := ReviewTotals{Found: t.Found + more.Found, Fixed: t.Fixed + more.Fixed, ReviewCostUSD: t.ReviewCostUSD + more.ReviewCostUSD}
+	sum.ReviewCostEstimated = t.ReviewCostEstimated || more.ReviewCostEstimated
 	if sum.Fixed > 0 {
 		sum.CostPerFixUSD = sum.ReviewCostUSD / float64(sum.Fixed)
 	}
@@ -188,10 +191,10 @@ func (t ReviewTotals) Describe() string {
 		parts = append(parts, fmt.Sprintf("%d of %s fixed", t.Fixed, plaintext.Count(t.Found, "finding")))
 	}
 	if t.ReviewCostUSD > 0 {
-		parts = append(parts, "reviews cost "+plaintext.Dollars(t.ReviewCostUSD))
+		parts = append(parts, "reviews cost "+plaintext.Cost(t.ReviewCostUSD, t.ReviewCostEstimated))
 	}
 	if t.CostPerFixUSD > 0 {
-		parts = append(parts, plaintext.Dollars(t.CostPerFixUSD)+" for each fixed")
+		parts = append(parts, plaintext.Cost(t.CostPerFixUSD, t.ReviewCostEstimated)+" for each fixed")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -228,12 +228,7 @@ type Report struct {
 }
 
 // CostText returns the cost as text. A cost is said to be about an amount if a part of it is an estimate.
-func (r Report) CostText() string {
-	if r.CostEstimated {
-		return "about " + plaintext.Dollars(r.CostUSD)
-	}
-	return plaintext.Dollars(r.CostUSD)
-}
+func (r Report) CostText() string { return plaintext.Cost(r.CostUSD, r.CostEstimated) }
 
 // Then combines r with next, the report of a later run. It adds up costs, tokens, turns, durations and survivors. It
 // takes the larger of the two numbers of attempts. The status, the verdict, the error and its kind come from next. Every

@@ -32,6 +32,8 @@ type TalkInput struct {
 	Again bool
 	// Recalled is the number of earlier turns that a new conversation learns of.
 	Recalled int
+	// Forgets reports that the session was a new conversation that learned of no earlier turns, because the provider had refused them.
+	Forgets bool
 	// StoppedBy names the person who has stopped the turn; empty if nobody has.
 	StoppedBy string
 	// Ended reports that the conversation was cancelled.
@@ -45,6 +47,8 @@ type TalkDecision struct {
 	// Again reports that the turn runs once more, in a new conversation for the reason Lost.
 	Again bool
 	Lost  ContinuityReason
+	// Forgets reports that the new conversation must not learn of the earlier turns.
+	Forgets bool
 	// State, Note and Failure are the end of the turn, if Again is false.
 	State   TalkState
 	Note    string
@@ -72,8 +76,9 @@ func (c ContinuityChoice) LostBy() ContinuityReason {
 }
 
 // DecideTalk decides what follows from how a turn has gone. If the conversation could not be loaded, the turn runs once
-// more, in a new conversation. In every other case the turn ends, with a reply or with a sentence that says why there
-// is none.
+// more, in a new conversation that learns of the earlier turns. If the provider refuses that one, too, the turn runs once more
+// without them: otherwise each message would fail for ever. In every other case the turn ends, with a reply or with a sentence
+// that says why there is none.
 func DecideTalk(in TalkInput) TalkDecision {
 	switch {
 	case in.Replied:
@@ -86,6 +91,9 @@ func DecideTalk(in TalkInput) TalkDecision {
 	}
 	if lost := in.unloaded(); lost != "" && !in.Again {
 		return TalkDecision{Again: true, Lost: lost}
+	}
+	if in.Session.Ending == EndingRequest && in.Recalled > 0 && !in.Forgets { // what it refuses may be in the earlier turns
+		return TalkDecision{Again: true, Lost: cmp.Or(in.Lost, ReasonResumeFailed), Forgets: true}
 	}
 	return TalkDecision{State: TalkFailed, Failure: in.failure()}
 }

@@ -225,6 +225,16 @@ func TestTalkSentences(t *testing.T) {
 		}},
 		{"refused by the provider", TalkInput{Session: ended(EndingUnusable, "API Error: 400 messages.3: too large")}},
 		{"answered anew, refused before", TalkInput{Replied: true, Lost: ReasonResumeFailed, LostBecause: "API Error: 400 messages.3: too large."}},
+		{"refused by the provider, with the earlier turns", TalkInput{
+			Session: anew(ended(EndingRequest, "API Error: 400 messages.0: too large")), Lost: ReasonResumeFailed, Again: true, Recalled: 2,
+		}},
+		{"refused by the provider, without them", TalkInput{
+			Session: anew(ended(EndingRequest, "API Error: 400 no such model")), Lost: ReasonResumeFailed, Again: true, Forgets: true,
+			LostBecause: "API Error: 400 messages.3: too large.",
+		}},
+		{"answered anew, without the earlier turns", TalkInput{
+			Replied: true, Lost: ReasonResumeFailed, Again: true, Forgets: true, LostBecause: "API Error: 400 messages.3: too large.",
+		}},
 		{"wrong request", TalkInput{Session: anew(ended(EndingRequest, "API Error: 404 no such model"))}},
 		{"too long", TalkInput{Session: ended(EndingTooLong, "it was cut")}},
 		{"unknown", TalkInput{Session: ended(EndingUnknown, "claude failed (novelty)")}},
@@ -238,7 +248,7 @@ func TestTalkSentences(t *testing.T) {
 		switch {
 		case decision.Again:
 			require.Empty(t, decision.State, tt.name)
-			_, _ = fmt.Fprintf(&text, "%s: again (%s)\n\n", tt.name, decision.Lost)
+			_, _ = fmt.Fprintf(&text, "%s: again (%s)%s\n\n", tt.name, decision.Lost, map[bool]string{true: " without the earlier turns"}[decision.Forgets])
 			continue
 		case decision.State == TalkAnswered:
 			require.Empty(t, decision.Failure, tt.name)

@@ -12,6 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/calendar"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/store"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // Costs says what sessions have cost. The records answer.
@@ -57,6 +59,9 @@ type Cost struct {
 	// Sessions counts the sessions.
 	Sessions int `json:"sessions"`
 }
+
+// Text returns the cost as text, as escalation.Report.CostText does.
+func (c Cost) Text() string { return plaintext.Cost(c.USD, c.EstimatedUSD > 0) }
 
 // DayCost is the cost of the sessions that started on a day.
 type DayCost struct {

@@ -17,6 +17,8 @@ import (
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/workflows"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 const (
@@ -77,10 +79,14 @@ type Snapshot struct {
 // CostUSD returns the cost of the chain, including the running session's cost so far.
 func (s Snapshot) CostUSD() float64 { return s.Chain.CostUSD + s.SpentUSD() }
 
+// CostEstimated reports whether a part of CostUSD is an estimate. The cost of a running session always is.
+func (s Snapshot) CostEstimated() bool { return s.Chain.CostEstimated() || s.SpentUSD() > 0 }
+
 // CostText returns CostUSD as text, as escalation.Chain.CostText does.
-func (s Snapshot) CostText() string {
-	return escalation.Report{CostUSD: s.CostUSD(), CostEstimated: s.Chain.CostEstimated()}.CostText()
-}
+func (s Snapshot) CostText() string { return plaintext.Cost(s.CostUSD(), s.CostEstimated()) }
+
+// SpentText returns SpentUSD as text.
+func (s Snapshot) SpentText() string { return plaintext.Cost(s.SpentUSD(), true) }
 
 // SpentUSD returns the cost of the running session so far, over all attempts at that session.
 func (s Snapshot) SpentUSD() float64 {

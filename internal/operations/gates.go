@@ -17,6 +17,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/workflows"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // Gates lists and answers the gates at which chains wait for a person.
@@ -27,15 +29,19 @@ var ErrNoGate = withKind(KindConflict, errors.New("it does not wait at a gate; `
 
 // GateRow is one waiting chain in the list.
 type GateRow struct {
-	ChainID   string    `json:"chain_id"`
-	Services  []string  `json:"services,omitempty"`
-	CostUSD   float64   `json:"cost_usd"`
-	StartedAt time.Time `json:"started_at"`
+	ChainID       string    `json:"chain_id"`
+	Services      []string  `json:"services,omitempty"`
+	CostUSD       float64   `json:"cost_usd"`
+	CostEstimated bool      `json:"cost_estimated,omitempty"`
+	StartedAt     time.Time `json:"started_at"`
 	// Gate is nil if the chain did not answer the query. Problem then gives the reason.
 	Gate       *escalation.Gate `json:"gate,omitempty"`
 	AgeSeconds int64            `json:"age_seconds,omitempty"`
 	Problem    string           `json:"problem,omitempty"`
 }
+
+// CostText returns the cost as text, as escalation.Report.CostText does.
+func (r GateRow) CostText() string { return plaintext.Cost(r.CostUSD, r.CostEstimated) }
 
 // since returns the time at which the row's gate was opened. If the chain did not answer, since returns the time at
 // which the chain started.
@@ -111,11 +117,12 @@ func (g Gates) ask(ctx context.Context, c Connection, chains []Row) []GateRow {
 }
 
 func (g Gates) askOne(ctx context.Context, c Connection, chain Row) GateRow {
-	row := GateRow{ChainID: chain.ID, Services: chain.Services, CostUSD: chain.CostUSD, StartedAt: chain.StartedAt}
+	row := GateRow{ChainID: chain.ID, Services: chain.Services, CostUSD: chain.CostUSD, CostEstimated: chain.CostEstimated, StartedAt: chain.StartedAt}
 	gate, err := queryGate(ctx, c, g.Patience, chain.ID)
 	switch {
 	case err == nil:
-		row.Gate, row.CostUSD, row.AgeSeconds = gate, gate.CostUSD, int64(g.Clock().Sub(gate.OpenedAt).Seconds())
+		row.CostUSD, row.CostEstimated = gate.CostUSD, gate.CostEstimated
+		row.Gate, row.AgeSeconds = gate, int64(g.Clock().Sub(gate.OpenedAt).Seconds())
 	case IsUnanswered(err):
 		row.Problem = "no worker answered for it"
 	case !errors.Is(err, ErrNoGate) && !errors.Is(err, ErrNoSuchChain):

@@ -126,7 +126,7 @@ func newDay(at time.Time) NowDay {
 }
 
 func (d *NowDay) add(spent store.DaySpending) {
-	d.SpentUSD, d.ReservedUSD = spent.SpentUSD, spent.ReservedUSD
+	d.SpentUSD, d.Estimated, d.ReservedUSD = spent.SpentUSD, spent.Estimated, spent.ReservedUSD
 	if d.BudgetUSD > 0 {
 		d.LeftUSD = max(0, d.BudgetUSD-d.SpentUSD-d.ReservedUSD)
 	}
@@ -210,8 +210,9 @@ func (o Overview) fromRecords(facts recordedFacts) (work []WorkingChain, waits [
 // recordedWait describes a wait by what the chain has recorded with its incident.
 func recordedWait(chain escalation.IncidentChain, services []string, locks []store.ServiceLock) WaitingChain {
 	wait := WaitingChain{
-		ChainID: chain.ChainID, Services: services, CostUSD: chain.CostUSD, Kind: WaitGate, Rule: chain.Rule, Reason: chain.Reason,
-		Since: chain.At, Until: chain.Until,
+		ChainID: chain.ChainID, Services: services, CostUSD: chain.CostUSD, CostEstimated: chain.CostEstimated, Kind: WaitGate, Rule: chain.Rule,
+		Reason: chain.Reason,
+		Since:  chain.At, Until: chain.Until,
 	}
 	if kind := kindOfRule(chain.Rule); kind != WaitOther {
 		wait.Kind = kind

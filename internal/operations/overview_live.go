@@ -126,19 +126,21 @@ func (l *liveChain) plan() string {
 	return l.row.Plan
 }
 
-// costUSD returns the cost of the chain so far.
-func (l *liveChain) costUSD() float64 {
+// cost returns the cost of the chain so far, and whether a part of it is an estimate.
+func (l *liveChain) cost() (usd float64, estimated bool) {
 	if l.chain == nil {
-		return l.row.CostUSD
+		return l.row.CostUSD, l.row.CostEstimated
 	}
-	return Snapshot{Chain: *l.chain, Progress: l.progress}.CostUSD()
+	now := Snapshot{Chain: *l.chain, Progress: l.progress}
+	return now.CostUSD(), now.CostEstimated()
 }
 
 // wait says because of what the chain waits; nil if it does not wait.
 func (l *liveChain) wait(locks []store.ServiceLock, now time.Time) *WaitingChain {
 	wait := &WaitingChain{
-		ChainID: l.row.ID, Services: l.services(), Trigger: escalation.Trigger(l.row.Trigger), Plan: l.plan(), CostUSD: l.costUSD(),
+		ChainID: l.row.ID, Services: l.services(), Trigger: escalation.Trigger(l.row.Trigger), Plan: l.plan(),
 	}
+	wait.CostUSD, wait.CostEstimated = l.cost()
 	switch {
 	case l.ended:
 		return nil
@@ -168,8 +170,9 @@ func (l *liveChain) working() *WorkingChain {
 	}
 	working := &WorkingChain{
 		ChainID: l.row.ID, Services: l.services(), Trigger: escalation.Trigger(l.row.Trigger), Plan: l.plan(),
-		StartedAt: l.row.StartedAt, CostUSD: l.costUSD(),
+		StartedAt: l.row.StartedAt,
 	}
+	working.CostUSD, working.CostEstimated = l.cost()
 	if l.chain == nil {
 		working.Problem = "no worker answered for it; what Temporal and the records know is shown"
 	} else {
@@ -268,12 +271,13 @@ func (a *Attempt) reason() string {
 
 // addGate describes the wait at a gate.
 func (w *WaitingChain) addGate(gate escalation.Gate) {
-	w.Kind, w.Rule, w.Reason, w.Since, w.Until, w.CostUSD = WaitGate, gate.Rule, gate.Reason, gate.OpenedAt, gate.ExpiresAt, gate.CostUSD
+	w.Kind, w.Rule, w.Reason, w.Since, w.Until = WaitGate, gate.Rule, gate.Reason, gate.OpenedAt, gate.ExpiresAt
+	w.CostUSD, w.CostEstimated = gate.CostUSD, gate.CostEstimated
 }
 
 // gateWait describes the wait of a chain in the list of gates.
 func gateWait(row GateRow) WaitingChain {
-	wait := WaitingChain{ChainID: row.ChainID, Services: row.Services, CostUSD: row.CostUSD, Kind: WaitGate}
+	wait := WaitingChain{ChainID: row.ChainID, Services: row.Services, CostUSD: row.CostUSD, CostEstimated: row.CostEstimated, Kind: WaitGate}
 	if row.Gate == nil {
 		wait.Reason = "it waits for a person; its gate is unknown, because " + line(row.Problem, maxError)
 		return wait

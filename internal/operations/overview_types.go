@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+
+	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // Now describes one moment. Its parts are independent: if one of them cannot be told, its Problem says why, and the
@@ -51,7 +53,8 @@ type WorkingChain struct {
 	DryRun    bool      `json:"dry_run,omitempty"`
 	StartedAt time.Time `json:"started_at"`
 	// CostUSD is the cost of the chain so far, in US dollars. It includes the running session, as an estimate.
-	CostUSD float64 `json:"cost_usd"`
+	CostUSD       float64 `json:"cost_usd"`
+	CostEstimated bool    `json:"cost_estimated,omitempty"`
 	// Session is the running session; nil if the chain is between two steps, or works through the chains of its issues.
 	Session *WorkingSession `json:"session,omitempty"`
 	// Issues counts the chains of issues that have not ended.
@@ -61,6 +64,12 @@ type WorkingChain struct {
 	// Problem says why the row is incomplete; empty if it is complete.
 	Problem string `json:"problem,omitempty"`
 }
+
+// CostText returns the cost as text, as escalation.Report.CostText does.
+func (c WorkingChain) CostText() string { return plaintext.Cost(c.CostUSD, c.CostEstimated) }
+
+// CostText returns the cost as text, as escalation.Report.CostText does.
+func (c WaitingChain) CostText() string { return plaintext.Cost(c.CostUSD, c.CostEstimated) }
 
 // WorkingSession is a running session.
 type WorkingSession struct {
@@ -116,9 +125,10 @@ type WaitingChain struct {
 	Services []string           `json:"services,omitempty"`
 	Trigger  escalation.Trigger `json:"trigger,omitempty"`
 	// Plan is the path of the plan that the chain works on; empty if it works on none, or if that is not known.
-	Plan    string   `json:"plan,omitempty"`
-	CostUSD float64  `json:"cost_usd"`
-	Kind    WaitKind `json:"kind"`
+	Plan          string   `json:"plan,omitempty"`
+	CostUSD       float64  `json:"cost_usd"`
+	CostEstimated bool     `json:"cost_estimated,omitempty"`
+	Kind          WaitKind `json:"kind"`
 	// Rule is the rule that makes the chain wait; empty for the kinds worker, retry, paused and place.
 	Rule escalation.Rule `json:"rule,omitempty"`
 	// Reason explains the wait in a sentence. It can contain words of agents.
@@ -156,6 +166,8 @@ type NowDay struct {
 	// SpentUSD is the cost of the sessions that started on this day and have ended, in US dollars. A session of unknown cost
 	// counts with its reservation.
 	SpentUSD float64 `json:"spent_usd"`
+	// Estimated reports whether a part of SpentUSD is an estimate.
+	Estimated bool `json:"estimated,omitempty"`
 	// ReservedUSD is the sum of the budgets of the day's running sessions, in US dollars.
 	ReservedUSD float64 `json:"reserved_usd"`
 	// BudgetUSD is the day's budget by the settings of this program, in US dollars; 0 sets no cap. Workers may have other
@@ -181,3 +193,6 @@ type NextCycle struct {
 	When       string    `json:"when"`
 	At         time.Time `json:"at"`
 }
+
+// SpentText returns SpentUSD as text, as escalation.Report.CostText does.
+func (d NowDay) SpentText() string { return plaintext.Cost(d.SpentUSD, d.Estimated) }

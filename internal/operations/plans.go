@@ -209,7 +209,7 @@ func PhaseFixes(phase escalation.PlanPhase) (fixed, cost string) {
 	}
 	fixed = fmt.Sprintf("%d of %d", phase.Fixed, phase.Found)
 	if phase.Fixed > 0 {
-		cost = plaintext.Dollars(phase.CostPerFixUSD)
+		cost = plaintext.Cost(phase.CostPerFixUSD, phase.ReviewCostEstimated)
 	}
 	return fixed, cost
 }

@@ -55,6 +55,8 @@ type SessionRef struct {
 	Continuity escalation.Continuity       `json:"continuity"`
 	Reason     escalation.ContinuityReason `json:"continuity_reason"`
 	CostUSD    float64                     `json:"cost_usd"`
+	// CostEstimated reports whether a part of the cost is an estimate.
+	CostEstimated bool `json:"cost_estimated,omitempty"`
 }
 
 // PastAttempt is an attempt at a session, and why it ended.
@@ -139,8 +141,8 @@ func masked[T any](b *backend, value T) (clean T, err error) {
 func refOf(session escalation.Session) SessionRef {
 	return SessionRef{
 		Number: session.ID, ChainID: session.ChainID, Tier: session.Tier, Model: session.Model, Status: session.Status,
-		Continuity: session.Continuity, Reason: session.ContinuityReason, CostUSD: session.CostUSD, Purpose: session.Purpose,
-		Phase: session.Phase,
+		Continuity: session.Continuity, Reason: session.ContinuityReason, CostUSD: session.CostUSD, CostEstimated: session.CostEstimated,
+		Purpose: session.Purpose, Phase: session.Phase,
 	}
 }
 

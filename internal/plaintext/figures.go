@@ -13,6 +13,15 @@ func Dollars(usd float64) string {
 	return fmt.Sprintf("$%.2f", usd)
 }
 
+// Cost formats what something has cost, in US dollars. If a part of it is an estimate, or a guess because the price of a model is not known,
+// the amount is about that.
+func Cost(usd float64, estimated bool) string {
+	if estimated && usd > 0 {
+		return "about " + Dollars(usd)
+	}
+	return Dollars(usd)
+}
+
 // Duration formats a duration in whole seconds, such as "45s" or "2m0s". For a duration below 10 s, it shows tenths of
 // a second.
 func Duration(d time.Duration) string {

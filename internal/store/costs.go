@@ -4,9 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+
+	"github.com/claudeops/claudeops/internal/calendar"
 )
 
 // Spending adds up the costs of some sessions, in US dollars. Only sessions that have ended count.
@@ -171,14 +174,46 @@ func (q quarterNumber) Scan(src any) error {
 type DaySpending struct {
 	// SpentUSD is the cost of the day's ended sessions. A session of unknown cost counts with its budget.
 	SpentUSD float64
+	// Estimated reports whether a part of SpentUSD is an estimate.
+	Estimated bool
 	// ReservedUSD is the sum of the budgets of the day's open sessions.
 	ReservedUSD float64
+}
+
+const dayEstimatedQuery = `
+SELECT EXISTS (SELECT 1 FROM sessions WHERE started_at >= $1 AND started_at < $2 AND cost_estimated)
+    OR EXISTS (SELECT 1 FROM removed_costs WHERE quarter >= $3 AND quarter < $4 AND estimated_usd > 0)`
+
+// EstimatedChains returns those of the chains a part of whose cost is an estimate.
+func (s *Store) EstimatedChains(ctx context.Context, ids []string) (map[string]bool, error) {
+	estimated := make(map[string]bool)
+	for batch := range slices.Chunk(ids, incidentBatch) {
+		args := make([]any, len(batch))
+		for i, id := range batch {
+			args[i] = id
+		}
+		found, err := collect(ctx, s.db, func(id *string) []field { return []field{{"chain_id", id}} },
+			"SELECT DISTINCT chain_id FROM sessions WHERE cost_estimated AND chain_id IN ("+placeholders(1, len(batch))+")", args...)
+		if err != nil {
+			return nil, fmt.Errorf("find the estimated costs of chains: %w", err)
+		}
+		for _, id := range found {
+			estimated[id] = true
+		}
+	}
+	return estimated, nil
 }
 
 // DaySpending returns the money of the day of the given time, in all namespaces.
 func (s *Store) DaySpending(ctx context.Context, at time.Time) (day DaySpending, err error) {
 	if day.SpentUSD, day.ReservedUSD, err = daySpent(ctx, s.db, at); err != nil {
 		return DaySpending{}, fmt.Errorf("add up what the day has cost: %w", err)
+	}
+	own := calendar.Of(at.UTC())
+	err = s.db.QueryRowContext(ctx, dayEstimatedQuery, own.Begin(time.UTC).UnixMilli(), own.End(time.UTC).UnixMilli(),
+		quarterOf(own.Begin(time.UTC)), quarterOf(own.End(time.UTC))).Scan(&day.Estimated)
+	if err != nil {
+		return DaySpending{}, fmt.Errorf("find the estimated costs of the day: %w", err)
 	}
 	return day, nil
 }

@@ -73,7 +73,7 @@ func testCosts(t *testing.T, database backend) {
 
 	day, err := s.DaySpending(bounded(t), noon)
 	require.NoError(t, err)
-	require.Equal(t, store.DaySpending{SpentUSD: 64 + 64 + 1 + 2.25 + 1 + 2, ReservedUSD: 2}, day)
+	require.Equal(t, store.DaySpending{SpentUSD: 64 + 64 + 1 + 2.25 + 1 + 2, Estimated: true, ReservedUSD: 2}, day)
 	nothing, err := s.Costs(bounded(t), from.Add(-time.Hour), from.Add(-time.Minute))
 	require.NoError(t, err)
 	require.Equal(t, store.Costs{Quarters: []store.QuarterCost{}, Kinds: []store.KindCost{}}, nothing)

@@ -33,12 +33,12 @@ SELECT keys.chain_id, keys.namespace_id, keys.first_run_id, `
 // chainCostsQuery returns a query for the cost of the chains of that many incidents, and replacedCostsQuery one for the cost
 // in their replaced reports. What is only reserved for a session of unknown cost is no cost: only budgets count it.
 func chainCostsQuery(count int) string {
-	return keysOf(count) + `SUM(CASE WHEN ended_at IS NULL THEN 0 ELSE cost_usd END)
+	return keysOf(count) + `SUM(CASE WHEN ended_at IS NULL THEN 0 ELSE cost_usd END), MAX(CASE WHEN cost_estimated THEN 1 ELSE 0 END)
 FROM keys CROSS JOIN sessions AS s` + ofKeys + byKey
 }
 
 func replacedCostsQuery(count int) string {
-	return keysOf(count) + `SUM(r.cost_usd)
+	return keysOf(count) + `SUM(r.cost_usd), MAX(CASE WHEN r.cost_estimated THEN 1 ELSE 0 END)
 FROM keys CROSS JOIN sessions AS s CROSS JOIN replaced_reports AS r` + ofKeys + " AND r.session_id = s.session_id" + byKey
 }
 
@@ -52,11 +52,15 @@ WHERE s.chain_id = keys.chain_id AND s.namespace_id = keys.namespace_id AND s.fi
 type chainCost struct {
 	chainKey
 
-	usd float64
+	usd       float64
+	estimated int // more than 0 if a part of it is an estimate
 }
 
 func chainCostFields(c *chainCost) []field {
-	return []field{{"chain_id", &c.chainID}, {"namespace_id", &c.namespaceID}, {"first_run_id", &c.firstRunID}, {"usd", &c.usd}}
+	return []field{
+		{"chain_id", &c.chainID}, {"namespace_id", &c.namespaceID}, {"first_run_id", &c.firstRunID}, {"usd", &c.usd},
+		{"estimated", &c.estimated},
+	}
 }
 
 // incidentsNumbered returns the incidents with the numbers of rows, in the same order, without their chains and costs.
@@ -93,19 +97,21 @@ func completeAll(ctx context.Context, q querier, rows []incidentRow) error {
 		if err != nil {
 			return err
 		}
-		costs := map[chainKey]float64{}
+		costs := map[chainKey]chainCost{}
 		for _, query := range []string{chainCostsQuery(len(batch)), replacedCostsQuery(len(batch))} {
 			found, err := collect(ctx, q, chainCostFields, query, numbers...)
 			if err != nil {
 				return err
 			}
 			for _, cost := range found {
-				costs[cost.chainKey] += cost.usd
+				sum := costs[cost.chainKey]
+				costs[cost.chainKey] = chainCost{usd: sum.usd + cost.usd, estimated: sum.estimated + cost.estimated}
 			}
 		}
 		own := map[int64][]escalation.IncidentChain{}
 		for _, chain := range chains {
-			chain.CostUSD = costs[keyIn(chain.IncidentChain)]
+			cost := costs[keyIn(chain.IncidentChain)]
+			chain.CostUSD, chain.CostEstimated = cost.usd, cost.estimated > 0
 			own[chain.incident] = append(own[chain.incident], chain.IncidentChain)
 		}
 		for i := range batch {
@@ -118,9 +124,10 @@ func completeAll(ctx context.Context, q querier, rows []incidentRow) error {
 // complete fills in all chains of the incident, oldest first, with their costs, and the state. Who shows the incident to
 // others shortens the list.
 func (i *incidentRow) complete(chains []escalation.IncidentChain) {
-	i.Chains, i.CostUSD = chains, 0
+	i.Chains, i.CostUSD, i.CostEstimated = chains, 0, false
 	for _, chain := range chains {
 		i.CostUSD += chain.CostUSD
+		i.CostEstimated = i.CostEstimated || chain.CostEstimated
 	}
 	i.State = i.StateOf()
 }

@@ -246,7 +246,7 @@ func testRemovedCosts(t *testing.T, database backend) {
 	}
 	spent, day := read()
 	require.Equal(t, store.Spending{Sessions: 5, USD: 1 + 2.25 + 0.5 + 4 + 16, EstimatedUSD: 0.75, UnknownUSD: 7.5}, spent)
-	require.Equal(t, store.DaySpending{SpentUSD: 1 + 2.25 + 8 + 4}, day)
+	require.Equal(t, store.DaySpending{SpentUSD: 1 + 2.25 + 8 + 4, Estimated: true}, day)
 
 	for _, chain := range []string{"healthy", "chain"} {
 		_, did, err := s.RemoveChain(bounded(t), run(chain), noon.Add(time.Hour))

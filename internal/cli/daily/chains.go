@@ -12,7 +12,6 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
-	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 func (a *app) chainsCommand() *cobra.Command {
@@ -63,7 +62,7 @@ func writeChains(w io.Writer, rows []operations.Row) {
 			subject = "(a plan)"
 		}
 		lines = append(lines, []string{
-			row.ID, row.State(), row.Outcome, fmt.Sprint(row.Tier), plaintext.Dollars(row.CostUSD),
+			row.ID, row.State(), row.Outcome, fmt.Sprint(row.Tier), row.CostText(),
 			localTime(row.StartedAt), console.Printable(subject, 60),
 		})
 	}

@@ -53,7 +53,7 @@ func (a *app) writeGateTable(w io.Writer, rows []operations.GateRow, width int) 
 	lines := [][]string{{"CHAIN", "TIER", "AGE", "COST", "WHY"}}
 	for _, row := range rows {
 		lines = append(lines, []string{
-			console.Printable(row.ChainID, 60), tierOf(row), a.ageOf(row), plaintext.Dollars(row.CostUSD), why(row),
+			console.Printable(row.ChainID, 60), tierOf(row), a.ageOf(row), row.CostText(), why(row),
 		})
 	}
 	console.CutTable(w, lines, width)
@@ -69,7 +69,7 @@ func (a *app) writeGateBlocks(w io.Writer, rows []operations.GateRow, width int)
 		if row.Gate == nil || row.Gate.Phase == "" {
 			place = "tier " + place
 		}
-		line := fmt.Sprintf("  %s, %s old, %s", place, a.ageOf(row), plaintext.Dollars(row.CostUSD))
+		line := fmt.Sprintf("  %s, %s old, %s", place, a.ageOf(row), row.CostText())
 		_, _ = fmt.Fprintln(w, console.Cut(line, width))
 		console.WriteLabelled(w, "  ", why(row), width)
 	}

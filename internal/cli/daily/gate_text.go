@@ -15,7 +15,7 @@ func gateText(clock console.Clock, chainID string, gate escalation.Gate, width i
 	lines := []string{
 		console.Cut(fmt.Sprintf("%s of chain %s", gate.ID, console.Printable(chainID, 200)), width),
 		console.Cut(fmt.Sprintf("%s, open for %s, %s so far", console.Printable(operations.GateSubject(gate), 200),
-			plaintext.Span(clock().Sub(gate.OpenedAt)), plaintext.Dollars(gate.CostUSD)), width),
+			plaintext.Span(clock().Sub(gate.OpenedAt)), gate.CostText()), width),
 		"",
 	}
 	add := func(label, text string) { lines = append(lines, console.Labelled(label, text, width)...) }

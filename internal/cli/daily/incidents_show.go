@@ -13,7 +13,6 @@ import (
 	"github.com/claudeops/claudeops/internal/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
-	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 func (a *app) showIncidentCommand() *cobra.Command {
@@ -66,7 +65,7 @@ func writeIncident(w io.Writer, clock console.Clock, width int, incident *operat
 	if !incident.ResolvedAt.IsZero() {
 		write("Resolved", resolutionOf(clock, incident))
 	}
-	write("Cost", plaintext.Dollars(incident.CostUSD))
+	write("Cost", incident.CostText())
 	if len(incident.Chains) > 0 {
 		_, _ = fmt.Fprintln(w, "\nChains, oldest first:")
 	}
@@ -94,7 +93,7 @@ func writeIncidentChain(w io.Writer, clock console.Clock, width int, chain *esca
 	}
 	_, _ = fmt.Fprintf(w, "\n  %s\n", console.PrintableID(chain.ChainID))
 	console.WriteLabelled(w, "    ", fmt.Sprintf("%s, %s, %s, met it at %s",
-		chainStatus(clock, chain), tier, plaintext.Dollars(chain.CostUSD), clock.Moment(chain.Since)), width)
+		chainStatus(clock, chain), tier, chain.CostText(), clock.Moment(chain.Since)), width)
 	if chain.Did != "" {
 		console.WriteLabelled(w, "    Tried  ", console.Printable(chain.Did, 600), width)
 	}

@@ -37,7 +37,7 @@ func writeIncidentTable(w io.Writer, clock console.Clock, width int, incidents [
 		one := &incidents[i]
 		lines = append(lines, []string{
 			one.ID, string(one.State), string(one.Severity), servicesOf(one, 60), cmp.Or(console.Printable(one.Kind, 30), "-"),
-			ago(clock, one.OpenedAt), ago(clock, one.LastSeenAt), fmt.Sprint(one.Returned), plaintext.Dollars(one.CostUSD),
+			ago(clock, one.OpenedAt), ago(clock, one.LastSeenAt), fmt.Sprint(one.Returned), one.CostText(),
 			cmp.Or(console.Printable(one.Handler, 60), "-"), console.Printable(one.Summary, maxSummary),
 		})
 	}
@@ -52,7 +52,7 @@ func writeIncidentBlocks(w io.Writer, clock console.Clock, width int, incidents 
 		}
 		_, _ = fmt.Fprintln(w, console.Cut(fmt.Sprintf("%s  %s, %s", one.ID, one.State, one.Severity), width))
 		figures := fmt.Sprintf("opened %s, seen %s, returned %s, %s",
-			ago(clock, one.OpenedAt), ago(clock, one.LastSeenAt), times(one.Returned), plaintext.Dollars(one.CostUSD))
+			ago(clock, one.OpenedAt), ago(clock, one.LastSeenAt), times(one.Returned), one.CostText())
 		fault := servicesOf(one, 200)
 		if one.Kind != "" {
 			fault += ": " + console.Printable(one.Kind, 100)

@@ -98,10 +98,10 @@ func writePhaseTable(w io.Writer, width int, plan *escalation.PlanState) {
 			phaseName(phase), phaseProgress(plan, phase), operations.ShortCommit(phase.Commit), "", "", fixed, "", "", perFix,
 		}
 		if phase.Turns > 0 {
-			row[3], row[6] = strconv.Itoa(phase.Turns), plaintext.Dollars(phase.CostUSD)
+			row[3], row[6] = strconv.Itoa(phase.Turns), phase.CostText()
 		}
 		if phase.Reviews > 0 {
-			row[4], row[7] = strconv.Itoa(phase.Reviews), plaintext.Dollars(phase.ReviewCostUSD)
+			row[4], row[7] = strconv.Itoa(phase.Reviews), phase.ReviewCostText()
 		}
 		rows = append(rows, row)
 	}
@@ -117,7 +117,7 @@ func writePhaseBlock(w io.Writer, width int, plan *escalation.PlanState, phase e
 	if phase.Turns+phase.Reviews == 0 {
 		return
 	}
-	facts := []string{plaintext.Count(phase.Turns, "turn"), plaintext.Count(phase.Reviews, "review"), plaintext.Dollars(phase.CostUSD)}
+	facts := []string{plaintext.Count(phase.Turns, "turn"), plaintext.Count(phase.Reviews, "review"), phase.CostText()}
 	if totals := phase.ReviewTotals.Describe(); totals != "" {
 		facts = append(facts, totals)
 	}

@@ -51,7 +51,7 @@ func writeSnapshot(w io.Writer, clock console.Clock, now operations.Snapshot, li
 	}
 	for _, issue := range chain.Issues {
 		_, _ = fmt.Fprintf(w, "    Issue %s  %s  %s  %s\n", cmp.Or(issue.ChainID, "without a chain"),
-			console.Printable(strings.Join(issue.Services, ", "), 80), plaintext.Dollars(issue.CostUSD),
+			console.Printable(strings.Join(issue.Services, ", "), 80), issue.CostText(),
 			cmp.Or(string(issue.Outcome), "running"))
 	}
 	for _, done := range chain.Reviews {
@@ -150,7 +150,7 @@ func earlierOf(chain escalation.Chain) string {
 	if left.Sessions == 0 {
 		return ""
 	}
-	return fmt.Sprintf("… %s, %s: in the records", plaintext.Count(left.Sessions, "earlier session"), plaintext.Dollars(left.CostUSD))
+	return fmt.Sprintf("… %s, %s: in the records", plaintext.Count(left.Sessions, "earlier session"), left.CostText())
 }
 
 // writeGate writes a line that says why a gate was opened. If the gate is closed, the next line says who closed it and
@@ -190,7 +190,7 @@ func markOf(status escalation.SessionStatus) string {
 // figuresOf returns the cost and the duration of a session. For a running session, both are the values so far.
 func figuresOf(snapshot operations.Snapshot, session *escalation.Session, now time.Time) (cost string, took time.Duration) {
 	if session.Status == escalation.SessionRunning && snapshot.Live {
-		return plaintext.Dollars(snapshot.SpentUSD()), max(now.Sub(session.StartedAt), 0)
+		return snapshot.SpentText(), max(now.Sub(session.StartedAt), 0)
 	}
 	return operations.SessionCost(session), durationOf(session)
 }

@@ -118,13 +118,13 @@ func callMark(state activities.ToolState) string {
 
 // issue describes the chain of an issue. If that chain waits at a gate, issue adds the command that answers the gate.
 func (m *watchModel) issue(issue escalation.IssueChain) []string {
-	state, cost := cmp.Or(string(issue.Outcome), "running"), issue.CostUSD
+	state, cost := cmp.Or(string(issue.Outcome), "running"), issue.CostText()
 	live, running := m.now.Issues[issue.ChainID]
 	if running {
-		state, cost = fmt.Sprintf("%s at %s", state, live.Tier()), live.CostUSD
+		state, cost = fmt.Sprintf("%s at %s", state, live.Tier()), live.CostText()
 	}
 	text := fmt.Sprintf("  issue %s  %s  %s  %s", console.Printable(cmp.Or(issue.ChainID, "without a chain"), 200),
-		console.Printable(strings.Join(issue.Services, ", "), 80), plaintext.Dollars(cost), state)
+		console.Printable(strings.Join(issue.Services, ", "), 80), cost, state)
 	lines := []string{m.cut(text)}
 	if running && live.OpenGate() != nil {
 		text := "waits for a person; answer with: " + console.AnswerCommand(issue.ChainID)

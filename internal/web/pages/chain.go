@@ -124,7 +124,7 @@ func (p *Pages) rows(now operations.Snapshot) (rows []sessionRow, took string) {
 		depths[session.ID] = row.Depth
 		lasted := time.Duration(session.DurationMS) * time.Millisecond
 		if session.Status == escalation.SessionRunning && now.Live {
-			row.Cost, lasted = plaintext.Dollars(now.SpentUSD()), max(p.Clock().Sub(session.StartedAt), 0)
+			row.Cost, lasted = now.SpentText(), max(p.Clock().Sub(session.StartedAt), 0)
 		}
 		row.Took, total = plaintext.Duration(lasted), total+lasted
 		for _, call := range now.Calls {

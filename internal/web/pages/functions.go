@@ -24,7 +24,8 @@ func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    p.assets.url,
 		"moment":   p.moment,
-		"dollars":  plaintext.Dollars,
+		"dollars":  plaintext.Dollars, // of budgets and limits
+		"amount":   plaintext.Cost,
 		"count":    plaintext.Count,
 		"cut":      cut,
 		"markdown": func(text string) template.HTML { return markdown.HTML(cut(text, maxReply)) },

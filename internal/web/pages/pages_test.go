@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
+	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/chaintest"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
@@ -50,6 +52,93 @@ func TestEmptyInstallation(t *testing.T) {
 			require.Contains(t, got.Body.String(), "Nothing is wrong that this installation knows of.")
 		}
 	}
+}
+
+// guess makes every cost in a value an estimate. A type with a cost that cannot say so fails the test.
+func guess(t *testing.T, value reflect.Value) {
+	t.Helper()
+	switch value.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !value.IsNil() {
+			guess(t, value.Elem())
+		}
+	case reflect.Slice:
+		for i := range value.Len() {
+			guess(t, value.Index(i))
+		}
+	case reflect.Map:
+		for _, key := range value.MapKeys() {
+			changed := reflect.New(value.Type().Elem()).Elem()
+			changed.Set(value.MapIndex(key))
+			guess(t, changed)
+			value.SetMapIndex(key, changed)
+		}
+	case reflect.Struct:
+		for _, field := range value.Fields() {
+			if field.CanSet() {
+				guess(t, field)
+			}
+		}
+		for cost, mark := range map[string]string{"CostUSD": "CostEstimated", "ReviewCostUSD": "ReviewCostEstimated", "SpentUSD": "Estimated", "USD": "EstimatedUSD"} {
+			own, has := value.Type().FieldByName(cost)
+			if !has || len(own.Index) > 1 || value.Type() == reflect.TypeFor[escalation.TalkTurn]() {
+				continue
+			}
+			marked := value.FieldByName(mark)
+			switch {
+			case isLive(value.Type()): // it is an estimate always
+			case hasMethod(value.Type(), mark): // its sessions say it
+			case marked.IsValid() && marked.Kind() == reflect.Bool:
+				marked.SetBool(true)
+			case marked.IsValid():
+				marked.SetFloat(value.FieldByName(cost).Float())
+			default:
+				require.Fail(t, "a cost cannot say that it is a guess", "%s.%s", value.Type(), cost)
+			}
+		}
+	default:
+	}
+}
+
+func hasMethod(of reflect.Type, name string) bool {
+	_, has := reflect.PointerTo(of).MethodByName(name)
+	return has
+}
+
+// isLive reports whether the cost of a type is that of a running session, or belongs to a session that says whether it is a guess.
+func isLive(of reflect.Type) bool {
+	return slices.Contains([]reflect.Type{
+		reflect.TypeFor[activities.AgentProgress](), reflect.TypeFor[operations.WorkingSession](), reflect.TypeFor[operations.ModelUse](),
+		reflect.TypeFor[operations.PastAttempt](), reflect.TypeFor[operations.ConversationRow](),
+	}, of)
+}
+
+// TestGuessesAreSaid shows every page of an installation in which all costs are guesses. Each amount is "about" that, but for budgets and
+// what they reserve.
+func TestGuessesAreSaid(t *testing.T) {
+	t.Parallel()
+	made := newSample()
+	for _, shown := range []any{&made.now, &made.list, &made.snapshot, &made.plan, &made.session, &made.incidents, &made.service, &made.costs} {
+		guess(t, reflect.ValueOf(shown))
+	}
+	handler := made.serve(t, ada)
+	amount, total := regexp.MustCompile(`(?s).{60}\$\d+\.\d+`), 0
+	for name, path := range samplePaths() {
+		text := html.UnescapeString(get(handler, path).Body.String())
+		for _, found := range amount.FindAllString(text, -1) {
+			total++
+			before := found[:strings.LastIndex(found, "$")]
+			limit := slices.ContainsFunc([]string{
+				"Reserved by those that run</dt><dd>", "Budget</dt><dd>", "Left for new sessions</dt><dd>", " of ", "Of it estimated</dt><dd>",
+				"Unknown, in addition at most</dt><dd>", "at most ",
+				": completed, ", " for ", // what the sample's gates and events say is text
+			}, func(what string) bool { return strings.HasSuffix(before, what) })
+			if !limit && !strings.HasSuffix(found, "$0.00") && name != "talk" && !strings.Contains(before, "doing") {
+				require.True(t, strings.HasSuffix(before, "about "), "%s: %q", path, found)
+			}
+		}
+	}
+	require.Greater(t, total, 20)
 }
 
 // hostile is what an agent can write to harm the person who reads it.
