@@ -29,7 +29,8 @@ type refusedConversation struct {
 }
 
 // converse runs the session of a turn. If that session cannot use the conversation, converse runs one more session, in a new
-// conversation, and at most another one without the earlier turns. It returns how the turn ends, and its cost in US dollars. The end of ctx stops the session.
+// conversation, and at most another one without the earlier turns. It returns how the turn ends, and its cost in US dollars. The end of
+// ctx stops the session.
 func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decision escalation.TalkDecision, cost float64) {
 	var input escalation.TalkInput
 	before, err := c.precedingSession(ctx, turn)

@@ -223,7 +223,7 @@ func (r *Runner) Concluded(ctx context.Context, sessionID, parentID string) (*ac
 func (r *Runner) start(
 	ctx context.Context, place workplace, run activities.AgentRun, observe func(activities.AgentProgress),
 ) (activities.AgentReport, error) {
-	run, own, end, err := r.prepare(ctx, place, run)
+	run, own, err := r.prepare(ctx, place, run)
 	if err != nil {
 		return notStarted(err)
 	}
@@ -247,7 +247,7 @@ func (r *Runner) start(
 	count := key.end() // first, so that processes left behind by the agent can no longer call the model
 	stopWatching()
 	unguarded := watch.close(ctx, result.Made, endedByItself(err))
-	archived := end()
+	archived := own.endSaving()
 	r.free(ctx, own)
 	report := r.report(ctx, run, result, count)
 	report.Unarchived = !archived
@@ -324,22 +324,22 @@ func (r *Runner) adoptFromLogin(ctx context.Context, run activities.AgentRun) er
 }
 
 // prepare makes the session's own directories, with what the session reads in them. If it fails, nothing of them is left.
-func (r *Runner) prepare(ctx context.Context, place workplace, order activities.AgentRun) (
-	run activities.AgentRun, own *private, end func() bool, err error,
-) {
-	if run, err = place.of(order); err != nil {
-		return run, nil, nil, err
+func (r *Runner) prepare(ctx context.Context, place workplace, order activities.AgentRun) (activities.AgentRun, *private, error) {
+	run, err := place.of(order)
+	if err != nil {
+		return run, nil, err
 	}
-	if own, err = r.privates.open(ctx, run.SessionID); err != nil {
-		return run, nil, nil, err
+	own, err := r.privates.open(ctx, run.SessionID)
+	if err != nil {
+		return run, nil, err
 	}
 	if run, err = r.show(ctx, run, own); err == nil {
-		end, err = r.giveConversation(ctx, own, run)
+		own.endSaving, err = r.giveConversation(ctx, own, run)
 	}
 	if err != nil {
 		r.free(ctx, own)
 	}
-	return run, own, end, err
+	return run, own, err
 }
 
 // giveConversation gives the agent the conversation that it resumes. Then it starts to take in and archive the

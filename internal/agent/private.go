@@ -74,6 +74,8 @@ type private struct {
 	// path is the session's own directory. If the CLI's directory is shared, it holds only the home.
 	path      string
 	temporary tempDir
+	// endSaving ends the saving of the conversation, and reports whether the archive has all of it.
+	endSaving func() bool
 	// lock tells other workers, and the next one here, that the session runs.
 	lock *filelock.Lock
 }

@@ -63,8 +63,9 @@ const (
 // errListCut says that a change has too many files.
 var errListCut = errors.New("the change has too many files to list")
 
-// Change returns what the worktree has committed. If it has committed nothing, and the question names neither a base nor a reviewed commit,
-// Change returns nil. If the change cannot be shown, Change returns its commit with the error. Change stops after the time limit, and not when ctx ends.
+// Change returns what the worktree has committed. If it has committed nothing, and the question names neither a base nor a reviewed
+// commit, Change returns nil. If the change cannot be shown, Change returns its commit with the error. Change stops after the time limit,
+// and not when ctx ends.
 func (p *Place) Change(ctx context.Context, question Question, limit time.Duration) (*Change, error) {
 	if p.Worktree == nil {
 		return nil, nil

@@ -109,7 +109,8 @@ func NewGate(policy Policy, o GateInput) Gate {
 
 // budget says under which budget a session starts after the gate, if a budget has opened it or is spent; empty if none is.
 func (o GateInput) budget(policy Policy) string {
-	setting, last := "", o.Last
+	var setting string
+	last := o.Last
 	switch {
 	case !o.budgetLeft(policy) && policy.OwnBudgetUSD > 0:
 		return fmt.Sprintf("with another $%.2f, as far as the CLAUDEOPS_CHAIN_BUDGET_USD permits that is set then", policy.OwnBudgetUSD)

@@ -85,7 +85,7 @@ const (
 )
 
 // IncidentChain describes the work of one chain on an incident.
-type IncidentChain struct {
+type IncidentChain struct { //nolint:recvcheck // templates call CostText on a value
 	ChainID string `json:"chain_id"`
 	// FirstRunID is the run ID with which the chain began. Several chains, one after the other, can have the same
 	// workflow ID and differ in FirstRunID.

@@ -11,9 +11,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/calendar"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/store"
-
 	"github.com/claudeops/claudeops/internal/plaintext"
+	"github.com/claudeops/claudeops/internal/store"
 )
 
 // Costs says what sessions have cost. The records answer.
@@ -50,7 +49,7 @@ type CostReport struct {
 }
 
 // Cost is the cost of some sessions, in US dollars.
-type Cost struct {
+type Cost struct { //nolint:recvcheck // templates call Text on a value
 	USD float64 `json:"usd"`
 	// EstimatedUSD is the part of USD that belongs to sessions whose cost is partly estimated.
 	EstimatedUSD float64 `json:"estimated_usd,omitempty"`

@@ -16,9 +16,8 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/workflows"
-
 	"github.com/claudeops/claudeops/internal/plaintext"
+	"github.com/claudeops/claudeops/workflows"
 )
 
 const (

@@ -16,9 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/workflows"
-
 	"github.com/claudeops/claudeops/internal/plaintext"
+	"github.com/claudeops/claudeops/workflows"
 )
 
 // Gates lists and answers the gates at which chains wait for a person.
@@ -117,7 +116,9 @@ func (g Gates) ask(ctx context.Context, c Connection, chains []Row) []GateRow {
 }
 
 func (g Gates) askOne(ctx context.Context, c Connection, chain Row) GateRow {
-	row := GateRow{ChainID: chain.ID, Services: chain.Services, CostUSD: chain.CostUSD, CostEstimated: chain.CostEstimated, StartedAt: chain.StartedAt}
+	row := GateRow{
+		ChainID: chain.ID, Services: chain.Services, CostUSD: chain.CostUSD, CostEstimated: chain.CostEstimated, StartedAt: chain.StartedAt,
+	}
 	gate, err := queryGate(ctx, c, g.Patience, chain.ID)
 	switch {
 	case err == nil:

@@ -210,7 +210,8 @@ func (o Overview) fromRecords(facts recordedFacts) (work []WorkingChain, waits [
 // recordedWait describes a wait by what the chain has recorded with its incident.
 func recordedWait(chain escalation.IncidentChain, services []string, locks []store.ServiceLock) WaitingChain {
 	wait := WaitingChain{
-		ChainID: chain.ChainID, Services: services, CostUSD: chain.CostUSD, CostEstimated: chain.CostEstimated, Kind: WaitGate, Rule: chain.Rule,
+		ChainID: chain.ChainID, Services: services, CostUSD: chain.CostUSD, CostEstimated: chain.CostEstimated,
+		Kind: WaitGate, Rule: chain.Rule,
 		Reason: chain.Reason,
 		Since:  chain.At, Until: chain.Until,
 	}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
-
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
@@ -68,9 +67,6 @@ type WorkingChain struct {
 // CostText returns the cost as text, as escalation.Report.CostText does.
 func (c WorkingChain) CostText() string { return plaintext.Cost(c.CostUSD, c.CostEstimated) }
 
-// CostText returns the cost as text, as escalation.Report.CostText does.
-func (c WaitingChain) CostText() string { return plaintext.Cost(c.CostUSD, c.CostEstimated) }
-
 // WorkingSession is a running session.
 type WorkingSession struct {
 	Number    int64           `json:"number,omitempty"`
@@ -120,7 +116,7 @@ const (
 )
 
 // WaitingChain is a chain that waits, and because of what.
-type WaitingChain struct {
+type WaitingChain struct { //nolint:recvcheck // templates call CostText on a value
 	ChainID  string             `json:"chain_id"`
 	Services []string           `json:"services,omitempty"`
 	Trigger  escalation.Trigger `json:"trigger,omitempty"`
@@ -149,6 +145,9 @@ type WaitingChain struct {
 	Failure string `json:"failure,omitempty"`
 }
 
+// CostText returns the cost as text, as escalation.Report.CostText does.
+func (w WaitingChain) CostText() string { return plaintext.Cost(w.CostUSD, w.CostEstimated) }
+
 // NowIncidents are the open incidents, the most urgent first.
 type NowIncidents struct {
 	Part
@@ -157,7 +156,7 @@ type NowIncidents struct {
 }
 
 // NowDay is the money of the day, by the arithmetic that admits sessions. The day is that of the budget, in UTC.
-type NowDay struct {
+type NowDay struct { //nolint:recvcheck // templates call SpentText on a value
 	Part
 
 	From time.Time `json:"from"`

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/escalation"
-
 	"github.com/claudeops/claudeops/internal/calendar"
+	"github.com/claudeops/claudeops/internal/escalation"
 )
 
 // Spending adds up the costs of some sessions, in US dollars. Only sessions that have ended count.

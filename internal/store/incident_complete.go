@@ -58,7 +58,10 @@ type chainCost struct {
 
 func chainCostFields(c *chainCost) []field {
 	return []field{
-		{"chain_id", &c.chainID}, {"namespace_id", &c.namespaceID}, {"first_run_id", &c.firstRunID}, {"usd", &c.usd},
+		{"chain_id", &c.chainID},
+		{"namespace_id", &c.namespaceID},
+		{"first_run_id", &c.firstRunID},
+		{"usd", &c.usd},
 		{"estimated", &c.estimated},
 	}
 }
