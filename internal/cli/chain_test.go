@@ -23,7 +23,7 @@ func TestTerminatedChain(t *testing.T) {
 	b.must("run", "--id", "terminated")
 	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, clitest.Timeout, clitest.Look)
 	require.Eventually(t, func() bool {
-		return regexp.MustCompile(`haiku {2}\$0\.\d{4} .*… running`).MatchString(starter(t, environ, "chain", "terminated").Stdout)
+		return regexp.MustCompile(`haiku {2}about \$0\.\d{4} .*… running`).MatchString(starter(t, environ, "chain", "terminated").Stdout)
 	}, clitest.Timeout, clitest.Look, "no heartbeat tells what it has cost")
 	require.NoError(t, b.client().TerminateWorkflow(t.Context(), "terminated", "", "by the test"))
 	var shown string

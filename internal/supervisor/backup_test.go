@@ -54,7 +54,7 @@ func TestTeamRestoresABackup(t *testing.T) {
 
 	page("### Back up the records and the archive", lost, here.archive)
 	require.NoError(t, first.stop())
-	require.NoError(t, os.RemoveAll(here.home))
+	loseHost(t, here.home)
 	require.NoError(t, os.RemoveAll(strings.TrimPrefix(here.archive, "file://")))
 	postgrestest.Exec(t, lost, "DROP SCHEMA public CASCADE")
 	there := here.another(t)

@@ -40,6 +40,12 @@ func newHost(t *testing.T, claude, archive string) host {
 	return host{home: t.TempDir(), database: newDatabase(t), archive: archive, claude: claude}
 }
 
+// loseHost removes all that a host has. Processes that its worker has left can still write there for a moment.
+func loseHost(t *testing.T, home string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return os.RemoveAll(home) == nil }, testTimeout, 20*time.Millisecond, "%s cannot be removed", home)
+}
+
 func exists(path string) func() bool {
 	return func() bool { _, err := os.Stat(path); return err == nil }
 }
@@ -98,7 +104,7 @@ func TestHostLostBetweenTiers(t *testing.T) {
 			run := first.start(nil)
 			require.Eventually(t, exists(leaves), testTimeout, 20*time.Millisecond)
 			require.NoError(t, first.stop())
-			require.NoError(t, os.RemoveAll(here.home))
+			loseHost(t, here.home)
 
 			second := startSite(t, temporalServer, here.another(t).environ(t, queue))
 			chain, err := second.finish(run)
@@ -135,7 +141,7 @@ func TestHostLostInATier(t *testing.T) {
 	kept := archive + "-kept"
 	require.NoError(t, os.Rename(archive, kept))
 	require.NoError(t, first.stop())
-	require.NoError(t, os.RemoveAll(here.home))
+	loseHost(t, here.home)
 	require.Empty(t, objects(archive))
 
 	there := here.another(t)

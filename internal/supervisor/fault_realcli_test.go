@@ -84,7 +84,7 @@ func TestFaultRealCLIHostLostBetweenTiers(t *testing.T) {
 		run := first.start(nil)
 		require.Eventually(t, exists(leaves), testTimeout, 20*time.Millisecond)
 		require.NoError(t, first.stop())
-		require.NoError(t, os.RemoveAll(here.home))
+		loseHost(t, here.home)
 		lost := time.Now()
 
 		environ := here.another(t).environ(t, keys...)

@@ -286,7 +286,7 @@ func TestFaultPlanHostLost(t *testing.T) {
 			run := first.startPlan(workflows.PhaseExecutionWorkflow)
 			require.Eventually(t, exists(leaves), testTimeout, 20*time.Millisecond)
 			require.NoError(t, first.stop())
-			require.NoError(t, os.RemoveAll(here.home))
+			loseHost(t, here.home)
 			require.NoError(t, os.RemoveAll(live))
 
 			environ := here.another(t).environ(t, queue, "CLAUDEOPS_WORK_DIR="+elsewhere)

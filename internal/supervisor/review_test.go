@@ -396,7 +396,7 @@ func TestFaultReviewHostLost(t *testing.T) {
 			run := first.startAs("lost-review-"+name, nil)
 			require.Eventually(t, exists(leaves), testTimeout, 20*time.Millisecond)
 			require.NoError(t, first.stop())
-			require.NoError(t, os.RemoveAll(here.home))
+			loseHost(t, here.home)
 			require.NoError(t, os.RemoveAll(live))
 
 			environ := here.another(t).environ(t, append(settings, "CLAUDEOPS_WORK_DIR="+elsewhere)...)

@@ -53,7 +53,7 @@ func TestSoakRealCLIHostLostInATier(t *testing.T) {
 		requireGone(t, session)
 		asked := len(api.Requests())
 		had := transcript(t, filepath.Join(s.cfg.AgentsDir(), "sessions", session, "projects"), session)
-		require.NoError(t, os.RemoveAll(here.home))
+		loseHost(t, here.home)
 		has := archived(t, archive, session)
 		missing := lost.Sub(lastTimestamp(t, has))
 		results := strings.Count(strings.Join(has, ""), `"type":"tool_result"`)

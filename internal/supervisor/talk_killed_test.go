@@ -104,7 +104,7 @@ func TestFaultRealCLIConversationHostKilled(t *testing.T) {
 		require.Eventually(t, func() bool { return len(talk.heartbeat(talk.id()).InFlight) > 0 }, testTimeout, 20*time.Millisecond)
 		lost.kill(t)
 		requireGone(t, "CLAUDEOPS_CHAIN_ID="+talk.id())
-		require.NoError(t, os.RemoveAll(here.home))
+		loseHost(t, here.home)
 
 		other := startWorker(t, here.another(t).environ(t, keys...), address)
 		second := talk.await(2)
