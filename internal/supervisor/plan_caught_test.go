@@ -111,6 +111,7 @@ func TestAuthorIsCaughtInARepository(t *testing.T) {
 	}
 	gitIn(t, live, "add", "--all")
 	gitIn(t, live, "commit", "--quiet", "--amend", "--message", "first")
+	gitIn(t, live, "push", "--quiet", "--force", "origin", "main")
 	claude := simtest.Install(t, claudesim.Play(turns...))
 	s := startSite(t, startTemporal(t), environment(t, claude, "CLAUDEOPS_WORK_DIR="+live, "CLAUDEOPS_REPOSITORIES="+part,
 		"CLAUDEOPS_GATE_TIMEOUT=72h", "CLAUDEOPS_REVIEW_MAX_FIXES=0"))
