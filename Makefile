@@ -2,7 +2,7 @@
 # Needs Go and a POSIX shell; written for GNU Make 3.81 and newer.
 
 GO           ?= go
-TEST_TIMEOUT ?= 40m
+TEST_TIMEOUT ?= 55m
 FUZZ_TIME    ?= 20s
 BENCH        ?= .
 SOAK         ?=
