@@ -179,7 +179,7 @@ func (l Loop) AfterAuthor(turn Authored) (Loop, Decision) {
 		}
 		return l.ask(l.State, RuleAuthor, "%s", turn.Problem)
 	case l.Before != "" && turn.Commit != "" && turn.Commit == l.Commit:
-		next := l
+		next := l.Inspected(turn) // its checks have run again
 		next.Before = ""
 		return next.to(l.Before, RuleNoCommit, "the author has nothing to add to %s", short(l.Commit))
 	case l.Reviewed != "" && turn.Tree != "" && turn.Tree != l.Tree && len(turn.Files) == 0:

@@ -36,10 +36,12 @@ func (l Loop) AfterReview(turn Reviewed) (Loop, Decision) {
 		next.Named = max(next.Named, next.Open[i].Number)
 	}
 	var decision Decision
-	if len(next.Open) == 0 && turn.Verdict.Status != Ready && !sorted.accepted &&
-		(turn.Verdict.Status == NotReady || len(turn.Verdict.Findings) == 0) {
+	status := turn.Verdict.Status
+	allowed := !slices.ContainsFunc(turn.Verdict.Findings, func(f Finding) bool { return !l.accepted(f) })
+	named := len(turn.Verdict.Findings) > 0
+	if len(next.Open) == 0 && (status == NotReady && !(named && allowed) || status != Ready && !named) {
 		next, decision = next.ask(StateAutoFix, RuleNoFindings, "the reviewer says %s, and names no finding that blocks: %s",
-			turn.Verdict.Status, plaintext.Cut(plaintext.Compact(turn.Verdict.Summary), 200))
+			status, plaintext.Cut(plaintext.Compact(turn.Verdict.Summary), 200))
 	} else {
 		next, decision = next.decide(sorted, l.Reviewed == "")
 	}
@@ -56,8 +58,6 @@ type sorted struct {
 	takenBack []Finding
 	// notes says in one line each what became of the findings that were open before, and which findings do not block.
 	notes []string
-	// accepted reports that the review has named something that a person has accepted.
-	accepted bool
 }
 
 // sort returns the findings after a review by their effect. A finding that was open stays open until the reviewer answers for it. A
@@ -72,7 +72,6 @@ func (l Loop) sort(verdict Verdict) (s sorted) {
 		case !finding.blocks():
 			s.notes = append(s.notes, finding.Describe())
 		case l.accepted(finding):
-			s.accepted = true
 			s.notes = append(s.notes, "accepted by a person: "+finding.Describe())
 		default:
 			number++
@@ -93,7 +92,7 @@ func (s *sorted) answer(open Finding, verdict Verdict) {
 	case answer.Now == Fixed:
 		s.notes = append(s.notes, open.now("fixed", answer.Note))
 		return
-	case answer.Now == StillThere && (answer.Priority == "" || answer.Priority.blocks()):
+	case answer.Now == StillThere && (answer.Priority == "" || answer.Priority.blocks() || open.Action == HumanRequired):
 		if answer.Priority != "" && answer.Priority != open.Priority {
 			s.notes = append(s.notes, open.now("rated "+string(answer.Priority)+" in place of "+string(open.Priority), answer.Note))
 			open.Priority = min(open.Priority, answer.Priority) // a P0 stays one until it is corrected, or a person decides
@@ -105,7 +104,7 @@ func (s *sorted) answer(open Finding, verdict Verdict) {
 			word = "rated " + string(answer.Priority)
 		}
 		s.notes = append(s.notes, open.now(word+" for the reviewer now", answer.Note))
-		if open.Priority != P0 {
+		if open.Priority != P0 && open.Action != HumanRequired {
 			return
 		}
 		open.Note = answer.Note

@@ -44,6 +44,10 @@ func TestVerdictCompletes(t *testing.T) {
 	require.Equal(t, review.NotReady, whole.Status)
 	require.Equal(t, first.Findings, whole.Findings)
 	require.Len(t, whole.Answers, 2)
+	milder := *verdict("ready", finding("new", review.P2))
+	milder.Answers = []review.Answer{{Number: 1, Now: review.Fixed}}
+	kept := milder.Completes(first)
+	require.Equal(t, []any{first.Findings, first.Answers}, []any{kept.Findings, kept.Answers}, "what was said first stands")
 	require.Equal(t, whole, whole.Completes(first), "what is there already is not added")
 	require.NoError(t, whole.Unanswered([]review.Finding{{Number: 1}, {Number: 2}}))
 }

@@ -164,20 +164,21 @@ func (v Verdict) about(number int) *Answer {
 	return &v.Answers[at]
 }
 
-// Completes returns the verdict, which completes an earlier one of the same review, with what only the earlier one has: findings and
-// answers. The status is the more severe one.
+// Completes returns an earlier verdict of the same review, completed by v with the answers and findings that it lacks. It takes nothing
+// back: the turn that asks again looks at nothing. The status is the more severe one.
 func (v Verdict) Completes(earlier Verdict) Verdict {
-	v.Findings, v.Answers = slices.Clone(v.Findings), slices.Clone(v.Answers)
-	for _, finding := range earlier.Findings {
-		if !slices.ContainsFunc(v.Findings, finding.same) {
-			v.Findings = append(v.Findings, finding)
+	findings, answers := slices.Clone(earlier.Findings), slices.Clone(earlier.Answers)
+	for _, finding := range v.Findings {
+		if len(findings) < maxFindings && !slices.ContainsFunc(findings, finding.same) {
+			findings = append(findings, finding)
 		}
 	}
-	for _, answer := range earlier.Answers {
-		if v.about(answer.Number) == nil {
-			v.Answers = append(v.Answers, answer)
+	for _, answer := range v.Answers {
+		if earlier.about(answer.Number) == nil {
+			answers = append(answers, answer)
 		}
 	}
+	v.Findings, v.Answers = findings, answers
 	order := statuses()
 	v.Status = order[max(slices.Index(order, v.Status), slices.Index(order, earlier.Status))]
 	return v
