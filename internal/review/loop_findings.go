@@ -37,9 +37,9 @@ func (l Loop) AfterReview(turn Reviewed) (Loop, Decision) {
 	}
 	var decision Decision
 	status := turn.Verdict.Status
-	allowed := !slices.ContainsFunc(turn.Verdict.Findings, func(f Finding) bool { return !l.accepted(f) })
 	named := len(turn.Verdict.Findings) > 0
-	if len(next.Open) == 0 && (status == NotReady && !(named && allowed) || status != Ready && !named) {
+	accepted := named && !slices.ContainsFunc(turn.Verdict.Findings, func(f Finding) bool { return !l.accepted(f) })
+	if len(next.Open) == 0 && (status == NotReady && !accepted || status != Ready && !named) {
 		next, decision = next.ask(StateAutoFix, RuleNoFindings, "the reviewer says %s, and names no finding that blocks: %s",
 			status, plaintext.Cut(plaintext.Compact(turn.Verdict.Summary), 200))
 	} else {
