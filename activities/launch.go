@@ -37,7 +37,7 @@ func (t *Tiers) launch(ctx context.Context, input RunTierInput, past TierProgres
 		Base:        input.Base,
 		Carry:       input.Carry,
 		At:          input.At,
-		Interrupted: again.known || input.Continues,
+		Interrupted: again.known || input.Continues || input.Unseen,
 		InWorktree:  t.Prompts.Worktree,
 		DryRun:      input.Policy.DryRun,
 		Policy:      input.Policy.For(input.Tier),

@@ -115,6 +115,8 @@ type RunTierInput struct {
 	// worktree must have; zero if it corrects none.
 	Carry bool       `json:"carry,omitempty"`
 	At    Checkpoint `json:"at,omitzero"`
+	// Unseen reports that nobody knows what an earlier session has committed: what the worktree has instead of At stays.
+	Unseen bool `json:"unseen,omitempty"`
 	// Handoff replaces the conversation if Continuity is escalation.ContinuityHandoff.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
 	// IncidentBrief informs the agent about incidents and earlier repairs. Leave holds the incidents that other chains

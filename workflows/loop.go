@@ -113,7 +113,7 @@ func (r *reviews) review(ctx workflow.Context, request reviewRequest) (reviewRes
 // latestChange returns the change on which a person would decide: the one after an author's turn or, if the turn has left nothing
 // new, the one before.
 func latestChange(before, after activities.Change, decision review.Decision) activities.Change {
-	if before.Commit != "" && (!acceptable(after) || decision.Rule == review.RuleNoCommit) {
+	if !acceptable(after) || before.Commit != "" && decision.Rule == review.RuleNoCommit {
 		return before
 	}
 	return after

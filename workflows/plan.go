@@ -384,6 +384,9 @@ func (p *planRun) finish(ctx workflow.Context) error {
 		change.CheckOutput, change.Previews = last.CheckOutput, last.Previews
 	}
 	about := proposal{tier: p.policy.AuthorTier(), title: state.Title, problem: describePlan(*state), phases: state.Phases}
+	about.approved = slices.ContainsFunc(state.Phases, func(phase escalation.PlanPhase) bool {
+		return phase.Commit == state.Commit && phase.Status == escalation.PhaseApproved
+	})
 	after, decision := p.reviews.push(ctx, loop, change, about)
 	if after.State == review.StateGate {
 		after.Resume = review.StateApproved // to push again

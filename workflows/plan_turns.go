@@ -59,6 +59,9 @@ func (p *planRun) author(ctx workflow.Context) error {
 		change = *result.Change
 	}
 	change.Problem = cmp.Or(authorProblem(session, result), change.Problem)
+	if unjudged != nil {
+		change.Problem += "; nobody knows its commits"
+	}
 	return p.reviewTurn(ctx, p.reviewRequest(session, change, false))
 }
 

@@ -22,6 +22,8 @@ type proposal struct {
 	problem string
 	// phases are the phases of the plan that the change carries out; empty if there is no plan.
 	phases []escalation.PlanPhase
+	// approved reports that a reviewer has approved the commit, although its review may no longer be in the visible state.
+	approved bool
 }
 
 // propose proposes an approved change that was pushed in a pull request, if its repository is at a forge. A failure is an event:

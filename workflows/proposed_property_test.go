@@ -56,8 +56,9 @@ type changePlay struct {
 
 	t    *testing.T
 	runs int
-	// idle reports that the current session never comes to its work, and gone that its result is lost.
+	// idle reports that the current session never comes to its work, and gone that its result is lost. Its worktree begins with begins.
 	idle, gone bool
+	begins     string
 }
 
 // changeRecord is what reviewers, people and hosts have done with the changes of a workflow.
@@ -135,7 +136,24 @@ func (c *changePlay) session(t *testing.T, input activities.RunTierInput) (escal
 	if input.Recheck && c.random.IntN(3) > 0 {
 		return concludes(escalation.VerdictHealthy, 0.01)(t, input)
 	}
-	if c.hosts.mayBeLost(c.random) && input.Continuity == escalation.ContinuityResume && c.random.IntN(2) == 0 {
+	lost := c.hosts.mayBeLost(c.random)
+	if !input.Inspect {
+		return c.work(t, input, lost)
+	}
+	c.hosts.bring("a session", input.At)
+	exact := input.At.Commit == input.Base && !input.Unseen && !input.Continues
+	head, isNew := c.hosts.begin(orB0(input.At.Commit), exact)
+	c.begins = head
+	report, err := c.work(t, input, lost)
+	report.Host = fmt.Sprint("host-", c.hosts.lost)
+	report.Worktree = &escalation.Worktree{Path: "/w", Branch: "claudeops/x", Origin: "/o", New: isNew}
+	return report, err
+}
+
+// work plays what a session does in its worktree. The argument lost reports that it runs on another host than the one before.
+func (c *changePlay) work(t *testing.T, input activities.RunTierInput, lost bool) (escalation.Report, error) {
+	t.Helper()
+	if lost && input.Continuity == escalation.ContinuityResume && c.random.IntN(2) == 0 {
 		c.idle = true
 		return escalation.Report{Status: escalation.SessionTranscriptLost, Error: "no such conversation", Attempts: 1}, nil
 	}
@@ -151,9 +169,14 @@ func (c *changePlay) session(t *testing.T, input activities.RunTierInput) (escal
 			return c.limited(input.SessionID), nil
 		}
 		return ends(escalation.SessionTimedOut)(t, input)
-	case 5: // each host that has taken it was lost
+	case 5: // its worker does not report, or each host that has taken it was lost
 		c.gone = true
-		c.hosts.isLost()
+		if input.Inspect && c.random.IntN(2) == 0 {
+			c.hosts.commitUnseen(c.begins)
+		}
+		if c.random.IntN(2) == 0 {
+			c.hosts.isLost()
+		}
 		return escalation.Report{}, temporal.NewNonRetryableApplicationError("no worker has finished it", activities.ErrorTypeAgent, nil)
 	default:
 		return concludes(escalation.VerdictResolved, 0.1)(t, input)
@@ -164,17 +187,17 @@ func (c *changePlay) session(t *testing.T, input activities.RunTierInput) (escal
 func (c *changePlay) commit(int) *activities.Change {
 	input := c.ran[len(c.ran)-1]
 	base := orB0(input.Base)
-	at := orB0(input.At.Commit)
 	if c.gone {
 		return nil
 	}
-	c.hosts.bring("a session", input.At)
+	at := c.begins
 	if c.random.IntN(20) == 0 {
 		return &activities.Change{Branch: "claudeops/x", Base: base, Problem: "the worktree is gone"}
 	}
 	if !c.idle && c.random.IntN(4) > 0 {
 		at = c.hosts.commit(at)
 	}
+	c.hosts.see(at)
 	if at == base {
 		return nil
 	}
@@ -295,6 +318,9 @@ func (c *changeRecord) answers(env *testsuite.TestWorkflowEnvironment, gate esca
 				c.accepted[gate.Commit] = true
 				clear(c.open)
 			}
+			if strings.Contains(gate.Reason, "nobody knows") || strings.Contains(gate.Reason, "the worktree is gone") {
+				c.hosts.tell()
+			}
 		},
 		OnComplete: func(any, error) {},
 		OnReject: func(err error) {
@@ -332,6 +358,7 @@ func (c *changePlay) play() string {
 	ends := []escalation.Outcome{escalation.OutcomeResolved, escalation.OutcomeHealthy, escalation.OutcomeOverridden}
 	if slices.Contains(ends, result.Outcome) {
 		require.Empty(c.t, c.hosts.left(), "%s\nit ends, and these commits are not pushed", explain)
+		require.Empty(c.t, c.hosts.untold(), "%s\nit ends, and nobody knows of these commits", explain)
 		require.Empty(c.t, c.open, "%s\na finding has vanished", explain)
 	}
 	if promised(result.Gates) {

@@ -382,26 +382,35 @@ func TestOverrideAfterAFailedPush(t *testing.T) {
 	}
 }
 
-// TestChecksThatCannotRun lets the author repair what keeps the checks from running. Its new commit is checked and reviewed.
+// TestChecksThatCannotRun lets the author repair what keeps the checks from running. They run again, on its new commit or on the one before.
 func TestChecksThatCannotRun(t *testing.T) {
 	t.Parallel()
-	w, asked := newReviewGate(t, finds())
-	commit := w.change
-	w.change = func(session int) *activities.Change {
-		change := commit(session)
-		if session == 2 {
-			change.Checks, change.CheckOutput = review.QualityUnknown, "the worktree has changes"
-		}
-		return change
+	for name, latest := range map[string]string{"the author commits": "c3", "the author has nothing to commit": "c2"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, asked := newReviewGate(t, finds())
+			commit := w.change
+			w.change = func(session int) *activities.Change {
+				if session == 2 || latest == "c2" {
+					change := commit(2)
+					change.Checks, change.CheckOutput = review.QualityUnknown, "the worktree has changes"
+					if session > 2 {
+						change.Checks, change.CheckOutput = review.QualityPassed, ""
+					}
+					return change
+				}
+				return commit(session)
+			}
+			gate := w.gateAfter(t, time.Hour)
+			w.answerAfter(2*time.Hour, said(escalation.GateFix, "commit them"))
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Equal(t, []any{"", "quality"}, []any{gate.Role, gate.Resume})
+			require.Equal(t, "tier 2 runs again in a new session, once it is admitted", gate.Next(escalation.GateClosing{Action: escalation.GateFix}))
+			require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
+			require.Equal(t, &activities.Correction{Commit: "c2", Why: "the checks could not run: the worktree has changes"}, w.ran[2].Correction)
+			require.Equal(t, latest, (*asked)[0].Change.Commit)
+			require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: latest, Base: "b0", Pack: []byte(latest[1:])}}, w.pushed)
+		})
 	}
-	gate := w.gateAfter(t, time.Hour)
-	w.answerAfter(2*time.Hour, said(escalation.GateFix, "commit them"))
-	result, err := w.run(t, workflows.ChainInput{})
-	require.NoError(t, err)
-	require.Equal(t, []any{"", "quality"}, []any{gate.Role, gate.Resume})
-	require.Equal(t, "tier 2 runs again in a new session, once it is admitted", gate.Next(escalation.GateClosing{Action: escalation.GateFix}))
-	require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
-	require.Equal(t, "the worktree has changes", w.ran[2].Correction.CheckOutput)
-	require.Equal(t, "c3", (*asked)[0].Change.Commit)
-	require.Equal(t, []activities.PushRequest{{Branch: "claudeops/x", Commit: "c3", Base: "b0", Pack: []byte("3")}}, w.pushed)
 }

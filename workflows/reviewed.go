@@ -21,8 +21,12 @@ type proposedChange struct {
 	Loop review.Loop `json:"loop"`
 	// Change is the latest change. It has no commit while everything that was committed is pushed.
 	Change activities.Change `json:"change"`
-	// Unseen says why nobody knows what the latest session has committed; empty if it is known.
-	Unseen string `json:"unseen,omitempty"`
+	// Unseen says why nobody knows what a session has committed; empty if it is known. UnseenOn is the host of its worktree, if that is
+	// known, and Told reports that a gate has said it to a person. It ends with a session that sees that worktree, and with the first one
+	// after the gate.
+	Unseen   string `json:"unseen,omitempty"`
+	UnseenOn string `json:"unseen_on,omitempty"`
+	Told     bool   `json:"told,omitempty"`
 	// Author is the latest session that has worked on it.
 	Author escalation.Session `json:"author"`
 	// Ran is the state of the loop in which the latest session ran, and Why the latest decision of the loop.
@@ -65,9 +69,13 @@ func (c *chainRun) keep(s step, session escalation.Session, change *activities.C
 	}
 	p := c.proposed
 	p.Loop, p.Author, p.Ending = p.Loop.Turned(), session, nil
-	p.Ran, p.Unseen = p.Loop.State, ""
-	if change != nil && !acceptable(*change) {
-		p.Unseen = change.Problem
+	p.Ran = p.Loop.State
+	sees := session.Worktree.InUseBefore() && (p.UnseenOn == "" || p.UnseenOn == session.Host)
+	switch {
+	case change != nil && change.Problem != "" && !acceptable(*change):
+		p.Unseen, p.UnseenOn, p.Told = change.Problem, session.Host, false
+	case sees || p.Told:
+		p.Unseen, p.UnseenOn, p.Told = "", "", false
 	}
 	if change != nil && acceptable(*change) && (change.Tree == "" || change.Tree != p.Change.Tree) {
 		p.Change = *change
@@ -85,7 +93,7 @@ func (c *chainRun) based(s step, input *activities.RunTierInput) {
 	if p.Change.Commit != "" {
 		input.At = p.Change.Checkpoint()
 	}
-	input.Correction = c.correction(s)
+	input.Unseen, input.Correction = p.Unseen != "", c.correction(s)
 }
 
 // mustReview reports whether the change of the chain is reviewed now: when the chain has a result, and no further session follows that
@@ -129,8 +137,8 @@ func (c *chainRun) reviewChange(
 		request.change = *change
 	case !c.inspects(s): // another session has looked at the service
 		request.change = p.Change
-		request.change.Problem = cmp.Or(p.Unseen, p.Change.Problem)
 	}
+	request.change.Problem = cmp.Or(p.Unseen, request.change.Problem)
 	return c.runReview(ctx, s, session, request, decision)
 }
 
@@ -205,6 +213,10 @@ func (c *chainRun) takeFurther(ctx workflow.Context, s step, request reviewReque
 	}
 	result := reviewResult{loop: p.Loop, unclosed: request.unclosed, decision: review.Decision{State: p.Loop.State, Reason: p.Why}}
 	judged := p.Loop.State.Role() == review.Author && request.change.Commit == p.Loop.Commit && request.change.Commit != ""
+	if judged && !c.inspects(s) && p.Loop.Before != "" { // a turn that nobody had planned has added nothing
+		p.Loop.State, p.Loop.Before, judged = p.Loop.Before, "", false
+		request.loop = p.Loop
+	}
 	switch {
 	case judged && !c.inspects(s): // the service is well, and the change is as its latest review has left it
 		result.loop, result.decision = p.Loop.Unsettled(p.Why)
@@ -290,10 +302,11 @@ func (c *chainRun) correction(s step) *activities.Correction {
 	}
 	of := &activities.Correction{Commit: p.Change.Commit, Findings: loop.Open}
 	switch {
-	case p.Change.Checks != review.QualityPassed && (loop.State == review.StateQualityRetry ||
-		len(of.Findings) == 0 && p.Change.Checks == review.QualityFailed):
+	case p.Change.Checks == review.QualityFailed && (loop.State == review.StateQualityRetry || len(of.Findings) == 0):
 		of.Findings, of.CheckOutput = nil, p.Change.CheckOutput
-	case len(of.Findings) == 0:
+	case loop.State == review.StateQualityRetry: // its checks could not run
+		of.Findings, of.Why = nil, p.Why
+	case len(of.Findings) == 0 || p.Ran == loop.State:
 		of.Why = p.Why
 	}
 	return of
@@ -319,7 +332,7 @@ func (c *chainRun) afterReviewGate(ctx workflow.Context, s step, gate *escalatio
 		return step{}, c.record(ctx, ending)
 	}
 	if p.Loop.State == review.StateQuality {
-		p.Loop.State = review.StateQualityRetry
+		p.Loop.State, p.Loop.Before = review.StateQualityRetry, review.StateQuality
 	}
 	next := c.stepFrom(s, gate)
 	if p.Loop.State == review.StateReview || p.Loop.State == review.StateApproved {
@@ -339,7 +352,7 @@ func (r *reviews) push(
 		Directory: r.sessions.directory, Branch: change.Branch, Commit: loop.Commit, Base: change.Fork, Pack: change.Pack,
 	})
 	after, decision := loop.AfterPush(pushed.Problem)
-	r.accepted(change, loop.Commit)
+	r.remember(change, loop.Commit, about.approved)
 	latest := r.reviewOf(loop.Commit)
 	event := escalation.Event{
 		Kind: escalation.EventReview, Message: fmt.Sprintf("%s, to %s of %s", decision.Reason, change.Branch, pushed.Remote),
@@ -371,16 +384,21 @@ func (r *reviews) reviewOf(commit string) *escalation.Review {
 	return &all[len(all)-1]
 }
 
-// accepted adds a review for a commit that a person has accepted and nobody has reviewed.
-func (r *reviews) accepted(change activities.Change, commit string) {
+// remember adds a review for a commit that has none in the visible state: a person has accepted it, or later reviews have taken the place
+// of its own.
+func (r *reviews) remember(change activities.Change, commit string, approved bool) {
 	all := &r.log.chain.Reviews
 	if slices.ContainsFunc(*all, func(done escalation.Review) bool { return done.Commit == commit }) {
 		return
 	}
-	*all = append(*all, escalation.Review{
+	done := escalation.Review{
 		Branch: change.Branch, Base: change.Base, Commit: commit, Files: len(change.Files), Lines: review.Lines(change.Files),
 		Checks: string(change.Checks), Rule: string(review.RulePersonDecided), Reason: "a person has accepted it without a review",
-	})
+	}
+	if approved {
+		done.Rule, done.Reason, done.Approved = string(review.RuleReviewed), "a reviewer has approved it", true
+	}
+	*all = append(*all, done)
 	*all = (*all)[max(0, len(*all)-escalation.MaxReviews):]
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -28,7 +29,7 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 	}
 	s.refused = false
 	session, change := c.runTier(ctx, s, opening)
-	if change != nil && change.Problem == "" && change.Commit == change.Base && !c.unpushed() { // nothing new since the push
+	if change != nil && change.Problem == "" && change.Commit == change.Base && c.offered() == "" { // nothing new since the push
 		change = nil
 	}
 	c.keep(s, session, change)
@@ -192,7 +193,7 @@ func (c *chainRun) runTier(
 	c.sessions.inFlight = result.InFlight
 	c.listUnknown(ctx, session.SessionID, result.Unknown)
 	if unjudged != nil && input.Inspect {
-		result.Change = &activities.Change{Problem: "nobody knows what the session has committed: " + unjudged.Error}
+		result.Change = &activities.Change{Problem: fmt.Sprintf("nobody knows what the session of %s has committed", s.tier)}
 	}
 	return sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged), result.Change
 }
@@ -307,6 +308,12 @@ func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
 	request := gateRequest{decision: s.decision, tier: s.tier, refused: s.refused, stopped: c.stopped(s), commit: c.offered()}
 	if request.commit != "" {
 		request.open, request.noRemote = c.proposed.Loop.Unsolved(), c.proposed.Change.NoRemote
+	}
+	if p := c.proposed; p != nil && p.Unseen != "" {
+		p.Told = true
+		if reason := &request.decision.Reason; !strings.Contains(*reason, p.Unseen) {
+			*reason += "; " + p.Unseen
+		}
 	}
 	opened, err := c.gates.open(ctx, request)
 	if err != nil {

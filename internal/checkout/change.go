@@ -312,6 +312,10 @@ type Remote struct {
 // Remote returns the remote origin.
 func (p *Place) Remote(ctx context.Context) (Remote, error) {
 	in := p.Worktree.repository
+	push, err := p.git.pushAddress(ctx, in)
+	if err != nil || push == "" {
+		return Remote{}, err
+	}
 	read := func(args ...string) (string, error) {
 		text, err := p.git.in(ctx, in, args...)
 		if _, none := errors.AsType[*failedError](err); none {
@@ -319,14 +323,13 @@ func (p *Place) Remote(ctx context.Context) (Remote, error) {
 		}
 		return text, err
 	}
-	push, pushErr := read("remote", "get-url", "--push", "origin")
-	fetch, fetchErr := read("remote", "get-url", "origin")
+	fetch, fetchErr := p.git.in(ctx, in, "remote", "get-url", "origin")
 	branch, branchErr := read("symbolic-ref", "--quiet", "--short", "HEAD")
 	known, knownErr := read("rev-parse", "--verify", "--quiet", "refs/remotes/origin/"+branch)
 	if known == "" {
 		branch = ""
 	}
-	return Remote{Push: push, Fetch: fetch, Branch: branch}, errors.Join(pushErr, fetchErr, branchErr, knownErr)
+	return Remote{Push: push, Fetch: fetch, Branch: branch}, errors.Join(fetchErr, branchErr, knownErr)
 }
 
 // Origin is the repository from which a commit can be pushed.
@@ -366,9 +369,14 @@ func (k *Keeper) holding(ctx context.Context, directory string, from Checkpoint)
 
 // pushAddress returns the address of the remote origin for pushes; empty if there is none.
 func (g git) pushAddress(ctx context.Context, in repository) (string, error) {
-	remote, err := g.in(ctx, in, "remote", "get-url", "--push", "origin")
-	if _, none := errors.AsType[*failedError](err); none {
-		return "", nil
+	if there, err := g.hasOrigin(ctx, in); err != nil || !there {
+		return "", err
 	}
-	return remote, err
+	return g.in(ctx, in, "remote", "get-url", "--push", "origin")
+}
+
+// hasOrigin reports whether a repository has the remote origin. A remote whose address cannot be read is one.
+func (g git) hasOrigin(ctx context.Context, in repository) (bool, error) {
+	remotes, err := g.in(ctx, in, "remote")
+	return slices.Contains(strings.Fields(remotes), "origin"), err
 }

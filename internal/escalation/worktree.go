@@ -29,6 +29,9 @@ type Worktree struct {
 	Missing string `json:"missing,omitempty"`
 }
 
+// InUseBefore reports whether the session worked in a worktree that has the work of earlier sessions.
+func (w *Worktree) InUseBefore() bool { return w != nil && w.Path != "" && !w.New }
+
 // Describe says in a sentence where a session has left its work. If host is empty, the sentence names no host. If the
 // session has left nothing, Describe returns "".
 func (w *Worktree) Describe(host string) string {
