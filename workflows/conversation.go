@@ -254,7 +254,7 @@ func (c *conversationRun) end(ctx workflow.Context) {
 // details describes the conversation in the Web UI.
 func (c *conversationRun) details(chain escalation.Chain) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "**conversation** — %s\n\nTotal: $%.2f\n", inline(chain.ID), chain.CostUSD)
+	fmt.Fprintf(&text, "**conversation** — %s\n\nTotal: %s\n", inline(chain.ID), chain.CostText())
 	for _, turn := range c.turns.states() {
 		fmt.Fprintf(&text, "- %d, %s, $%.2f: %s\n", turn.Turn, turn.State, turn.CostUSD, inline(turn.Head))
 	}

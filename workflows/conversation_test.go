@@ -476,7 +476,7 @@ func TestConversationForgetsAWrongRequest(t *testing.T) {
 	s.run()
 	require.Len(t, s.ran, 4)
 	require.Equal(t, s.ran[0].SessionID, s.ran[3].ParentSessionID)
-	require.Contains(t, s.book.turns[1].Failure, "correct the model, the address or the account, and send the message again")
+	require.Contains(t, s.book.turns[1].Failure, "correct what it names, such as the model, the address or the account, and send the message again")
 }
 
 // TestConversationForgetsWhatIsRefused has the provider refuse the conversation, and the earlier turns in a new one. The turn runs once more

@@ -137,15 +137,15 @@ func (g *gates) offer(ctx workflow.Context, opening *escalation.GateInput, stopp
 	}
 }
 
-// renewBudgets takes over the budgets that are configured now, if a person lets work continue that a budget has stopped.
-func (g *gates) renewBudgets(ctx workflow.Context) error {
+// renewLimits takes over the models and limits that are configured now, if a person lets work continue that one of them has stopped.
+func (g *gates) renewLimits(ctx workflow.Context) error {
 	gate := g.latest()
 	if gate.Budget == "" || gate.Ends() || gate.Answer.Actor == "" && gate.Answer.ToTier == 0 {
 		return nil
 	}
 	now, err := loadPolicy(ctx)
 	if err == nil {
-		*g.policy = g.policy.WithBudgets(now, g.log.chain.SpentAtMostUSD())
+		*g.policy = g.policy.WithLimits(now, g.log.chain.SpentAtMostUSD())
 	}
 	return err
 }

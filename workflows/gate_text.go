@@ -17,8 +17,8 @@ func describeGate(gate escalation.Gate) string {
 	if gate.Continuation != nil {
 		goOn = "session " + gate.Continuation.Describe()
 	}
-	text := fmt.Sprintf("%s waits for a person at %s, after $%.2f: %s\n%s; options: %s; without an answer until %s: %s",
-		gate.ID, gate.Place(), gate.CostUSD, plaintext.Cut(gate.Reason, 150), goOn, listOptions(gate),
+	text := fmt.Sprintf("%s waits for a person at %s, after %s: %s\n%s; options: %s; without an answer until %s: %s",
+		gate.ID, gate.Place(), gate.CostText(), plaintext.Cut(gate.Reason, 150), goOn, listOptions(gate),
 		gate.ExpiresAt.UTC().Format(time.RFC3339), gate.OnTimeout)
 	if len(gate.Tried) > 0 {
 		text += "; tried: " + strings.Join(gate.Tried, "; ")
@@ -60,9 +60,9 @@ func listOptions(gate escalation.Gate) string {
 // gateDetails describes an open gate for the Web UI, including the commands that answer the gate.
 func gateDetails(gate escalation.Gate, chainID string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n**%s is open** (%s, %s, since %s, $%.2f so far): %s\n\n",
+	fmt.Fprintf(&b, "\n**%s is open** (%s, %s, since %s, %s so far): %s\n\n",
 		inline(gate.ID), inline(gate.Place()), inline(string(gate.Source)), gate.OpenedAt.UTC().Format(time.RFC3339),
-		gate.CostUSD, inline(gate.Reason))
+		gate.CostText(), inline(gate.Reason))
 	for _, option := range gate.Options {
 		fmt.Fprintf(&b, "- `%s` — %s\n", option, inline(gate.Next(escalation.GateClosing{Action: option, Actor: "somebody"})))
 	}

@@ -40,7 +40,9 @@ func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string)
 	if !admission.Granted {
 		return c.refused(ctx, s, admission)
 	}
-	opening, err := c.sessions.open(ctx, c.request(step{tier: s.parent.Tier, purpose: escalation.PurposeHandoff, parent: s.parent}))
+	opening, err := c.sessions.open(ctx, c.request(step{
+		tier: s.parent.Tier, purpose: escalation.PurposeHandoff, parent: s.parent, passes: s.passes,
+	}))
 	c.incidents.send(ctx) // before the session, which can take hours
 	if err != nil {
 		return step{}, c.abortIfCancelled(ctx, err)

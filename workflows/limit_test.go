@@ -68,6 +68,7 @@ func TestAReviewerWaitsForTheLimit(t *testing.T) {
 	require.Len(t, *asked, 2)
 	require.GreaterOrEqual(t, (*asked)[1].Sub((*asked)[0]), 2*time.Hour)
 	require.Len(t, messagesOf(w.events, escalation.EventWaitStarted), 1)
+	require.Equal(t, escalation.ReasonIndependent, result.Sessions[3].ContinuityReason, "it had not begun")
 	require.True(t, slices.ContainsFunc(w.recorded, func(recorded activities.RecordEventsInput) bool {
 		return recorded.Release && len(messagesOf(recorded.Events, escalation.EventWaitStarted)) > 0
 	}), "other chains may repair meanwhile")
@@ -106,12 +107,15 @@ func TestAnAuthorWaitsForTheLimit(t *testing.T) {
 				if len(asked) > times {
 					return w.commits(turn, input)
 				}
-				return activities.RunAuthorResult{Report: w.limited(input.SessionID)}
+				report := w.limited(input.SessionID)
+				report.ContextTokens = 20_000
+				return activities.RunAuthorResult{Report: report}
 			}
 			w.answerAfter(10*time.Hour, said(escalation.GateAbort, ""))
 			result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Prompt: "quickly", Actor: "anna"})
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, asked[1].Sub(asked[0]), 2*time.Hour)
+			require.Equal(t, escalation.ReasonInterrupted, result.Sessions[1].ContinuityReason, "no person has chosen it")
 			if times == 1 {
 				require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
 				requireToldOfLimits(t, people, asked[0])

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -66,8 +67,10 @@ type reviewResult struct {
 	// unclosed is the session whose end the caller must record: that of the reviewer, or that of the author if no reviewer's
 	// session was requested; nil if there is none.
 	unclosed *escalation.Session
-	// refused is the rule that has refused the reviewer's session; empty if none has.
+	// refused is the rule that has refused the reviewer's session, or the temporary limit that has ended it; empty if there is none. From
+	// until on other chains may repair.
 	refused escalation.Rule
+	until   time.Time
 	// stopped reports that the workflow was cancelled while the reviewer ran.
 	stopped bool
 }
@@ -144,11 +147,11 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 		r.sessions.closeWithNext(*request.unclosed)
 	}
 	result.unclosed = nil
+	begins := escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonIndependent}
 	for {
 		opening, err := r.sessions.open(ctx, sessionRequest{
-			tier: escalation.TierObserve, purpose: escalation.PurposeReview, phase: request.phase(),
-			context: escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonIndependent},
-			origin:  request.continues, continues: request.continues != nil, waitingSince: r.sessions.waitingSince, passes: request.passes,
+			tier: escalation.TierObserve, purpose: escalation.PurposeReview, phase: request.phase(), context: begins,
+			origin: request.continues, continues: request.continues != nil, waitingSince: r.sessions.waitingSince, passes: request.passes,
 		})
 		if err != nil {
 			return nil, err
@@ -161,7 +164,7 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 			if again {
 				continue
 			}
-			result.refused = refusal.Rule
+			result.refused, result.until = refusal.Rule, refusal.EndsAt
 			result.loop, result.decision = result.loop.AfterReview(review.Reviewed{Problem: refusal.Reason})
 			return nil, nil
 		}
@@ -176,29 +179,24 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 				return nil, err
 			}
 			if again {
-				request.continues = unfinished(session, request.continues)
+				if session.BeganWork() {
+					request.continues, begins.Reason = &session, escalation.ReasonInterrupted
+				}
 				continue
 			}
 		case escalation.SequelAnew: // the interrupted review cannot be continued
 			r.sessions.closeWithNext(session)
-			request.continues = nil
+			request.continues, begins.Reason = nil, escalation.ReasonIndependent
 			continue
 		case escalation.SequelStop:
 		}
 		result.reviewer, result.unclosed, result.stopped = &session, &session, session.Status == escalation.SessionStopped
+		result.refused, result.until = session.PassingLimit()
 		result.loop, result.decision = result.loop.AfterReview(review.Reviewed{
 			Commit: request.change.Commit, Verdict: reviewed.Verdict, Problem: reviewed.Problem,
 		})
 		return reviewed.Verdict, nil
 	}
-}
-
-// unfinished returns the session that goes on after a limit: session if it has begun its work, otherwise the one before.
-func unfinished(session escalation.Session, before *escalation.Session) *escalation.Session {
-	if session.BeganWork() {
-		return &session
-	}
-	return before
 }
 
 // runReview runs the agent of a reviewer, and returns the ended session with its result.

@@ -60,8 +60,9 @@ func (n *notifier) notifyOnceADay(ctx workflow.Context, kind escalation.Notifica
 // for other decisions.
 func (n *notifier) notifyOfLimit(ctx workflow.Context, decision escalation.Decision) {
 	if decision.Rule == escalation.RuleAccountLimit {
-		day := calendar.Of(workflow.Now(ctx).UTC()) // the end that a provider names differs by seconds, and some name none
-		key := fmt.Sprintf("%s/%s/%s", escalation.NotifyLimited, decision.LimitedModel, day)
+		// The end that a provider names differs by seconds, and some name none. The limit of a week can follow that of some hours.
+		day, until := calendar.Of(workflow.Now(ctx).UTC()), calendar.Of(decision.Until.UTC())
+		key := fmt.Sprintf("%s/%s/%s/%s", escalation.NotifyLimited, decision.LimitedModel, day, until)
 		n.notifyAs(ctx, key, escalation.NotifyLimited, decision.Reason)
 	}
 }

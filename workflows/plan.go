@@ -50,9 +50,11 @@ type planStep struct {
 	// Author is the latest session of the author in this phase; nil if there is none.
 	Author *escalation.Session `json:"author,omitempty"`
 	// Anew reports that the next session begins a new conversation, because a person wants it or the old one is lost.
-	// Continues is the session that a person has chosen to continue; nil if there is none. Guidance is what the person said.
+	// Continues is the session that a person has chosen to continue, or that goes on after a limit of the account (GoesOn); nil if there is
+	// none. Guidance is what the person said.
 	Anew      bool                `json:"anew,omitempty"`
 	Continues *escalation.Session `json:"continues,omitempty"`
+	GoesOn    bool                `json:"goes_on,omitempty"`
 	Guidance  string              `json:"guidance,omitempty"`
 	// Passes lists the rules that the next session may pass, because a person has answered at the gate.
 	Passes []escalation.Rule `json:"passes,omitempty"`
@@ -245,7 +247,7 @@ func (p *planRun) beginPhase(ctx workflow.Context) error {
 		p.at.Change = nil
 	}
 	p.at.Loop, p.at.Ran, p.at.Reason = next.Accepting(p.at.Loop), "", ""
-	p.at.Author, p.at.Anew, p.at.Continues, p.at.Guidance = nil, false, nil, ""
+	p.at.Author, p.at.Anew, p.at.Continues, p.at.GoesOn, p.at.Guidance = nil, false, nil, false, ""
 	p.sessions.inFlight = nil
 	state := p.log.chain.Plan
 	state.Phase = p.at.Phases[p.at.Next].Number

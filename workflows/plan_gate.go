@@ -63,7 +63,7 @@ func (p *planRun) waitAtGate(ctx workflow.Context) error {
 	if !closed {
 		return p.continueAsNew(ctx)
 	}
-	if err := p.gates.renewBudgets(ctx); err != nil {
+	if err := p.gates.renewLimits(ctx); err != nil {
 		return p.abortIfCancelled(ctx, err)
 	}
 	gate := p.gates.latest()
@@ -78,7 +78,7 @@ func (p *planRun) waitAtGate(ctx workflow.Context) error {
 	if answer.Action != escalation.GateOverride || p.at.Loop.Commit != "" { // a phase without a commit is passed over
 		p.at.Loop, _ = p.at.Loop.AfterGate(answer.Action)
 	}
-	p.at.Guidance, p.at.Continues, p.at.Passes = answer.Guidance, nil, gate.Allows()
+	p.at.Guidance, p.at.Continues, p.at.GoesOn, p.at.Passes = answer.Guidance, nil, false, gate.Allows()
 	p.at.Anew = answer.Action == escalation.GateFix && p.at.Loop.State.Role() == review.Author
 	switch answer.Action {
 	case escalation.GateOverride:

@@ -26,7 +26,9 @@ func (p *planRun) author(ctx workflow.Context) error {
 	var result activities.RunAuthorResult
 	unjudged := p.sessions.run(ctx, opening.Session, tiers.RunAuthor, p.authorInput(opening.Session), &result)
 	session := sessionEnded(ctx, opening.Session, result.Report, result.EndedAt, unjudged)
-	p.sessions.inFlight = result.InFlight
+	if session.BeganWork() || p.at.Continues == nil { // otherwise the calls before it still have no result
+		p.sessions.inFlight = result.InFlight
+	}
 	p.sessions.ended(ctx, session)
 	p.keep(session, result.Change)
 	then := session.Treatment().Then
@@ -36,7 +38,7 @@ func (p *planRun) author(ctx workflow.Context) error {
 		return p.end(ctx, escalation.Cancelled())
 	case then == escalation.SequelAnew:
 		p.sessions.closeWithNext(session)
-		p.at.Anew, p.at.Continues = true, nil
+		p.at.Anew, p.at.Continues, p.at.GoesOn = true, nil, false
 		if session.Ending == escalation.EndingRefused {
 			p.at.Refusal = session.Error
 		}
@@ -46,14 +48,14 @@ func (p *planRun) author(ctx workflow.Context) error {
 		if decision.Action == escalation.DecisionWait {
 			p.sessions.closeWithNext(session)
 			if session.BeganWork() {
-				p.at.Continues = brief(session)
+				p.at.Continues, p.at.GoesOn = brief(session), true
 			}
 		}
 		if again, err := p.sessions.waits(ctx, decision); again || err != nil {
 			return err
 		}
 	}
-	p.at.Author, p.at.Anew, p.at.Continues, p.at.Guidance, p.at.Refusal = brief(session), false, nil, "", ""
+	p.at.Author, p.at.Anew, p.at.Continues, p.at.GoesOn, p.at.Guidance, p.at.Refusal = brief(session), false, nil, false, "", ""
 	change := activities.Change{}
 	if result.Change != nil {
 		change = *result.Change
@@ -100,6 +102,9 @@ func (p *planRun) authorRequest() sessionRequest {
 		waitingSince: p.sessions.waitingSince, passes: p.at.Passes,
 	}
 	origin, reason := p.at.Continues, escalation.ReasonContinued
+	if p.at.GoesOn {
+		reason = escalation.ReasonInterrupted
+	}
 	if origin == nil && !p.at.Anew && p.at.Loop.State != review.StateExecute {
 		origin, reason = p.at.Author, escalation.ReasonCorrection
 		if origin != nil && p.sessions.full(origin, p.policy.OfAuthor().For(request.tier)) {

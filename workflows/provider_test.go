@@ -62,11 +62,12 @@ func TestANeedForAPersonIsToldAfterALimit(t *testing.T) {
 // the calls without a result. If that conversation is refused, the new session is told of them.
 func TestATierGoesOnAfterTheLimit(t *testing.T) {
 	t.Parallel()
-	for name, refused := range map[string]bool{"continued": false, "refused": true} {
+	for name, refused := range map[string]bool{"continued": false, "refused": true, "limited again": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.policy.Cooldowns.MaxWait = escalation.Duration(6 * time.Hour)
+			again := name == "limited again"
 			var ids []string
 			w.inFlight = []activities.ToolCall{{Number: 3, Name: "Bash", Input: "redeploy web", State: activities.ToolRunning}}
 			w.tiers = []tierScript{concludes(escalation.VerdictEscalate, 0.1), func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
@@ -81,11 +82,24 @@ func TestATierGoesOnAfterTheLimit(t *testing.T) {
 					return refusedAs(unusable())(t, input)
 				})
 			}
+			if again { // before it has begun
+				w.tiers = append(w.tiers, func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+					w.inFlight = nil
+					report := w.limited(input.SessionID)
+					report.ReportedSessionID = ""
+					return report, nil
+				})
+			}
 			w.tiers = append(w.tiers, concludes(escalation.VerdictResolved, 0.1))
 			result, err := w.run(t, workflows.ChainInput{})
 			require.NoError(t, err)
 			require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
+			require.True(t, w.requests[2].Correction, "its own repairs have begun the cooldown")
 			goesOn := w.ran[2]
+			if again {
+				require.Equal(t, goesOn.InFlight, w.ran[3].InFlight)
+				require.Equal(t, goesOn.ParentSessionID, w.ran[3].ParentSessionID)
+			}
 			require.True(t, goesOn.Continues)
 			require.Equal(t, ids[0], goesOn.ParentSessionID)
 			require.Equal(t, "redeploy web", goesOn.InFlight[0].Input)
@@ -165,11 +179,64 @@ func TestAPersonPassesALimit(t *testing.T) {
 	})
 }
 
+// TestAPersonCorrectsTheModel checks that a session after a wrong model, which a person has corrected, has the new one, as the gate says.
+func TestAPersonCorrectsTheModel(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.1), refusedAs(escalation.Report{Ending: escalation.EndingRequest}),
+		concludes(escalation.VerdictResolved, 0.1))
+	w.env.RegisterDelayedCallback(func() {
+		w.policy.Tiers = append([]escalation.TierPolicy{}, w.policy.Tiers...)
+		w.policy.Tiers[1].Model = "sonnet-9"
+	}, 90*time.Minute)
+	answered := w.answerAfter(2*time.Hour, said(escalation.GateFix, ""))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Contains(t, answered.resolution.Next, "under the CLAUDEOPS_TIER2_MODEL that is set then")
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
+	require.Equal(t, []string{"sonnet", "sonnet-9"}, []string{result.Sessions[1].Model, result.Sessions[2].Model})
+	require.Equal(t, "sonnet-9", w.ran[2].Policy.For(escalation.TierSafeRepair).Model)
+}
+
+// TestAReviewersLimitKeepsNobodyOut checks that a chain which waits for a person because its reviewer met a passing limit holds the fault
+// until that limit ends, and not after its own end.
+func TestAReviewersLimitKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
+	for name, ending := range map[string]escalation.Ending{"limited": escalation.EndingLimited, "the provider away": escalation.EndingProvider} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := newLimitWorld(t, 99)
+			limited := w.review
+			var until time.Time
+			w.review = func(input activities.RunReviewInput) (activities.RunReviewResult, error) {
+				result, err := limited(input)
+				result.Report.Ending, until = ending, w.env.Now()
+				if ending == escalation.EndingLimited {
+					until = result.Report.LimitedUntil
+				}
+				return result, err
+			}
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Equal(t, escalation.OutcomeAborted, result.Outcome, "nobody has answered")
+			require.NotEqual(t, escalation.RuleGateExpired, result.Rule, "the next look repairs")
+			var held time.Time
+			for _, closed := range w.closed {
+				if closed.Progress != nil && closed.Progress.Status == escalation.ChainWaiting {
+					held = closed.Progress.Until
+				}
+			}
+			require.WithinDuration(t, until, held, time.Minute)
+		})
+	}
+}
+
 // TestTheProviderAwayKeepsNobodyOut checks what the records say when tier 2 got no answer of the model's provider: a gate holds the fault for
-// a short time only, and a chain without a gate not at all.
+// a short time only, or some hours if the account was refused, because each attempt costs a look. A chain without a gate does not hold it.
 func TestTheProviderAwayKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
-	for _, ending := range []escalation.Ending{escalation.EndingProvider, escalation.EndingAccount} {
+	for ending, holds := range map[escalation.Ending]time.Duration{
+		escalation.EndingProvider: time.Hour, escalation.EndingAccount: 6 * time.Hour,
+	} {
 		for name, gate := range map[string]time.Duration{"gate": 72 * time.Hour, "no gate": 0} {
 			t.Run(string(ending)+"/"+name, func(t *testing.T) {
 				t.Parallel()
@@ -186,9 +253,9 @@ func TestTheProviderAwayKeepsNobodyOut(t *testing.T) {
 				}
 				require.NotNil(t, last)
 				incident := escalation.Incident{Chains: []escalation.IncidentChain{{ChainID: result.ID, ChainProgress: *last}}}
-				_, known := incident.Handler(escalation.ChainRun{ChainID: "another"}, last.At.Add(61*time.Minute))
+				_, known := incident.Handler(escalation.ChainRun{ChainID: "another"}, last.At.Add(holds+time.Minute))
 				require.False(t, known, "the next look repairs")
-				_, known = incident.Handler(escalation.ChainRun{ChainID: "another"}, last.At.Add(15*time.Minute))
+				_, known = incident.Handler(escalation.ChainRun{ChainID: "another"}, last.At.Add(holds-45*time.Minute))
 				require.Equal(t, gate > 0, known, "the gate is new")
 			})
 		}

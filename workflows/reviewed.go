@@ -193,7 +193,7 @@ func (c *chainRun) runReview(
 		}
 		if p.Loop.State == review.StateGate {
 			asks := escalation.DecideReview(p.Why)
-			asks.Refused = result.refused
+			asks.Refused, asks.Until = result.refused, result.until
 			decision = escalation.Gated(*c.policy, asks)
 			s = c.authorStep()
 		}

@@ -120,7 +120,7 @@ func (c *chainRun) stop(ctx workflow.Context, s step, decision escalation.Decisi
 func (c *chainRun) request(s step) sessionRequest {
 	return sessionRequest{
 		tier: s.tier, purpose: s.purpose, context: c.continuity(s), origin: s.origin(), continues: s.continues != nil,
-		force: s.forced(), passes: s.passes, corrects: s.corrects, waitingSince: c.waitingSince,
+		force: s.forced(), passes: s.passes, corrects: s.corrects || s.goesOn(), waitingSince: c.waitingSince,
 	}
 }
 
@@ -190,12 +190,15 @@ func (c *chainRun) runTier(
 	var tiers *activities.Tiers
 	var result activities.RunTierResult
 	unjudged := c.sessions.run(ctx, session, tiers.RunTier, input, &result)
-	c.sessions.inFlight = result.InFlight
+	ended := sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged)
+	if ended.BeganWork() || s.continues == nil { // otherwise the calls before it still have no result
+		c.sessions.inFlight = result.InFlight
+	}
 	c.listUnknown(ctx, session.SessionID, result.Unknown)
 	if unjudged != nil && input.Inspect {
 		result.Change = &activities.Change{Problem: fmt.Sprintf("nobody knows what the session of %s has committed", s.tier)}
 	}
-	return sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged), result.Change
+	return ended, result.Change
 }
 
 // sessionEnded returns session with its report and its end time. If unjudged is not nil, it replaces the report, and
@@ -347,7 +350,7 @@ func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
 // afterGate returns the step that follows s. The answer at its gate chooses this step.
 func (c *chainRun) afterGate(ctx workflow.Context, s step) (step, error) {
 	c.waitingSince = time.Time{} // the maximum wait starts again after a person's decision
-	if err := c.gates.renewBudgets(ctx); err != nil {
+	if err := c.gates.renewLimits(ctx); err != nil {
 		return step{}, c.abortIfCancelled(ctx, err)
 	}
 	gate := c.gates.latest()

@@ -140,13 +140,13 @@ func details(chain escalation.Chain) string {
 	b.WriteString("\n\n| Session | Tier | Model | Context | Status | Cost | Duration |\n|---|---|---|---|---|---|---|\n")
 	for i := range chain.Sessions {
 		s := &chain.Sessions[i]
-		fmt.Fprintf(&b, "| #%d | %d | %s | %s | %s | $%.2f | %s |\n", s.ID, s.Tier, s.Model, contextOf(*s),
-			s.Status, s.CostUSD, roundedDuration(s.DurationMS))
+		fmt.Fprintf(&b, "| #%d | %d | %s | %s | %s | %s | %s |\n", s.ID, s.Tier, s.Model, contextOf(*s),
+			s.Status, s.CostText(), roundedDuration(s.DurationMS))
 	}
 	if earlier := chain.Earlier; earlier.Sessions > 0 {
-		fmt.Fprintf(&b, "\n… %s, $%.2f: see the records\n", plaintext.Count(earlier.Sessions, "earlier session"), earlier.CostUSD)
+		fmt.Fprintf(&b, "\n… %s, %s: see the records\n", plaintext.Count(earlier.Sessions, "earlier session"), earlier.CostText())
 	}
-	fmt.Fprintf(&b, "\nTotal: $%.2f\n", chain.CostWithIssuesUSD())
+	fmt.Fprintf(&b, "\nTotal: %s\n", chain.CostWithIssuesText())
 	if chain.Wait != nil {
 		fmt.Fprintf(&b, "\nWaiting until %s: %s\n", chain.Wait.Until.UTC().Format(time.RFC3339), inline(chain.Wait.Reason))
 	}
@@ -160,8 +160,8 @@ func details(chain escalation.Chain) string {
 		fmt.Fprintf(&b, "- %s\n", inline(describeIncident(incident)))
 	}
 	for _, issue := range chain.Issues {
-		fmt.Fprintf(&b, "- issue %s (%s): %s, $%.2f\n", inline(issue.Summary), inline(strings.Join(issue.Services, ", ")),
-			cmp.Or(string(issue.Outcome), "running"), issue.CostUSD)
+		fmt.Fprintf(&b, "- issue %s (%s): %s, %s\n", inline(issue.Summary), inline(strings.Join(issue.Services, ", ")),
+			cmp.Or(string(issue.Outcome), "running"), issue.CostText())
 	}
 	return b.String()
 }

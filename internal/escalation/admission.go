@@ -26,7 +26,7 @@ type AdmissionRequest struct {
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
 	// Force overrides the cooldowns and the limit of the account. Only an operator sets Force.
 	Force bool `json:"force,omitempty"`
-	// Correction reports that the session corrects what its chain has committed. It is not delayed by cooldowns, which the
+	// Correction reports that the session corrects what its chain has committed, or goes on after a limit of the account. It is not delayed by cooldowns, which the
 	// chain's own repair has started. Each restart of a service is still charged.
 	Correction bool `json:"correction,omitempty"`
 	// Passes lists the rules that an operator has overridden at a gate: the cooldown, the escalation limit, the limit of the account.
@@ -322,7 +322,9 @@ func admitExclusion(policy Policy, request AdmissionRequest, facts AdmissionFact
 	if len(facts.Busy) == 0 {
 		return nil
 	}
-	return &Admission{Rule: RuleServiceBusy, Reason: facts.Busy[0].reason(request), WaitUntil: request.nextPoll(policy)}
+	return &Admission{
+		Rule: RuleServiceBusy, Reason: facts.Busy[0].reason(request), WaitUntil: request.nextPoll(policy), EndsAt: request.At,
+	}
 }
 
 // reason explains in a sentence why the request must wait for the chain that b describes.

@@ -219,6 +219,12 @@ func (c *Chain) CostWithIssuesUSD() float64 {
 	return total
 }
 
+// CostWithIssuesText returns that cost as text.
+func (c *Chain) CostWithIssuesText() string {
+	ofIssue := func(issue IssueChain) bool { return issue.CostEstimated }
+	return plaintext.Cost(c.CostWithIssuesUSD(), c.CostEstimated() || slices.ContainsFunc(c.Issues, ofIssue))
+}
+
 // AllServices returns the services of the chain and its issues, without duplicates.
 func (c *Chain) AllServices() []string {
 	all := slices.Clone(c.Services)

@@ -23,7 +23,8 @@ type Decision struct {
 	Rule Rule `json:"rule"`
 	// Reason explains the decision in a sentence.
 	Reason string `json:"reason"`
-	// Refused is the rule that has refused the reviewer's session, if Rule is RuleReview and there was such a refusal.
+	// Refused is the rule that has refused the reviewer's session, or the temporary limit that has ended it, if Rule is RuleReview and there
+	// was one.
 	Refused Rule `json:"refused,omitempty"`
 }
 
@@ -164,10 +165,28 @@ func Decide(policy Policy, session Session, input DecisionInput) Decision {
 // chain may try again soon. Failed looks have their own incident.
 func (s *Session) failed(outcome Outcome, rule Rule, reason string) Decision {
 	decision := complete(outcome, rule, reason)
-	if (s.Ending == EndingProvider || s.Ending == EndingAccount) && !s.LookFailed() {
-		decision.Rule, decision.Until = RuleProviderAway, s.EndedAt
+	if passing, until := s.PassingLimit(); passing != "" && !s.LookFailed() {
+		decision.Rule, decision.Until = passing, until
 	}
 	return decision
+}
+
+// accountRetry is the time after which another chain tries again with an account that the provider has refused. Each attempt is paid with a
+// look, and most likely a person must act first.
+const accountRetry = 5 * time.Hour
+
+// PassingLimit returns the rule of the temporary limit that has ended the session, and the time from which other chains may repair instead.
+// The rule is empty if no such limit has.
+func (s *Session) PassingLimit() (Rule, time.Time) {
+	switch s.Ending { //nolint:exhaustive // the others do not pass
+	case EndingProvider:
+		return RuleProviderAway, s.EndedAt
+	case EndingAccount:
+		return RuleProviderAway, s.EndedAt.Add(accountRetry)
+	case EndingLimited:
+		return RuleAccountLimit, s.LimitedUntil
+	}
+	return "", time.Time{}
 }
 
 // HandoffInput is the input of DecideHandoff, besides the policy and the session.

@@ -25,6 +25,8 @@ type Gate struct {
 	// sentence.
 	Rule   Rule   `json:"rule"`
 	Reason string `json:"reason"`
+	// Refused is the temporary limit because of which there is no review, if Rule is RuleReview and there is such a limit.
+	Refused Rule `json:"refused,omitempty"`
 	// Tried lists what the agents did, one sentence for each session, oldest first.
 	Tried []string `json:"tried,omitempty"`
 	// CostUSD is the chain's spending before the gate, in US dollars.

@@ -1,6 +1,7 @@
 package escalation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -84,7 +85,7 @@ func NewGate(policy Policy, o GateInput) Gate {
 	gate := Gate{
 		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier, Phase: o.Phase, Plan: o.Plan, Commit: o.Commit,
 		Open: o.Open, Approved: o.Approved, NoRemote: o.NoRemote,
-		Rule: o.Decision.Rule, Reason: o.Decision.Reason, Tried: o.Tried, History: o.History, CostUSD: o.SpentUSD,
+		Rule: o.Decision.Rule, Reason: o.Decision.Reason, Refused: o.Decision.Refused, Tried: o.Tried, History: o.History, CostUSD: o.SpentUSD,
 		CostEstimated: o.SpentEstimated,
 		OpenedAt:      o.At, ExpiresAt: o.At.Add(policy.Gate.Timeout.Std()), OnTimeout: GateAbort,
 	}
@@ -118,6 +119,8 @@ func (o GateInput) budget(policy Policy) string {
 		setting = "CLAUDEOPS_CHAIN_BUDGET_USD"
 	case o.Decision.Rule == RuleDayBudget || o.Decision.Refused == RuleDayBudget:
 		setting = "CLAUDEOPS_DAY_BUDGET_USD"
+	case last != nil && !o.Refused && last.Ending == EndingRequest:
+		setting = modelSetting(*last)
 	case last == nil || o.Refused || last.Status != SessionBudgetExhausted || last.BudgetUSD == 0 || last.CostUSD < last.BudgetUSD:
 		return ""
 	case last.Purpose == PurposeReview:
@@ -128,6 +131,17 @@ func (o GateInput) budget(policy Policy) string {
 		setting = fmt.Sprintf("CLAUDEOPS_TIER%d_BUDGET_USD", last.Tier)
 	}
 	return "under the " + setting + " that is set then"
+}
+
+// modelSetting names the setting of a session's model.
+func modelSetting(session Session) string {
+	switch session.Purpose { //nolint:exhaustive // the others have the model of their tier
+	case PurposeReview:
+		return "CLAUDEOPS_REVIEWER_MODEL"
+	case PurposeAuthor:
+		return "CLAUDEOPS_AUTHOR_MODEL"
+	}
+	return fmt.Sprintf("CLAUDEOPS_TIER%d_MODEL", session.Tier)
 }
 
 // source says why the gate is opened.
@@ -406,14 +420,16 @@ func (g *Gate) Allows() []Rule {
 	if g.Answer == nil || g.Answer.Actor == "" {
 		return nil
 	}
-	return []Rule{g.Rule, RuleAccountLimit}
+	return []Rule{cmp.Or(g.Refused, g.Rule), RuleAccountLimit}
 }
 
 // expiredRule returns the rule of the decision that ends the chain when nobody has answered at the gate. If a temporary
 // limit opened the gate, this is the rule of that limit. The next chain can then repair, because no person has to act.
 func (g *Gate) expiredRule() Rule {
-	if g.Rule.passes() {
-		return g.Rule
+	for _, rule := range []Rule{g.Rule, g.Refused} {
+		if rule.passes() {
+			return rule
+		}
 	}
 	return RuleGateExpired
 }

@@ -117,15 +117,24 @@ func (p Policy) OfSession(tier Tier) Policy {
 	}
 }
 
-// WithBudgets returns the policy with the budgets that are configured now, for a chain that has spent the given amount. If the chain's own
-// budget is spent, the chain gets as much again, as far as the configured one permits.
-func (p Policy) WithBudgets(now Policy, spentUSD float64) Policy {
+// withLimits returns the policy of a tier or a role with the model and the limits of another one.
+func (p TierPolicy) withLimits(now TierPolicy) TierPolicy {
+	next := p
+	next.Model, next.ContextWindow = now.Model, now.ContextWindow
+	next.Timeout, next.MaxTurns, next.BudgetUSD = now.Timeout, now.MaxTurns, now.BudgetUSD
+	return next
+}
+
+// WithLimits returns the policy with the models, the times, the turns and the budgets that are configured now, for a chain that has spent
+// the given amount. If the chain's own budget is spent, the chain gets as much again, as far as the configured one permits.
+func (p Policy) WithLimits(now Policy, spentUSD float64) Policy {
 	next := p
 	next.Tiers = slices.Clone(p.Tiers)
 	for i := range min(len(next.Tiers), len(now.Tiers)) {
-		next.Tiers[i].BudgetUSD = now.Tiers[i].BudgetUSD
+		next.Tiers[i] = next.Tiers[i].withLimits(now.Tiers[i])
 	}
-	next.Author.Role.BudgetUSD, next.Review.Reviewer.BudgetUSD = now.Author.Role.BudgetUSD, now.Review.Reviewer.BudgetUSD
+	next.Author.Role = next.Author.Role.withLimits(now.Author.Role)
+	next.Review.Reviewer = next.Review.Reviewer.withLimits(now.Review.Reviewer)
 	next.ChainBudgetUSD, next.DayBudgetUSD = now.ChainBudgetUSD, now.DayBudgetUSD
 	if p.OwnBudgetUSD > 0 {
 		own := p.ChainBudgetUSD

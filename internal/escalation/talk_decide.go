@@ -188,8 +188,8 @@ func (in TalkInput) problem() (why, do string) {
 	case EndingNoResult:
 		return "the model gave no reply that can be read, even when it was asked again", sendAgain + ", perhaps in other words"
 	case EndingRequest:
-		return fmt.Sprintf("the model's provider refuses the request (%s)", in.detail()),
-			"correct the model, the address or the account, and " + sendAgain
+		return fmt.Sprintf("the request was refused (%s)", in.detail()),
+			"correct what it names, such as the model, the address or the account, and " + sendAgain
 	case EndingNone, EndingUnusable, EndingOurLimit, EndingUnknown:
 	}
 	switch in.Session.Status {
