@@ -39,8 +39,9 @@ type reviewRequest struct {
 	task         *activities.PlanTask
 	lost, doubts []string
 	// continues is an interrupted session of a reviewer that the reviewer continues, because a person chose so at a gate, or a limit of
-	// the account is over; nil for a new conversation. guidance is what that person has said to the reviewer; it can be empty.
+	// the account is over (goesOn); nil for a new conversation. guidance is what that person has said to the reviewer; it can be empty.
 	continues *escalation.Session
+	goesOn    bool
 	guidance  string
 	// passes lists the rules that the reviewer's session may pass, because that person has answered.
 	passes []escalation.Rule
@@ -147,10 +148,9 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 		r.sessions.closeWithNext(*request.unclosed)
 	}
 	result.unclosed = nil
-	begins := escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonIndependent}
 	for {
 		opening, err := r.sessions.open(ctx, sessionRequest{
-			tier: escalation.TierObserve, purpose: escalation.PurposeReview, phase: request.phase(), context: begins,
+			tier: escalation.TierObserve, purpose: escalation.PurposeReview, phase: request.phase(), context: request.continuity(),
 			origin: request.continues, continues: request.continues != nil, waitingSince: r.sessions.waitingSince, passes: request.passes,
 		})
 		if err != nil {
@@ -171,24 +171,12 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 		request.passes = nil
 		session, reviewed := r.runReview(ctx, request, result.loop, opening.Session)
 		r.sessions.ended(ctx, session)
-		switch session.Treatment().Then {
-		case escalation.SequelWait:
-			r.sessions.closeWithNext(session)
-			again, err := r.sessions.waits(ctx, escalation.DecideLimited(*r.policy, session, r.sessions.waitingSince))
-			if err != nil {
-				return nil, err
-			}
-			if again {
-				if session.BeganWork() {
-					request.continues, begins.Reason = &session, escalation.ReasonInterrupted
-				}
-				continue
-			}
-		case escalation.SequelAnew: // the interrupted review cannot be continued
-			r.sessions.closeWithNext(session)
-			request.continues, begins.Reason = nil, escalation.ReasonIndependent
+		again, err := r.again(ctx, session, &request)
+		if err != nil {
+			return nil, err
+		}
+		if again {
 			continue
-		case escalation.SequelStop:
 		}
 		result.reviewer, result.unclosed, result.stopped = &session, &session, session.Status == escalation.SessionStopped
 		result.refused, result.until = session.PassingLimit()
@@ -197,6 +185,35 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 		})
 		return reviewed.Verdict, nil
 	}
+}
+
+// again prepares the request for another session of the reviewer, and reports whether one follows a session that has ended: after a limit, or
+// without the conversation that cannot be continued.
+func (r *reviews) again(ctx workflow.Context, session escalation.Session, request *reviewRequest) (bool, error) {
+	switch session.Treatment().Then {
+	case escalation.SequelWait:
+		r.sessions.closeWithNext(session)
+		again, err := r.sessions.waits(ctx, escalation.DecideLimited(*r.policy, session, r.sessions.waitingSince))
+		if again && session.BeganWork() {
+			request.continues, request.goesOn = &session, true
+		}
+		return again, err
+	case escalation.SequelAnew:
+		r.sessions.closeWithNext(session)
+		request.continues, request.goesOn = nil, false
+		return true, nil
+	case escalation.SequelStop:
+	}
+	return false, nil
+}
+
+// continuity says how the reviewer's session gets its context.
+func (r reviewRequest) continuity() escalation.ContinuityChoice {
+	choice := escalation.ContinuityChoice{Continuity: escalation.ContinuityFresh, Reason: escalation.ReasonIndependent}
+	if r.goesOn {
+		choice.Reason = escalation.ReasonInterrupted
+	}
+	return choice
 }
 
 // runReview runs the agent of a reviewer, and returns the ended session with its result.

@@ -398,3 +398,20 @@ func TestRemote(t *testing.T) {
 
 	s.leave(place)
 }
+
+// TestARemoteThatCannotBeRead checks that a remote whose address cannot be read counts as one: nothing is said to stay because there is
+// none.
+func TestARemoteThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	s := newStage(t).repository()
+	require.True(t, checkout.NoRemote(t.Context(), s.options(), s.work))
+	real := filepath.Join(s.git(s.work, "--exec-path"), "git") // the sandbox lets git run its own commands
+	s.write("programs/git", "#!/bin/sh\ncase \"$*\" in *get-url*) echo killed >&2; exit 128;; esac\nexec "+real+" \"$@\"\n")
+	require.NoError(t, os.Chmod(filepath.Join(s.root, "programs/git"), 0o700)) //nolint:gosec // it is a program
+	s.searchPath = filepath.Join(s.root, "programs") + ":" + os.Getenv("PATH")
+	require.True(t, checkout.NoRemote(t.Context(), s.options(), s.work))
+	s.git(s.work, "remote", "add", "origin", "https://git.example.org/infra")
+	require.False(t, checkout.NoRemote(t.Context(), s.options(), s.work))
+	_, err := s.keeper().Origin(t.Context(), s.work, checkout.Checkpoint{Commit: s.git(s.work, "rev-parse", "HEAD")})
+	require.ErrorContains(t, err, "killed")
+}

@@ -26,8 +26,8 @@ type AdmissionRequest struct {
 	ChainSpentUSD float64 `json:"chain_spent_usd"`
 	// Force overrides the cooldowns and the limit of the account. Only an operator sets Force.
 	Force bool `json:"force,omitempty"`
-	// Correction reports that the session corrects what its chain has committed, or goes on after a limit of the account. It is not delayed by cooldowns, which the
-	// chain's own repair has started. Each restart of a service is still charged.
+	// Correction reports that the session corrects what its chain has committed, or goes on after a limit of the account. It is not delayed
+	// by cooldowns, which the chain's own repair has started. Each restart of a service is still charged.
 	Correction bool `json:"correction,omitempty"`
 	// Passes lists the rules that an operator has overridden at a gate: the cooldown, the escalation limit, the limit of the account.
 	Passes []Rule `json:"passes,omitempty"`

@@ -23,8 +23,8 @@ type Decision struct {
 	Rule Rule `json:"rule"`
 	// Reason explains the decision in a sentence.
 	Reason string `json:"reason"`
-	// Refused is the rule that has refused the reviewer's session, or the temporary limit that has ended it, if Rule is RuleReview and there
-	// was one.
+	// Refused is the rule that has refused the reviewer's session, or the temporary limit that has ended it; empty if there was none, or
+	// Rule is not RuleReview.
 	Refused Rule `json:"refused,omitempty"`
 }
 
