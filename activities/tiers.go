@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,7 +116,7 @@ type RunTierInput struct {
 	// worktree must have; zero if it corrects none.
 	Carry bool       `json:"carry,omitempty"`
 	At    Checkpoint `json:"at,omitzero"`
-	// Unseen reports that nobody knows what an earlier session has committed: what the worktree has instead of At stays.
+	// Unseen reports that nobody knows what an earlier session has committed: what a worktree that began with At has instead stays.
 	Unseen bool `json:"unseen,omitempty"`
 	// Handoff replaces the conversation if Continuity is escalation.ContinuityHandoff.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
@@ -220,6 +221,7 @@ func (t *Tiers) supervise(
 	report.Report = past.Spent.Then(report.Report)
 	report.Attempts = int(activity.GetInfo(ctx).Attempt)
 	report.Host, report.WorkerVersion = t.Host, t.Version
+	report.EarlierHost = cmp.Or(elsewhere(past.Spent, t.Host), report.EarlierHost)
 	failures := past.Failures
 	if err != nil && !handsOver(err) {
 		failures++

@@ -499,6 +499,7 @@ func TestSpentBeforeATimeoutComesFromTheHeartbeat(t *testing.T) {
 	})
 	require.Equal(t, escalation.Report{
 		CostUSD: 0.75, CostEstimated: true, Turns: 3, Tokens: escalation.TokenUsage{Input: 100}, Attempts: 3, Host: "host-2",
+		EarlierHost: "host-1",
 	}, activities.SpentBefore(timeout))
 }
 

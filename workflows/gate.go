@@ -146,6 +146,9 @@ func (g *gates) renewLimits(ctx workflow.Context) error {
 	now, err := loadPolicy(ctx)
 	if err == nil {
 		*g.policy = g.policy.WithLimits(now, g.log.chain.SpentAtMostUSD())
+		if last := g.log.chain.Last(); last != nil && last.Ending == escalation.EndingRequest {
+			*g.policy = g.policy.WithModel(now, *last)
+		}
 	}
 	return err
 }

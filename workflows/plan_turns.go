@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/review"
 )
 
@@ -61,8 +62,12 @@ func (p *planRun) author(ctx workflow.Context) error {
 		change = *result.Change
 	}
 	change.Problem = cmp.Or(authorProblem(session, result), change.Problem)
-	if unjudged != nil {
+	switch host := session.EarlierHost; {
+	case unjudged != nil:
 		change.Problem += "; nobody knows its commits"
+	case host != "":
+		change.Doubts = append(change.Doubts, fmt.Sprintf(
+			"its author was at work on the host %s before, and nobody knows what it has committed there", plaintext.Line(host)))
 	}
 	return p.reviewTurn(ctx, p.reviewRequest(session, change, false))
 }

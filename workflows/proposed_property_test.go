@@ -57,8 +57,8 @@ type changePlay struct {
 	t    *testing.T
 	runs int
 	// idle reports that the current session never comes to its work, and gone that its result is lost. Its worktree begins with begins.
-	idle, gone bool
-	begins     string
+	idle, gone   bool
+	begins, host string
 }
 
 // changeRecord is what reviewers, people and hosts have done with the changes of a workflow.
@@ -144,8 +144,9 @@ func (c *changePlay) session(t *testing.T, input activities.RunTierInput) (escal
 	exact := input.At.Commit == input.Base && !input.Unseen && !input.Continues
 	head, isNew := c.hosts.begin(orB0(input.At.Commit), exact)
 	c.begins = head
+	c.host = fmt.Sprint("host-", c.hosts.lost)
 	report, err := c.work(t, input, lost)
-	report.Host = fmt.Sprint("host-", c.hosts.lost)
+	report.Host = c.host
 	report.Worktree = &escalation.Worktree{Path: "/w", Branch: "claudeops/x", Origin: "/o", New: isNew}
 	return report, err
 }
@@ -177,7 +178,8 @@ func (c *changePlay) work(t *testing.T, input activities.RunTierInput, lost bool
 		if c.random.IntN(2) == 0 {
 			c.hosts.isLost()
 		}
-		return escalation.Report{}, temporal.NewNonRetryableApplicationError("no worker has finished it", activities.ErrorTypeAgent, nil)
+		return escalation.Report{}, temporal.NewNonRetryableApplicationError("no worker has finished it", activities.ErrorTypeAgent, nil,
+			escalation.Report{Host: c.host})
 	default:
 		return concludes(escalation.VerdictResolved, 0.1)(t, input)
 	}

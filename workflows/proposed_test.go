@@ -146,6 +146,34 @@ func TestNoGoodEndWithoutAPush(t *testing.T) {
 	}
 }
 
+// TestWorkOnAnotherHostIsTold lets a session go on on another host after it has worked on one that is gone. What it has committed there is
+// told to a person before the chain ends well. The healed service does not settle it, nor does an approval of what the new host has.
+func TestWorkOnAnotherHostIsTold(t *testing.T) {
+	t.Parallel()
+	for name, commits := range map[string]bool{"it commits": true, "it commits nothing": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := newReviewGate(t, finds())
+			w.tiers[1] = func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+				report, err := concludes(escalation.VerdictResolved, 0.1)(t, input)
+				report.Host, report.EarlierHost = "host-2", "host-1"
+				return report, err
+			}
+			if !commits {
+				w.change = func(int) *activities.Change { return nil }
+			}
+			gate := w.gateAfter(t, time.Hour)
+			w.answerAfter(2*time.Hour, said(escalation.GateFix, ""))
+			result, err := w.run(t, workflows.ChainInput{})
+			require.NoError(t, err)
+			require.Contains(t, gate.Reason, "tier 2 was at work on the host host-1 before, and nobody knows what it has committed there")
+			require.True(t, w.ran[2].Unseen)
+			require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
+			require.Equal(t, commits, len(w.commits()) == 1)
+		})
+	}
+}
+
 // TestOverrideOfAnInterruptedCorrection pushes what the gate names: the latest commit, also one that the interrupted author has made.
 func TestOverrideOfAnInterruptedCorrection(t *testing.T) {
 	t.Parallel()

@@ -109,6 +109,7 @@ func TestATierGoesOnAfterTheLimit(t *testing.T) {
 				require.Equal(t, escalation.ReasonResumeFailed, result.Sessions[3].ContinuityReason)
 				require.Contains(t, w.ran[3].Handoff.Remediation, ids[0])
 				require.Contains(t, w.ran[3].Handoff.Remediation, "redeploy web")
+				require.True(t, w.requests[3].Correction, "nor is its new conversation delayed")
 			}
 		})
 	}
@@ -194,17 +195,38 @@ func TestAPersonCorrectsTheModel(t *testing.T) {
 	require.Contains(t, answered.resolution.Next, "under the CLAUDEOPS_TIER2_MODEL that is set then")
 	require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
 	require.Equal(t, []string{"sonnet", "sonnet-9"}, []string{result.Sessions[1].Model, result.Sessions[2].Model})
+	require.NotContains(t, result.Gates[0].Next(escalation.GateClosing{ToTier: escalation.TierFullRepair}), "TIER2", "it is not about tier 2")
 	require.Equal(t, "sonnet-9", w.ran[2].Policy.For(escalation.TierSafeRepair).Model)
+}
+
+// TestChosenModelsStay checks that the models of an input outlast a gate after which limits are renewed.
+func TestChosenModelsStay(t *testing.T) {
+	t.Parallel()
+	w := newGatedWorld(t, concludes(escalation.VerdictEscalate, 0.1), ends(escalation.SessionBudgetExhausted),
+		concludes(escalation.VerdictResolved, 0.1))
+	w.policy.ChainBudgetUSD = 0.15
+	w.env.RegisterDelayedCallback(func() { w.policy.ChainBudgetUSD = 5 }, 90*time.Minute)
+	w.answerAfter(2*time.Hour, said(escalation.GateFix, ""))
+	result, err := w.run(t, workflows.ChainInput{Models: map[escalation.Tier]string{2: "claude-special"}})
+	require.NoError(t, err)
+	require.Len(t, result.Gates, 1)
+	require.NotEmpty(t, result.Gates[0].Budget)
+	require.Equal(t, "claude-special", result.Sessions[2].Model)
 }
 
 // TestAReviewersLimitKeepsNobodyOut checks that a chain which waits for a person because its reviewer met a passing limit holds the fault
 // until that limit ends, and not after its own end.
 func TestAReviewersLimitKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
-	for name, ending := range map[string]escalation.Ending{"limited": escalation.EndingLimited, "the provider away": escalation.EndingProvider} {
+	for name, ending := range map[string]escalation.Ending{
+		"limited": escalation.EndingLimited, "the provider away": escalation.EndingProvider, "no gates": escalation.EndingProvider,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, _ := newLimitWorld(t, 99)
+			if name == "no gates" {
+				w.policy.Gate.Timeout = 0
+			}
 			limited := w.review
 			var until time.Time
 			w.review = func(input activities.RunReviewInput) (activities.RunReviewResult, error) {
@@ -217,15 +239,23 @@ func TestAReviewersLimitKeepsNobodyOut(t *testing.T) {
 			}
 			result, err := w.run(t, workflows.ChainInput{})
 			require.NoError(t, err)
-			require.Equal(t, escalation.OutcomeAborted, result.Outcome, "nobody has answered")
-			require.NotEqual(t, escalation.RuleGateExpired, result.Rule, "the next look repairs")
-			var held time.Time
+			var last escalation.ChainProgress
 			for _, closed := range w.closed {
-				if closed.Progress != nil && closed.Progress.Status == escalation.ChainWaiting {
-					held = closed.Progress.Until
+				if closed.Progress != nil {
+					last = *closed.Progress
 				}
 			}
-			require.WithinDuration(t, until, held, time.Minute)
+			if name == "no gates" {
+				require.Equal(t, escalation.OutcomeNeedsHuman, result.Outcome)
+				incident := escalation.Incident{Chains: []escalation.IncidentChain{{ChainID: result.ID, ChainProgress: last}}}
+				_, known := incident.Handler(escalation.ChainRun{ChainID: "another"}, last.At.Add(time.Minute))
+				require.False(t, known, "the next look repairs")
+				return
+			}
+			require.Equal(t, escalation.OutcomeAborted, result.Outcome, "nobody has answered")
+			require.NotEqual(t, escalation.RuleGateExpired, result.Rule, "the next look repairs")
+			require.Equal(t, escalation.ChainWaiting, last.Status)
+			require.WithinDuration(t, until, last.Until, time.Minute)
 		})
 	}
 }

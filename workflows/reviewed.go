@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -21,12 +22,8 @@ type proposedChange struct {
 	Loop review.Loop `json:"loop"`
 	// Change is the latest change. It has no commit while everything that was committed is pushed.
 	Change activities.Change `json:"change"`
-	// Unseen says why nobody knows what a session has committed; empty if it is known. UnseenOn is the host of its worktree, if that is
-	// known, and Told reports that a gate has said it to a person. It ends with a session that sees that worktree, and with the first one
-	// after the gate.
-	Unseen   string `json:"unseen,omitempty"`
-	UnseenOn string `json:"unseen_on,omitempty"`
-	Told     bool   `json:"told,omitempty"`
+	// Unseen holds the worktrees of which nobody knows what was committed there.
+	Unseen []unseenWork `json:"unseen,omitempty"`
 	// Author is the latest session that has worked on it.
 	Author escalation.Session `json:"author"`
 	// Ran is the state of the loop in which the latest session ran, and Why the latest decision of the loop.
@@ -39,6 +36,39 @@ type proposedChange struct {
 	Pushed activities.Checkpoint `json:"pushed,omitzero"`
 }
 
+// unseenWork is a worktree of which nobody knows what was committed there. That ends with a session that works in it, and with the first one
+// after a gate that has said it to a person.
+type unseenWork struct {
+	// Why says why in a sentence. Host is the host of the worktree; empty if that is not known.
+	Why  string `json:"why"`
+	Host string `json:"host,omitempty"`
+	// Told reports that a gate has said it to a person.
+	Told bool `json:"told,omitempty"`
+}
+
+// unseen says why nobody knows all that was committed; empty if it is known.
+func (p *proposedChange) unseen() string {
+	var why []string
+	for _, work := range p.Unseen {
+		why = append(why, work.Why)
+	}
+	return strings.Join(why, "; ")
+}
+
+// see updates what nobody has seen after a session, with its change; nil if it has left none.
+func (p *proposedChange) see(session escalation.Session, change *activities.Change) {
+	p.Unseen = slices.DeleteFunc(p.Unseen, func(work unseenWork) bool {
+		return work.Told || work.Host != "" && work.Host == session.Host && session.Worktree.InUseBefore()
+	})
+	if change != nil && change.Problem != "" && !acceptable(*change) {
+		p.Unseen = append(p.Unseen, unseenWork{Why: change.Problem, Host: session.Host})
+	}
+	if host := session.EarlierHost; host != "" {
+		p.Unseen = append(p.Unseen, unseenWork{Host: host, Why: fmt.Sprintf(
+			"%s was at work on the host %s before, and nobody knows what it has committed there", session.Tier, plaintext.Line(host))})
+	}
+}
+
 // inspects reports whether the session of a step is asked for what it commits.
 func (c *chainRun) inspects(s step) bool {
 	repairs := s.purpose == escalation.PurposeTier || s.purpose == escalation.PurposeContinuation
@@ -47,7 +77,7 @@ func (c *chainRun) inspects(s step) bool {
 
 // unpushed reports whether the chain has a change that must be reviewed and pushed, or dropped by a person.
 func (c *chainRun) unpushed() bool {
-	return c.proposed != nil && (c.proposed.Change.Commit != "" || c.proposed.Unseen != "") &&
+	return c.proposed != nil && (c.proposed.Change.Commit != "" || len(c.proposed.Unseen) > 0) &&
 		c.policy.Review.Mode == escalation.ReviewRequired
 }
 
@@ -61,7 +91,7 @@ func (c *chainRun) offered() string {
 
 // keep keeps what a session has committed that has just ended, however it ended. The argument change is nil if it has left nothing.
 func (c *chainRun) keep(s step, session escalation.Session, change *activities.Change) {
-	if !c.inspects(s) || change == nil && !c.unpushed() {
+	if !c.inspects(s) || change == nil && session.EarlierHost == "" && !c.unpushed() {
 		return
 	}
 	if c.proposed == nil {
@@ -70,12 +100,8 @@ func (c *chainRun) keep(s step, session escalation.Session, change *activities.C
 	p := c.proposed
 	p.Loop, p.Author, p.Ending = p.Loop.Turned(), session, nil
 	p.Ran = p.Loop.State
-	sees := session.Worktree.InUseBefore() && (p.UnseenOn == "" || p.UnseenOn == session.Host)
-	switch {
-	case change != nil && change.Problem != "" && !acceptable(*change):
-		p.Unseen, p.UnseenOn, p.Told = change.Problem, session.Host, false
-	case sees || p.Told:
-		p.Unseen, p.UnseenOn, p.Told = "", "", false
+	if c.policy.Review.Mode == escalation.ReviewRequired {
+		p.see(session, change)
 	}
 	if change != nil && acceptable(*change) && (change.Tree == "" || change.Tree != p.Change.Tree) {
 		p.Change = *change
@@ -93,7 +119,7 @@ func (c *chainRun) based(s step, input *activities.RunTierInput) {
 	if p.Change.Commit != "" {
 		input.At = p.Change.Checkpoint()
 	}
-	input.Unseen, input.Correction = p.Unseen != "", c.correction(s)
+	input.Unseen, input.Correction = len(p.Unseen) > 0, c.correction(s)
 }
 
 // mustReview reports whether the change of the chain is reviewed now: when the chain has a result, and no further session follows that
@@ -138,7 +164,6 @@ func (c *chainRun) reviewChange(
 	case !c.inspects(s): // another session has looked at the service
 		request.change = p.Change
 	}
-	request.change.Problem = cmp.Or(p.Unseen, request.change.Problem)
 	return c.runReview(ctx, s, session, request, decision)
 }
 
@@ -149,7 +174,6 @@ func (c *chainRun) reviewAgain(ctx workflow.Context, s step) (step, error) {
 	session := *c.log.chain.Worked()
 	decision := escalation.Gated(*c.policy, escalation.Decide(*c.policy, session, escalation.DecisionInput{NoSplit: true}))
 	request := reviewRequest{loop: p.Loop, author: p.Author, change: p.Change, continues: s.continues, passes: s.passes}
-	request.change.Problem = cmp.Or(p.Unseen, p.Change.Problem)
 	if s.request != nil {
 		request.guidance = s.request.Guidance
 	}
@@ -213,7 +237,7 @@ func (c *chainRun) takeFurther(ctx workflow.Context, s step, request reviewReque
 	}
 	result := reviewResult{loop: p.Loop, unclosed: request.unclosed, decision: review.Decision{State: p.Loop.State, Reason: p.Why}}
 	judged := p.Loop.State.Role() == review.Author && request.change.Commit == p.Loop.Commit && request.change.Commit != ""
-	if judged && !c.inspects(s) && p.Loop.Before != "" { // a turn that nobody had planned has added nothing
+	if judged && !c.inspects(s) && p.Loop.Before != "" && len(p.Unseen) == 0 { // a turn that nobody had planned has added nothing
 		p.Loop.State, p.Loop.Before, judged = p.Loop.Before, "", false
 		request.loop = p.Loop
 	}
@@ -222,7 +246,9 @@ func (c *chainRun) takeFurther(ctx workflow.Context, s step, request reviewReque
 		result.loop, result.decision = p.Loop.Unsettled(p.Why)
 	case p.Loop.State != review.StateApproved:
 		var err error
-		result, err = c.reviews.review(ctx, request)
+		asked := request
+		asked.change.Problem = cmp.Or(p.unseen(), request.change.Problem)
+		result, err = c.reviews.review(ctx, asked)
 		c.incidents.send(ctx)
 		if err != nil {
 			return result, err

@@ -201,8 +201,8 @@ func (s step) gated(decision escalation.Decision) step {
 // origin returns the session that s continues or, without one, its parent; nil if there is neither.
 func (s step) origin() *escalation.Session { return cmp.Or(s.continues, s.parent) }
 
-// goesOn reports whether the step continues a session that nobody has chosen: its cooldowns have begun with its own repairs.
-func (s step) goesOn() bool { return s.continues != nil && !s.chosen }
+// goesOn reports whether the step goes on with work that something has cut off: the cooldowns have begun with its own repairs.
+func (s step) goesOn() bool { return (s.continues != nil || s.cutOff != nil) && !s.chosen }
 
 // hasRun reports whether this step has run. The argument last is the chain's latest session; nil if no session has
 // run.

@@ -312,12 +312,7 @@ func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
 	if request.commit != "" {
 		request.open, request.noRemote = c.proposed.Loop.Unsolved(), c.proposed.Change.NoRemote
 	}
-	if p := c.proposed; p != nil && p.Unseen != "" {
-		p.Told = true
-		if reason := &request.decision.Reason; !strings.Contains(*reason, p.Unseen) {
-			*reason += "; " + p.Unseen
-		}
-	}
+	request.decision.Reason = c.tell(request.decision.Reason)
 	opened, err := c.gates.open(ctx, request)
 	if err != nil {
 		return step{}, err
@@ -328,6 +323,21 @@ func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
 	c.parent.detach(ctx)
 	s.action = stepGate
 	return s, nil
+}
+
+// tell adds to the reason of a gate what nobody has seen of the commits of the chain.
+func (c *chainRun) tell(reason string) string {
+	if c.proposed == nil {
+		return reason
+	}
+	for i := range c.proposed.Unseen {
+		work := &c.proposed.Unseen[i]
+		work.Told = true
+		if !strings.Contains(reason, work.Why) {
+			reason += "; " + work.Why
+		}
+	}
+	return reason
 }
 
 // waitAtGate waits at the open gate of a step. It returns the step that the answer chose. The returned step still needs

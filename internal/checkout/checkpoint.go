@@ -48,8 +48,8 @@ func (g git) pack(ctx context.Context, tree *Worktree, change *Change) error {
 	return err
 }
 
-// restore makes the worktree contain the commit from which a session begins. If the worktree is at this commit or after it, restore
-// changes nothing. What the commit does not have, committed or not, stays under a name of its own.
+// restore makes the worktree contain the commit from which a session begins. If the worktree is at this commit, or may keep its own,
+// restore changes nothing.
 func (g git) restore(ctx context.Context, tree *Worktree, session Session) error {
 	from := session.From
 	if from.Commit == "" {
@@ -59,14 +59,28 @@ func (g git) restore(ctx context.Context, tree *Worktree, session Session) error
 		return err
 	}
 	head, err := g.at(ctx, tree, "rev-parse", "--verify", "HEAD^{commit}")
-	if err != nil || head == from.Commit {
+	if err != nil {
 		return err
 	}
-	after := g.contains(ctx, tree, head, from.Commit)
-	replaced := !after && !tree.New && !g.contains(ctx, tree, from.Commit, head)
-	if after && !session.Exact || replaced && session.Interrupted {
-		return nil
+	if head != from.Commit && !g.mayKeep(ctx, tree, session, head) {
+		if err := g.replace(ctx, tree, from, head); err != nil {
+			return err
+		}
 	}
+	return tree.keepBegun(from.Commit)
+}
+
+// mayKeep reports whether a worktree keeps its commit although a session begins from another one: if it was made on that one, or if an
+// interrupted session that began with that one has replaced it. Otherwise it is older: another host has made the one that follows.
+func (g git) mayKeep(ctx context.Context, tree *Worktree, session Session, head string) bool {
+	from := session.From.Commit
+	after := g.contains(ctx, tree, head, from)
+	replaced := !after && tree.begun == from && !g.contains(ctx, tree, from, head)
+	return after && !session.Exact || replaced && session.Interrupted
+}
+
+// replace makes the worktree contain a commit. What that does not have, committed or not, stays under a name of its own.
+func (g git) replace(ctx context.Context, tree *Worktree, from Checkpoint, head string) error {
 	in := inTree(tree)
 	in.writable = tree.Writable()
 	left, err := g.collect(ctx, in, head)

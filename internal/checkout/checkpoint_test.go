@@ -147,6 +147,8 @@ func TestCheckpointThatWasReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, place, from := phased(t)
+			s.leave(place)
+			place = s.enter(s.at(from))
 			top := place.Worktree.Guarded.Top
 			s.write("worktrees/run/new", "x\n")
 			if c.amends {
@@ -168,6 +170,28 @@ func TestCheckpointThatWasReplaced(t *testing.T) {
 			}
 			s.leave(place)
 		})
+	}
+}
+
+// TestCheckpointOfAnotherHost returns to a worktree whose commit was corrected on another host. It gets the correction, also if an
+// interrupted session goes on, because its own commit is older.
+func TestCheckpointOfAnotherHost(t *testing.T) {
+	t.Parallel()
+	for _, interrupted := range []bool{false, true} {
+		s, place, from := phased(t)
+		top := place.Worktree.Guarded.Top
+		s.leave(place)
+		place = s.enter(s.at(from))
+		s.leave(place)
+		tree := s.git(s.work, "rev-parse", from.Base+"^{tree}")
+		corrected := s.git(s.work, "commit-tree", "-p", from.Base, "-m", "corrected elsewhere", tree)
+
+		session := s.at(checkout.Checkpoint{Commit: corrected, Base: from.Base})
+		session.Interrupted = interrupted
+		place = s.enter(session)
+		require.Equal(t, corrected, s.git(top, "rev-parse", "HEAD"), "interrupted: %v", interrupted)
+		require.NotEmpty(t, s.git(s.work, "for-each-ref", "refs/claudeops/left/run/"+from.Commit))
+		s.leave(place)
 	}
 }
 

@@ -19,25 +19,41 @@ func (g git) keepFork(ctx context.Context, tree *Worktree, tip string) error {
 	if err != nil {
 		return err
 	}
-	next := tree.forkFile + ".next"
+	tree.fork, tree.begun = fork, ""
+	return tree.writeFork()
+}
+
+// keepBegun writes down the commit with which a session begins. Commits on another one are older than that.
+func (w *Worktree) keepBegun(commit string) error {
+	if w.begun == commit {
+		return nil
+	}
+	w.begun = commit
+	return w.writeFork()
+}
+
+// writeFork writes the commit from which the work in a worktree began and, on a second line, the one with which its latest session began.
+func (w *Worktree) writeFork() error {
+	next := w.forkFile + ".next"
 	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // a file of the worker
 	if err != nil {
 		return err
 	}
-	_, writeErr := file.WriteString(fork + "\n")
+	_, writeErr := file.WriteString(w.fork + "\n" + w.begun + "\n")
 	if err := errors.Join(writeErr, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	return os.Rename(next, tree.forkFile)
+	return os.Rename(next, w.forkFile)
 }
 
-// readFork reads the commit from which the work in a worktree began.
+// readFork reads what writeFork has written.
 func (w *Worktree) readFork() error {
 	content, err := os.ReadFile(w.forkFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	w.fork = strings.TrimSpace(string(content))
+	fork, begun, _ := strings.Cut(string(content), "\n")
+	w.fork, w.begun = strings.TrimSpace(fork), strings.TrimSpace(begun)
 	return err
 }
 

@@ -35,6 +35,8 @@ type Worktree struct {
 	// fork is the commit from which the work in the worktree began; empty if it is unknown, or in another history than the shared
 	// directory. It is kept in the file forkFile.
 	fork, forkFile string
+	// begun is the commit with which the latest session in the worktree began, if another one named it. It is kept in the same file.
+	begun string
 }
 
 // PathOf returns the path in the repository of a file below the shared directory.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -268,7 +269,8 @@ func automatic(gates []Gate, action GateAction) int {
 // Next describes in a sentence what the chain does after the gate is closed in the given way.
 func (g *Gate) Next(closing GateClosing) string {
 	told := ""
-	if g.Budget != "" {
+	ofTier := strings.Contains(g.Budget, fmt.Sprintf("CLAUDEOPS_TIER%d_", int(g.Tier)))
+	if g.Budget != "" && (closing.ToTier == 0 || !ofTier) {
 		told = " " + g.Budget
 	}
 	if !blank(closing.Guidance) {

@@ -172,7 +172,11 @@ func ProgressOf(policy Policy, decision Decision, at time.Time) ChainProgress {
 	case DecisionEscalate, DecisionHandoff, DecisionSplit:
 		return progress
 	}
-	progress.Rule, progress.Reason = decision.Rule, cut(decision.Reason, maxIncidentText)
+	rule := decision.Rule
+	if decision.Action == DecisionComplete && decision.Refused.passes() {
+		rule = decision.Refused
+	}
+	progress.Rule, progress.Reason = rule, cut(decision.Reason, maxIncidentText)
 	return progress
 }
 

@@ -117,16 +117,31 @@ func (p Policy) OfSession(tier Tier) Policy {
 	}
 }
 
-// withLimits returns the policy of a tier or a role with the model and the limits of another one.
+// withLimits returns the policy of a tier or a role with the limits of another one.
 func (p TierPolicy) withLimits(now TierPolicy) TierPolicy {
 	next := p
-	next.Model, next.ContextWindow = now.Model, now.ContextWindow
 	next.Timeout, next.MaxTurns, next.BudgetUSD = now.Timeout, now.MaxTurns, now.BudgetUSD
 	return next
 }
 
-// WithLimits returns the policy with the models, the times, the turns and the budgets that are configured now, for a chain that has spent
-// the given amount. If the chain's own budget is spent, the chain gets as much again, as far as the configured one permits.
+// WithModel returns the policy with the model that is configured now for the tier or the role of a session whose model was refused.
+func (p Policy) WithModel(now Policy, of Session) Policy {
+	next := p
+	own, configured := &next.Review.Reviewer, now.Review.Reviewer
+	switch of.Purpose { //nolint:exhaustive // the others have the model of their tier
+	case PurposeReview:
+	case PurposeAuthor:
+		own, configured = &next.Author.Role, now.Author.Role
+	default:
+		next.Tiers = slices.Clone(p.Tiers)
+		own, configured = &next.Tiers[of.Tier-1], now.For(of.Tier)
+	}
+	own.Model, own.ContextWindow = configured.Model, configured.ContextWindow
+	return next
+}
+
+// WithLimits returns the policy with the times, the turns and the budgets that are configured now, for a chain that has spent the given
+// amount. If the chain's own budget is spent, the chain gets as much again, as far as the configured one permits.
 func (p Policy) WithLimits(now Policy, spentUSD float64) Policy {
 	next := p
 	next.Tiers = slices.Clone(p.Tiers)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/claudesim/simtest"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/review"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -139,6 +141,50 @@ func (d *deployed) turns() []claudesim.Turn {
 		}
 	}
 	return turns
+}
+
+// TestDeployUnderPlans deploys a version with changed workflows while the author of a plan works, and while another plan waits at a gate.
+// The first ends in the old version. The second goes on in the new one, on another host with another clone.
+func TestDeployUnderPlans(t *testing.T) {
+	t.Parallel()
+	c := startTemporal(t)
+	d := &deployed{t: t, dir: t.TempDir(), deployment: nameOf(t)}
+	live, remote := newPlanRepository(t)
+	elsewhere := filepath.Join(t.TempDir(), "clone")
+	gitIn(t, filepath.Dir(elsewhere), "clone", "--quiet", "--branch", "main", remote, elsewhere)
+	mends := "sed -i s/8081/8080/ compose.yaml" + ticks("web: the port")
+	here := newHost(t, simtest.Install(t, claudesim.Play(
+		claudesim.On(claudesim.Match{First: "You review a change"}, claudesim.Conclude(ready)),
+		claudesim.On(claudesim.Match{First: "it is 8080, says anna"}, claudesim.Bash(mends), claudesim.Conclude(work())),
+		claudesim.On(claudesim.Match{First: "ask which port"},
+			claudesim.Conclude(review.Work{Status: review.WorkNeedsHuman, Summary: "which port?"})),
+		claudesim.On(claudesim.Match{First: "wait for the release"},
+			claudesim.Bash(fmt.Sprintf("touch %s; until [ -e %s ]; do sleep 0.1; done", d.file("begun"), d.file("release"))),
+			claudesim.Bash(mends), claudesim.Conclude(work())))), "file://"+t.TempDir())
+	settings := []string{"CLAUDEOPS_DEPLOYMENT=" + d.deployment, "CLAUDEOPS_GATE_TIMEOUT=72h", "CLAUDEOPS_TASK_QUEUE=" + nameOf(t)}
+	d.old = startSite(t, c, here.environ(t, slices.Concat(settings, []string{"CLAUDEOPS_BUILD_ID=old", "CLAUDEOPS_WORK_DIR=" + live})...))
+	d.promote("old")
+	begin := func(prompt string) client.WorkflowRun {
+		return d.old.startPlanAs(fmt.Sprintf("%s-%s", nameOf(t), strings.Fields(prompt)[0]), workflows.PhaseExecutionWorkflow,
+			workflows.PlanInput{File: "plan.md", Phases: []string{"1"}, Prompt: prompt, Actor: "anna"})
+	}
+	atWork, asks := begin("wait for the release"), begin("ask which port")
+	require.Eventually(t, exists(d.file("begun")), testTimeout, 20*time.Millisecond)
+	d.old.awaitGate(asks.GetID(), "gate-1")
+	d.fresh = startSite(t, connect(t, sharedTemporal.server.Address(), &changedShape{}), here.another(t).environ(t,
+		slices.Concat(settings, []string{"CLAUDEOPS_BUILD_ID=fresh", "CLAUDEOPS_WORK_DIR=" + elsewhere})...))
+	d.promote("fresh")
+
+	require.NoError(t, os.WriteFile(d.file("release"), nil, 0o600))
+	d.requireEnded(atWork.GetID(), escalation.OutcomeApproved, "old")
+	_, err := d.old.resolve(asks.GetID(), escalation.GateAnswer{
+		GateID: "gate-1", Action: escalation.GateFix, Actor: "anna", Guidance: "it is 8080, says anna",
+	})
+	require.NoError(t, err)
+	d.requireEnded(asks.GetID(), escalation.OutcomeApproved, "fresh")
+	require.Len(t, strings.Split(pushedTo(t, remote), "\n"), 2)
+	requireUntouched(t, live)
+	requireUntouched(t, elsewhere)
 }
 
 // promote makes a version current as soon as Temporal knows its worker, and waits until the task queue of the chains knows that
