@@ -27,6 +27,7 @@ import (
 //   - an answer at a gate does what the gate has said, and a gate names the latest commit
 func TestPlanProperties(t *testing.T) {
 	t.Parallel()
+	skipUnderRace(t)
 	ends := map[string]int{}
 	for seed := range *changeSeeds {
 		p := newPlanPlay(t, seed)

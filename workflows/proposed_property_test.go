@@ -36,6 +36,7 @@ var changeSeeds = flag.Uint64("changes.seeds", 250, "random chains, and random p
 //   - an answer at a gate does what the gate has said, and a gate names the commit that it is about
 func TestChangeProperties(t *testing.T) {
 	t.Parallel()
+	skipUnderRace(t)
 	ends := map[string]int{}
 	for seed := range *changeSeeds {
 		c := newChangePlay(t, seed)
@@ -295,11 +296,19 @@ func (c *changePlay) person(after time.Duration) {
 			c.broken = fmt.Sprintf("%s is about %q, and %v is not pushed", gate.ID, gate.Commit, left)
 		}
 		if c.random.IntN(8) == 0 && gate.Tier == escalation.TierSafeRepair {
+			c.isTold(*gate)
 			c.env.SignalWorkflow(workflows.EscalateSignalName, workflows.EscalateSignal{ToTier: escalation.TierFullRepair})
 			return
 		}
 		c.answers(c.env, *gate)
 	}, after)
+}
+
+// isTold notes what a person who answers has read at a gate.
+func (c *changeRecord) isTold(gate escalation.Gate) {
+	if strings.Contains(gate.Reason, "nobody knows") || strings.Contains(gate.Reason, "the worktree is gone") {
+		c.hosts.tell()
+	}
 }
 
 // openGate returns the open gate of the world; nil if there is none.
@@ -320,9 +329,7 @@ func (c *changeRecord) answers(env *testsuite.TestWorkflowEnvironment, gate esca
 				c.accepted[gate.Commit] = true
 				clear(c.open)
 			}
-			if strings.Contains(gate.Reason, "nobody knows") || strings.Contains(gate.Reason, "the worktree is gone") {
-				c.hosts.tell()
-			}
+			c.isTold(gate)
 		},
 		OnComplete: func(any, error) {},
 		OnReject: func(err error) {

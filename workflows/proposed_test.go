@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -172,6 +173,39 @@ func TestWorkOnAnotherHostIsTold(t *testing.T) {
 			require.Equal(t, commits, len(w.commits()) == 1)
 		})
 	}
+}
+
+// TestHealedAfterALostSession lets a push fail, and loses the session of the higher tier that a person asks for. When other chains find the
+// service healed, nothing is pushed without the person: nobody knows what the lost session has committed.
+func TestHealedAfterALostSession(t *testing.T) {
+	t.Parallel()
+	w, _ := newReviewGate(t, finds())
+	w.policy.Gate.OnHealed, w.policy.Gate.Remind = escalation.HealedClose, nil
+	w.brief.Incidents = []escalation.Incident{{ID: "incident-7", Services: []string{"jellyfin"}, Summary: "it is slow"}}
+	w.pushProblem = "no route"
+	w.tiers[2] = func(*testing.T, activities.RunTierInput) (escalation.Report, error) {
+		w.pushProblem = ""
+		return escalation.Report{}, temporal.NewNonRetryableApplicationError("no worker has finished it", activities.ErrorTypeAgent, nil)
+	}
+	commit := w.change
+	w.change = func(session int) *activities.Change {
+		if session == 3 {
+			return nil
+		}
+		return commit(session)
+	}
+	w.tiers = append(w.tiers[:3], concludes(escalation.VerdictHealthy, 0.01))
+	w.signalAfter(time.Hour, `{"to_tier": 3}`)
+	w.news(3*time.Hour, escalation.IncidentGone)
+	gate := w.gateAfter(t, 5*time.Hour)
+	w.answerAfter(6*time.Hour, saidAt("gate-3", escalation.GateOverride, ""))
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Len(t, result.Gates, 3)
+	require.Equal(t, escalation.GateRecheck, result.Gates[1].Answer.Action)
+	require.Contains(t, gate.Reason, "nobody knows what the session of tier 3 has committed")
+	require.Equal(t, escalation.OutcomeOverridden, result.Outcome, result.Reason)
+	require.Equal(t, "c2", w.pushed[len(w.pushed)-1].Commit)
 }
 
 // TestOverrideOfAnInterruptedCorrection pushes what the gate names: the latest commit, also one that the interrupted author has made.
