@@ -33,7 +33,7 @@ var changeSeeds = flag.Uint64("changes.seeds", 250, "random chains, and random p
 //   - what is pushed was shown to an approving reviewer, or to the person who overrode exactly this commit
 //   - no P0 or P1 ends without an answer of a reviewer or the decision of a person, and each reviewer gets all that are open
 //   - a chain that ends well, or as a person has accepted it, has pushed all that it has committed
-//   - an answer at a gate does what the gate has said, and a gate names the commit that it is about
+//   - an answer at a gate does what the gate has said, and a gate names the commit that it is about, and whether there is a remote
 func TestChangeProperties(t *testing.T) {
 	t.Parallel()
 	skipUnderRace(t)
@@ -103,13 +103,17 @@ func (c *changePlay) begin() {
 		c.env.SetContinuedExecutionRunID("the-run-before")
 		c.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: fmt.Sprint("run-", c.runs)}) // sessions get other IDs in each run
 	}
-	c.change = c.commit
+	c.change, c.nowhere = c.commit, c.seed%7 == 0
 	c.world.review = func(input activities.RunReviewInput) (activities.RunReviewResult, error) {
 		return c.changeRecord.review(c.world, input)
 	}
 	c.transcript = func() (bool, error) { return c.random.IntN(6) > 0, nil }
 	c.push = func(request activities.PushRequest) activities.PushResult {
 		c.hosts.mayBeLost(c.random)
+		if c.nowhere {
+			c.hosts.push(request, "") // what is approved stays on its branch
+			return activities.PushResult{NoRemote: true}
+		}
 		return c.hosts.push(request, c.pushProblem)
 	}
 	c.brief.Incidents = []escalation.Incident{{ID: "incident-7", Services: []string{"jellyfin"}, Summary: "it is slow"}}
@@ -205,7 +209,7 @@ func (c *changePlay) commit(int) *activities.Change {
 		return nil
 	}
 	return &activities.Change{
-		Branch: "claudeops/x", Base: base, Commit: at, Tree: "t" + at, Fork: "b0", Pack: []byte(at),
+		Branch: "claudeops/x", Base: base, Commit: at, Tree: "t" + at, Fork: "b0", Pack: []byte(at), NoRemote: c.nowhere,
 		Files:  []review.File{{Path: "compose.yaml", Added: 1, Listed: c.random.IntN(5) > 0}},
 		Checks: []review.QualityResult{"passed", "passed", "passed", "none", "failed", "unknown"}[c.random.IntN(6)],
 	}
@@ -246,13 +250,13 @@ func (c *changeRecord) read(input activities.RunReviewInput) activities.RunRevie
 		given[finding.Text] = true
 		switch c.random.IntN(8) {
 		case 0: // silence
-		case 1: // who takes a P0 back leaves it to a person
+		case 1: // who takes a P0 back, or what a person must decide, leaves it to a person
 			answer := review.Answer{Number: finding.Number, Now: review.Wrong, Note: "it was none"}
 			if c.random.IntN(2) == 0 {
 				answer.Now, answer.Priority = review.StillThere, review.P2
 			}
 			verdict.Answers = append(verdict.Answers, answer)
-			if finding.Priority != review.P0 {
+			if finding.Priority != review.P0 && finding.Action != review.HumanRequired {
 				delete(c.open, finding.Text)
 			}
 		case 2, 3:
@@ -271,7 +275,16 @@ func (c *changeRecord) read(input activities.RunReviewInput) activities.RunRevie
 		finding := objection("wrong-port")
 		finding.Priority, finding.Text = []review.Priority{"P0", "P1"}[c.random.IntN(2)], fmt.Sprint("problem ", c.random.Uint64())
 		verdict.Findings, verdict.Status = append(verdict.Findings, finding), review.NotReady
+		if c.random.IntN(4) == 0 {
+			finding.Action = review.HumanRequired
+		}
+		verdict.Findings[len(verdict.Findings)-1] = finding
 		c.open[finding.Text] = true
+	}
+	if c.random.IntN(5) == 0 { // a note, which does not block
+		note := objection("style")
+		note.Priority, note.Text = review.P2, fmt.Sprint("note ", c.random.Uint64())
+		verdict.Findings = append(verdict.Findings, note)
 	}
 	if c.random.IntN(8) == 0 {
 		verdict.Status = review.NotReady
@@ -294,6 +307,9 @@ func (c *changePlay) person(after time.Duration) {
 		}
 		if left := c.hosts.left(); len(left) > 0 && gate.Commit != c.hosts.latest {
 			c.broken = fmt.Sprintf("%s is about %q, and %v is not pushed", gate.ID, gate.Commit, left)
+		}
+		if gate.Commit != "" && gate.NoRemote != c.nowhere {
+			c.broken = gate.ID + " says wrongly whether there is a remote"
 		}
 		if c.random.IntN(8) == 0 && gate.Tier == escalation.TierSafeRepair {
 			c.isTold(*gate)
@@ -357,7 +373,7 @@ func (c *changePlay) play() string {
 	explain := fmt.Sprintf("seed %d: %s: %s\n%+v", c.seed, result.Outcome, result.Reason, gatesOf(result.Gates))
 	require.Empty(c.t, c.broken+c.hosts.broken, explain)
 	for _, done := range result.Reviews {
-		require.True(c.t, done.Pushed == "" || c.hosts.remote[done.Commit], "%s\na record says that %s is pushed", explain, done.Commit)
+		require.True(c.t, done.Pushed == "" || c.hosts.remote[done.Commit] && !c.nowhere, "%s\na record says that %s is pushed", explain, done.Commit)
 	}
 	byPerson := false
 	for commit := range c.hosts.remote {
