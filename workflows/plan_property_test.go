@@ -81,6 +81,7 @@ func (p *planPlay) begin(t *testing.T) {
 	}
 	p.transcript = func() (bool, error) { return p.random.IntN(6) > 0, nil }
 	p.push = func(request activities.PushRequest) activities.PushResult {
+		p.begins("what is approved is pushed again")
 		p.hosts.mayBeLost(p.random)
 		return p.hosts.push(request, p.pushProblem)
 	}
@@ -107,6 +108,7 @@ func (p *planPlay) workerLost() error {
 
 // turn plays a turn of the author.
 func (p *planPlay) turn(number int, input activities.RunAuthorInput) activities.RunAuthorResult {
+	p.begins("the author")
 	lost := p.hosts.mayBeLost(p.random)
 	p.hosts.bring("an author", input.From)
 	p.hosts.bring("an author", input.At)
@@ -163,6 +165,7 @@ func (p *planPlay) left(change activities.Change, input activities.RunAuthorInpu
 
 // checkAgain plays the checks of a commit that run again, perhaps on another host.
 func (p *planPlay) checkAgain(input activities.RunAuthorInput) activities.Change {
+	p.begins("the checks run again")
 	p.hosts.mayBeLost(p.random)
 	p.hosts.bring("a check", input.From)
 	p.hosts.bring("a check", input.At)

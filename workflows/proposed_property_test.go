@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -57,9 +58,9 @@ type changePlay struct {
 
 	t    *testing.T
 	runs int
-	// idle reports that the current session never comes to its work, and gone that its result is lost. Its worktree begins with begins.
-	idle, gone   bool
-	begins, host string
+	// idle reports that the current session never comes to its work, and gone that its result is lost. Its worktree begins with the commit first.
+	idle, gone  bool
+	first, host string
 }
 
 // changeRecord is what reviewers, people and hosts have done with the changes of a workflow.
@@ -71,8 +72,18 @@ type changeRecord struct {
 	approved, accepted map[string]bool
 	// open holds the texts of the findings that nobody has answered for.
 	open map[string]bool
+	// expected is what the latest answer at a gate starts, in the gate's words; empty if that has begun, or nothing must.
+	expected string
 	// broken says what no answer, gate or review may do; empty if nothing has.
 	broken string
+}
+
+// begins checks that what begins is what the gate has said.
+func (c *changeRecord) begins(what string) {
+	if c.expected != "" && c.expected != what {
+		c.broken = fmt.Sprintf("%s begins, and the gate has said: %s", what, c.expected)
+	}
+	c.expected = ""
 }
 
 func newChangeRecord(seed uint64) *changeRecord {
@@ -109,6 +120,7 @@ func (c *changePlay) begin() {
 	}
 	c.transcript = func() (bool, error) { return c.random.IntN(6) > 0, nil }
 	c.push = func(request activities.PushRequest) activities.PushResult {
+		c.begins("what is approved is pushed again")
 		c.hosts.mayBeLost(c.random)
 		if c.nowhere {
 			c.hosts.push(request, "") // what is approved stays on its branch
@@ -138,6 +150,14 @@ func (c *changePlay) begin() {
 func (c *changePlay) session(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
 	t.Helper()
 	c.idle, c.gone = false, false
+	switch {
+	case input.Recheck: // of a later gate, which other chains have closed
+		c.expected = ""
+	case c.expected == "the author":
+		c.begins("the author")
+	default:
+		c.begins(input.Tier.String())
+	}
 	if input.Recheck && c.random.IntN(3) > 0 {
 		return concludes(escalation.VerdictHealthy, 0.01)(t, input)
 	}
@@ -148,7 +168,7 @@ func (c *changePlay) session(t *testing.T, input activities.RunTierInput) (escal
 	c.hosts.bring("a session", input.At)
 	exact := input.At.Commit == input.Base && !input.Unseen && !input.Continues
 	head, isNew := c.hosts.begin(orB0(input.At.Commit), exact)
-	c.begins = head
+	c.first = head
 	c.host = fmt.Sprint("host-", c.hosts.lost)
 	report, err := c.work(t, input, lost)
 	report.Host = c.host
@@ -178,7 +198,7 @@ func (c *changePlay) work(t *testing.T, input activities.RunTierInput, lost bool
 	case 5: // its worker does not report, or each host that has taken it was lost
 		c.gone = true
 		if input.Inspect && c.random.IntN(2) == 0 {
-			c.hosts.commitUnseen(c.begins)
+			c.hosts.commitUnseen(c.first)
 		}
 		if c.random.IntN(2) == 0 {
 			c.hosts.isLost()
@@ -197,7 +217,7 @@ func (c *changePlay) commit(int) *activities.Change {
 	if c.gone {
 		return nil
 	}
-	at := c.begins
+	at := c.first
 	if c.random.IntN(20) == 0 {
 		return &activities.Change{Branch: "claudeops/x", Base: base, Problem: "the worktree is gone"}
 	}
@@ -225,6 +245,7 @@ func orB0(commit string) string {
 
 // review plays a reviewer in a world. It may lose its host or its conversation, meet a limit, or come to a verdict.
 func (c *changeRecord) review(w *world, input activities.RunReviewInput) (activities.RunReviewResult, error) {
+	c.begins("the reviewer")
 	lost := c.hosts.mayBeLost(c.random)
 	switch move := c.random.IntN(15); {
 	case lost && input.Continues != "":
@@ -313,6 +334,7 @@ func (c *changePlay) person(after time.Duration) {
 		}
 		if c.random.IntN(8) == 0 && gate.Tier == escalation.TierSafeRepair {
 			c.isTold(*gate)
+			c.expected = escalation.TierFullRepair.String()
 			c.env.SignalWorkflow(workflows.EscalateSignalName, workflows.EscalateSignal{ToTier: escalation.TierFullRepair})
 			return
 		}
@@ -346,6 +368,10 @@ func (c *changeRecord) answers(env *testsuite.TestWorkflowEnvironment, gate esca
 				clear(c.open)
 			}
 			c.isTold(gate)
+			c.expected = ""
+			if action == escalation.GateFix || action == escalation.GateContinue {
+				c.expected = cmp.Or(gate.Repeats(), gate.NextRunner())
+			}
 		},
 		OnComplete: func(any, error) {},
 		OnReject: func(err error) {
