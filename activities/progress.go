@@ -64,7 +64,7 @@ func (p TierProgress) Total() escalation.Report { return p.ended().Spent }
 func (p TierProgress) ended() TierProgress {
 	cut := escalation.Report{Turns: p.Now.Turns, Tokens: p.Now.Tokens, CostUSD: p.Now.CostUSD}
 	cut.CostEstimated = p.Now.CostUSD > 0
-	cut.Attempts, cut.Host, cut.EarlierHost = p.Attempt, p.Host, elsewhere(p.Spent, p.Host)
+	cut.Attempts, cut.Host = p.Attempt, p.Host
 	p.Spent, p.Now = p.Spent.Then(cut), AgentProgress{}
 	return p
 }
@@ -77,12 +77,4 @@ func (p TierProgress) with(now AgentProgress) TierProgress {
 		p.InFlight = now.InFlight
 	}
 	return p
-}
-
-// elsewhere returns the host on which the attempts before have worked, if it is another one than host; empty otherwise.
-func elsewhere(before escalation.Report, host string) string {
-	if before.Host == host || before.Turns == 0 {
-		return ""
-	}
-	return before.Host
 }

@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -221,7 +220,9 @@ func (t *Tiers) supervise(
 	report.Report = past.Spent.Then(report.Report)
 	report.Attempts = int(activity.GetInfo(ctx).Attempt)
 	report.Host, report.WorkerVersion = t.Host, t.Version
-	report.EarlierHost = cmp.Or(elsewhere(past.Spent, t.Host), report.EarlierHost)
+	if before := past.Spent; report.Worktree != nil && before.Host != t.Host && before.Turns > 0 {
+		report.Worktree.EarlierHost = before.Host
+	}
 	failures := past.Failures
 	if err != nil && !handsOver(err) {
 		failures++

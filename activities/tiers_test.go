@@ -499,7 +499,6 @@ func TestSpentBeforeATimeoutComesFromTheHeartbeat(t *testing.T) {
 	})
 	require.Equal(t, escalation.Report{
 		CostUSD: 0.75, CostEstimated: true, Turns: 3, Tokens: escalation.TokenUsage{Input: 100}, Attempts: 3, Host: "host-2",
-		EarlierHost: "host-1",
 	}, activities.SpentBefore(timeout))
 }
 
@@ -516,4 +515,18 @@ func TestSpentBeforeATimeoutWithoutAHeartbeat(t *testing.T) {
 func TestSpentBeforeOfAStranger(t *testing.T) {
 	t.Parallel()
 	require.Zero(t, activities.SpentBefore(errors.New("no details")))
+}
+
+// TestWorkOfAnotherHost checks that a session which goes on on another host says so, because its commits may be on the first one.
+func TestWorkOfAnotherHost(t *testing.T) {
+	t.Parallel()
+	for host, want := range map[string]string{"another": "another", "host-1": ""} {
+		reply := finished(healthy, 0.1)
+		reply.report.Worktree = &escalation.Worktree{Path: "/w"}
+		agent := &fakeAgent{replies: []agentReply{reply}, conversations: map[string]bool{ownID: true}}
+		past := &activities.TierProgress{Attempt: 1, Host: host, Now: activities.AgentProgress{Turns: 3}}
+		report, err := runTier(t, agent, tierInput(2, escalation.ContinuityFresh), past)
+		require.NoError(t, err)
+		require.Equal(t, want, report.Worktree.EarlierHost, host)
+	}
 }

@@ -62,7 +62,7 @@ func (p *planRun) author(ctx workflow.Context) error {
 		change = *result.Change
 	}
 	change.Problem = cmp.Or(authorProblem(session, result), change.Problem)
-	switch host := session.EarlierHost; {
+	switch host := session.Worktree.WorkedBefore(); {
 	case unjudged != nil:
 		change.Problem += "; nobody knows its commits"
 	case host != "":

@@ -157,7 +157,7 @@ func TestWorkOnAnotherHostIsTold(t *testing.T) {
 			w, _ := newReviewGate(t, finds())
 			w.tiers[1] = func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
 				report, err := concludes(escalation.VerdictResolved, 0.1)(t, input)
-				report.Host, report.EarlierHost = "host-2", "host-1"
+				report.Host, report.Worktree = "host-2", &escalation.Worktree{Path: "/w", New: true, EarlierHost: "host-1"}
 				return report, err
 			}
 			if !commits {

@@ -63,7 +63,7 @@ func (p *proposedChange) see(session escalation.Session, change *activities.Chan
 	if change != nil && change.Problem != "" && !acceptable(*change) {
 		p.Unseen = append(p.Unseen, unseenWork{Why: change.Problem, Host: session.Host})
 	}
-	if host := session.EarlierHost; host != "" {
+	if host := session.Worktree.WorkedBefore(); host != "" {
 		p.Unseen = append(p.Unseen, unseenWork{Host: host, Why: fmt.Sprintf(
 			"%s was at work on the host %s before, and nobody knows what it has committed there", session.Tier, plaintext.Line(host))})
 	}
@@ -91,7 +91,7 @@ func (c *chainRun) offered() string {
 
 // keep keeps what a session has committed that has just ended, however it ended. The argument change is nil if it has left nothing.
 func (c *chainRun) keep(s step, session escalation.Session, change *activities.Change) {
-	if !c.inspects(s) || change == nil && session.EarlierHost == "" && !c.unpushed() {
+	if !c.inspects(s) || change == nil && session.Worktree.WorkedBefore() == "" && !c.unpushed() {
 		return
 	}
 	if c.proposed == nil {

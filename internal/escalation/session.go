@@ -214,8 +214,6 @@ type Report struct {
 	// Attempts counts the processes started for this session.
 	Attempts int    `json:"attempts,omitempty"`
 	Host     string `json:"host,omitempty"`
-	// EarlierHost is another host on which an earlier attempt has worked; empty if there was none. Nobody knows what that has committed.
-	EarlierHost string `json:"earlier_host,omitempty"`
 	// WorkerVersion is the program version of the worker that ran the last attempt.
 	WorkerVersion string   `json:"worker_version,omitempty"`
 	Verdict       *Verdict `json:"verdict,omitempty"`
@@ -253,7 +251,7 @@ func (r Report) Then(next Report) Report {
 	total.Containment = cmp.Or(next.Containment, r.Containment)
 	total.Sandbox = cmp.Or(next.Sandbox, r.Sandbox)
 	total.Worktree = cmp.Or(next.Worktree, r.Worktree)
-	total.Host, total.EarlierHost = cmp.Or(next.Host, r.Host), cmp.Or(next.EarlierHost, r.EarlierHost)
+	total.Host = cmp.Or(next.Host, r.Host)
 	total.WorkerVersion = cmp.Or(next.WorkerVersion, r.WorkerVersion)
 	return total
 }

@@ -16,6 +16,9 @@ type Worktree struct {
 	// New reports whether the worktree was made for this session. If not, it contains the work of earlier sessions of
 	// the chain.
 	New bool `json:"new,omitempty"`
+	// EarlierHost is another host on which an earlier attempt at the session has worked; empty if there was none. Nobody knows what that has
+	// committed there.
+	EarlierHost string `json:"earlier_host,omitempty"`
 	// Kept reports whether the worktree still existed after the session. A worktree without changes and commits is
 	// removed.
 	Kept bool `json:"kept,omitempty"`
@@ -31,6 +34,14 @@ type Worktree struct {
 
 // InUseBefore reports whether the session worked in a worktree that has the work of earlier sessions.
 func (w *Worktree) InUseBefore() bool { return w != nil && w.Path != "" && !w.New }
+
+// WorkedBefore returns EarlierHost; empty for a session without a worktree.
+func (w *Worktree) WorkedBefore() string {
+	if w == nil {
+		return ""
+	}
+	return w.EarlierHost
+}
 
 // Describe says in a sentence where a session has left its work. If host is empty, the sentence names no host. If the
 // session has left nothing, Describe returns "".
