@@ -144,7 +144,7 @@ func (d *deployed) turns() []claudesim.Turn {
 }
 
 // TestDeployUnderPlans deploys a version with changed workflows while the author of a plan works, and while another plan waits at a gate.
-// The first ends in the old version. The second goes on in the new one, on another host with another clone.
+// The first goes on in the new version after that turn, the second after its answer, on another host with another clone.
 func TestDeployUnderPlans(t *testing.T) {
 	t.Parallel()
 	c := startTemporal(t)
@@ -176,7 +176,7 @@ func TestDeployUnderPlans(t *testing.T) {
 	d.promote("fresh")
 
 	require.NoError(t, os.WriteFile(d.file("release"), nil, 0o600))
-	d.requireEnded(atWork.GetID(), escalation.OutcomeApproved, "old")
+	d.requireEnded(atWork.GetID(), escalation.OutcomeApproved, "fresh")
 	_, err := d.old.resolve(asks.GetID(), escalation.GateAnswer{
 		GateID: "gate-1", Action: escalation.GateFix, Actor: "anna", Guidance: "it is 8080, says anna",
 	})
