@@ -517,7 +517,7 @@ func TestSpentBeforeOfAStranger(t *testing.T) {
 	require.Zero(t, activities.SpentBefore(errors.New("no details")))
 }
 
-// TestWorkOfAnotherHost checks that a session which goes on on another host says so, because its commits may be on the first one.
+// TestWorkOfAnotherHost checks that a session that another host takes over says so, because its commits may be on the first one.
 func TestWorkOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]string{"another": "another", "host-1": ""} {

@@ -187,8 +187,8 @@ func (r *reviews) runReviewer(ctx workflow.Context, request reviewRequest, resul
 	}
 }
 
-// again prepares the request for another session of the reviewer, and reports whether one follows a session that has ended: after a limit, or
-// without the conversation that cannot be continued.
+// again prepares the request for another session of the reviewer, and reports whether one follows a session that has ended: after a limit,
+// or without the conversation that cannot be continued.
 func (r *reviews) again(ctx workflow.Context, session escalation.Session, request *reviewRequest) (bool, error) {
 	switch session.Treatment().Then {
 	case escalation.SequelWait:

@@ -147,7 +147,7 @@ func TestNoGoodEndWithoutAPush(t *testing.T) {
 	}
 }
 
-// TestWorkOnAnotherHostIsTold lets a session go on on another host after it has worked on one that is gone. What it has committed there is
+// TestWorkOnAnotherHostIsTold lets another host take over a session that has worked on one that is gone. What it has committed there is
 // told to a person before the chain ends well. The healed service does not settle it, nor does an approval of what the new host has.
 func TestWorkOnAnotherHostIsTold(t *testing.T) {
 	t.Parallel()

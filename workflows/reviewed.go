@@ -36,8 +36,8 @@ type proposedChange struct {
 	Pushed activities.Checkpoint `json:"pushed,omitzero"`
 }
 
-// unseenWork is a worktree of which nobody knows what was committed there. That ends with a session that works in it, and with the first one
-// after a gate that has said it to a person.
+// unseenWork is a worktree of which nobody knows what was committed there. That ends with a session that works in it, and with the first
+// one after a gate that has said it to a person.
 type unseenWork struct {
 	// Why says why in a sentence. Host is the host of the worktree; empty if that is not known.
 	Why  string `json:"why"`

@@ -405,8 +405,8 @@ func TestARemoteThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	s := newStage(t).repository()
 	require.True(t, checkout.NoRemote(t.Context(), s.options(), s.work))
-	real := filepath.Join(s.git(s.work, "--exec-path"), "git") // the sandbox lets git run its own commands
-	s.write("programs/git", "#!/bin/sh\ncase \"$*\" in *get-url*) echo killed >&2; exit 128;; esac\nexec "+real+" \"$@\"\n")
+	own := filepath.Join(s.git(s.work, "--exec-path"), "git") // the sandbox lets git run its own commands
+	s.write("programs/git", "#!/bin/sh\ncase \"$*\" in *get-url*) echo killed >&2; exit 128;; esac\nexec "+own+" \"$@\"\n")
 	require.NoError(t, os.Chmod(filepath.Join(s.root, "programs/git"), 0o700)) //nolint:gosec // it is a program
 	s.searchPath = filepath.Join(s.root, "programs") + ":" + os.Getenv("PATH")
 	require.True(t, checkout.NoRemote(t.Context(), s.options(), s.work))

@@ -47,7 +47,7 @@ func TestGateEligibility(t *testing.T) {
 		tier    escalation.Tier
 		// without is the reason why no session can be continued; empty if one can.
 		without string
-		// budget is that of the gate; empty if no budget is spent.
+		// budget is the expected Gate.Budget.
 		budget string
 	}{
 		"needs human":                    {session: endedSession(2, completed, escalation.VerdictNeedsHuman), source: escalation.GateNeedsHuman, tier: 2},

@@ -16,7 +16,7 @@ type Worktree struct {
 	// New reports whether the worktree was made for this session. If not, it contains the work of earlier sessions of
 	// the chain.
 	New bool `json:"new,omitempty"`
-	// EarlierHost is another host on which an earlier attempt at the session has worked; empty if there was none. Nobody knows what that has
+	// EarlierHost is another host on which an earlier attempt at the session has worked; empty if there was none. Nobody knows what was
 	// committed there.
 	EarlierHost string `json:"earlier_host,omitempty"`
 	// Kept reports whether the worktree still existed after the session. A worktree without changes and commits is

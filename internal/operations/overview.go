@@ -211,9 +211,7 @@ func (o Overview) fromRecords(facts recordedFacts) (work []WorkingChain, waits [
 func recordedWait(chain escalation.IncidentChain, services []string, locks []store.ServiceLock) WaitingChain {
 	wait := WaitingChain{
 		ChainID: chain.ChainID, Services: services, CostUSD: chain.CostUSD, CostEstimated: chain.CostEstimated,
-		Kind: WaitGate, Rule: chain.Rule,
-		Reason: chain.Reason,
-		Since:  chain.At, Until: chain.Until,
+		Kind: WaitGate, Rule: chain.Rule, Reason: chain.Reason, Since: chain.At, Until: chain.Until,
 	}
 	if kind := kindOfRule(chain.Rule); kind != WaitOther {
 		wait.Kind = kind

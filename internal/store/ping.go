@@ -17,7 +17,7 @@ func (s *Store) CheckWritable(ctx context.Context) error {
 	return s.write(ctx, func(*sql.Tx) error { return nil })
 }
 
-// place is where a database is: the path of its file, or a URL without user and password. Errors name it.
+// place returns the path of a database file, or the URL of a database server without user and password. Errors contain it.
 type place string
 
 // explain returns err with the name of the database. If the database takes no writes, explain says so, and what to do. A retry can

@@ -278,7 +278,8 @@ func (a *agents) refusal(run activities.AgentRun, at time.Time) *refusal {
 		return limitedUntil(a.limited.to)
 	}
 	for i := range a.world.refusals {
-		if one := &a.world.refusals[i]; !at.Before(one.from) && at.Before(one.to) {
+		if one := &a.world.refusals[i]; !at.Before(one.from) && at.Before(one.to) &&
+			strings.Contains(run.Policy.Model, one.model) {
 			return &one.way
 		}
 	}

@@ -478,12 +478,26 @@ func (i *installation) readTimes(ctx context.Context, query string, into map[str
 	return rows.Err()
 }
 
+// listed returns the last page of chains as the API lists it and as the command prints it. Chains begin and end between the two, so it reads
+// them again until the API's has not changed meanwhile.
+func (i *installation) listed(ctx context.Context) (page operations.ChainPage, printed []operations.Row) {
+	same := func(a, b operations.Row) bool { return a.ID == b.ID && a.Status == b.Status && a.CostUSD == b.CostUSD }
+	for range 10 {
+		var before operations.ChainPage
+		page, printed = operations.ChainPage{}, nil
+		i.get(ctx, "/api/v1/chains?limit=40", &before)
+		i.print(ctx, &printed, "chains", "--limit", "40")
+		i.get(ctx, "/api/v1/chains?limit=40", &page)
+		if slices.EqualFunc(before.Chains, page.Chains, same) {
+			break
+		}
+	}
+	return page, printed
+}
+
 // checkChains compares each chain of the last page with its sessions, its row and its incident.
 func (i *installation) checkChains(ctx context.Context) {
-	var page operations.ChainPage
-	i.get(ctx, "/api/v1/chains?limit=40", &page)
-	var printed []operations.Row
-	i.print(ctx, &printed, "chains", "--limit", "40")
+	page, printed := i.listed(ctx)
 	for n, row := range page.Chains {
 		if n >= len(printed) || printed[n].ID != row.ID || math.Abs(printed[n].CostUSD-row.CostUSD) > cent || printed[n].Status != row.Status {
 			i.problem("the API lists chain %s with $%.4f, and the command does not", row.ID, row.CostUSD)

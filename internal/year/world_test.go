@@ -85,11 +85,12 @@ type rename struct {
 	service string
 }
 
-// refusalSpan is a time in which the provider refuses each call in one way.
+// refusalSpan is a time in which the provider refuses each call in one way, for the models with a word in their names; empty for all.
 type refusalSpan struct {
 	span
 
-	way refusal
+	way   refusal
+	model string
 }
 
 // newName is added to the name of a service that is renamed.
@@ -149,8 +150,12 @@ func newWorld(of life, ways []refusal) *world {
 		w.outages = append(w.outages, span{at, at.Add(w.between(time.Minute, 2*time.Hour, "outage for", n))})
 	})
 	times("refusal", often(6), func(n int, at time.Time) {
-		way := ways[w.draw(len(ways), "way", n)]
-		w.refusals = append(w.refusals, refusalSpan{span{at, at.Add(w.between(10*time.Minute, 6*time.Hour, "refuses for", n))}, way})
+		way, model := ways[w.draw(len(ways), "way", n)], []string{"", "", "haiku", "sonnet", "opus"}[w.draw(5, "refused model", n)]
+		if way.name == string(escalation.EndingLimited) {
+			model = "" // of the account
+		}
+		until := at.Add(w.between(10*time.Minute, 6*time.Hour, "refuses for", n))
+		w.refusals = append(w.refusals, refusalSpan{span{at, until}, way, model})
 	})
 	times("deaf", often(4), func(n int, at time.Time) {
 		w.deaf = append(w.deaf, span{at, at.Add(w.between(time.Minute, 30*time.Hour, "deaf for", n))})
