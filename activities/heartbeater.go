@@ -141,12 +141,13 @@ func (h *heartbeater) add(ended escalation.Report) {
 	h.last.Spent, h.last.Now, h.last.InFlight = h.last.Spent.Then(ended), AgentProgress{}, nil
 }
 
-// settle sets the total spending of all attempts. Call settle after the last invocation has ended.
-func (h *heartbeater) settle(all AgentReport, failures int) {
+// settle sets the total spending of all attempts, and the hosts on which they may have committed something. Call settle after the last
+// invocation has ended.
+func (h *heartbeater) settle(all AgentReport, failures int, hosts []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last.Spent, h.last.Now, h.last.InFlight = all.Report, AgentProgress{}, all.InFlight
-	h.last.Failures = failures
+	h.last.Failures, h.last.Hosts = failures, hosts
 }
 
 // progress returns the latest progress.

@@ -230,7 +230,7 @@ func TestHeartbeaterTellsProgress(t *testing.T) {
 
 		h.add(escalation.Report{CostUSD: 0.75})
 		require.InDelta(t, 0.75, h.progress().ended().Spent.CostUSD, 1e-9, "what has ended counts once")
-		h.settle(AgentReport{Report: escalation.Report{CostUSD: 2}, InFlight: []ToolCall{running}}, 3)
+		h.settle(AgentReport{Report: escalation.Report{CostUSD: 2}, InFlight: []ToolCall{running}}, 3, nil)
 		h.stop(t.Context(), true)
 		last = heartbeats.last()
 		require.InDelta(t, 2, last.Spent.CostUSD, 1e-9)

@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"slices"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/activity"
@@ -26,6 +27,8 @@ type TierProgress struct {
 	Now AgentProgress `json:"now"`
 	// InFlight holds the tool calls without a result.
 	InFlight []ToolCall `json:"in_flight,omitempty"`
+	// Hosts lists the hosts on which attempts may have committed something.
+	Hosts []string `json:"hosts,omitempty"`
 	// Failures counts the failed attempts. An attempt that ended because its worker stopped or died does not count.
 	Failures int `json:"failures,omitempty"`
 }
@@ -65,6 +68,9 @@ func (p TierProgress) ended() TierProgress {
 	cut := escalation.Report{Turns: p.Now.Turns, Tokens: p.Now.Tokens, CostUSD: p.Now.CostUSD}
 	cut.CostEstimated = p.Now.CostUSD > 0
 	cut.Attempts, cut.Host = p.Attempt, p.Host
+	if p.Now.Turns > 0 { // its worker has died
+		p.Hosts = withHost(p.Hosts, p.Host)
+	}
 	p.Spent, p.Now = p.Spent.Then(cut), AgentProgress{}
 	return p
 }
@@ -77,4 +83,21 @@ func (p TierProgress) with(now AgentProgress) TierProgress {
 		p.InFlight = now.InFlight
 	}
 	return p
+}
+
+// withHost adds a host to a list of hosts.
+func withHost(hosts []string, host string) []string {
+	if host == "" || slices.Contains(hosts, host) {
+		return hosts
+	}
+	return append(slices.Clip(hosts), host)
+}
+
+// elsewhere returns the hosts of earlier attempts that may have committed something, except for the one of the worktree in which the latest
+// attempt has worked. That host may have got another name, as a new container has.
+func (p TierProgress) elsewhere(host string, worked *escalation.Worktree) []string {
+	if worked.Again && len(p.Hosts) == 1 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(p.Hosts), func(one string) bool { return one == host })
 }

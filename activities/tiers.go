@@ -207,7 +207,7 @@ func (t *Tiers) supervise(
 	past := pastAttempts(ctx)
 	agent, beats := startHeartbeater(ctx, t.Heartbeats, interval, TierProgress{
 		SessionID: sessionID, Host: t.Host, WorkerPID: os.Getpid(), Attempt: int(activity.GetInfo(ctx).Attempt),
-		Spent: past.Spent, InFlight: past.InFlight, Failures: past.Failures,
+		Spent: past.Spent, InFlight: past.InFlight, Failures: past.Failures, Hosts: past.Hosts,
 	})
 	report, err := work(agent, past, beats)
 	if cause := context.Cause(agent); err == nil && report.Status == escalation.SessionStopped && errors.Is(cause, errHeartbeatLost) {
@@ -220,14 +220,18 @@ func (t *Tiers) supervise(
 	report.Report = past.Spent.Then(report.Report)
 	report.Attempts = int(activity.GetInfo(ctx).Attempt)
 	report.Host, report.WorkerVersion = t.Host, t.Version
-	if before := past.Spent; report.Worktree != nil && before.Host != t.Host && before.Turns > 0 {
-		report.Worktree.EarlierHost = before.Host
+	hosts := past.Hosts
+	if worked := report.Worktree; worked != nil && worked.Path != "" {
+		worked.EarlierHosts = past.elsewhere(t.Host, worked)
+		if worked.MayHoldCommits() {
+			hosts = withHost(hosts, t.Host)
+		}
 	}
 	failures := past.Failures
 	if err != nil && !handsOver(err) {
 		failures++
 	}
-	beats.settle(report, failures)
+	beats.settle(report, failures, hosts)
 	if err != nil && failures >= most && !handsOver(err) && report.Change != nil { // what it has committed outlasts the last attempt
 		report.Status, report.Error = escalation.SessionFailed, err.Error()
 		err = nil

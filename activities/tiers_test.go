@@ -517,16 +517,32 @@ func TestSpentBeforeOfAStranger(t *testing.T) {
 	require.Zero(t, activities.SpentBefore(errors.New("no details")))
 }
 
-// TestWorkOfAnotherHost checks that a session that another host takes over says so, because its commits may be on the first one.
-func TestWorkOfAnotherHost(t *testing.T) {
+// TestWorkOfOtherHosts checks that a session says on which other hosts earlier attempts may have committed something: those whose worker has
+// died, and those that have left commits. A host whose name has changed is no other one.
+func TestWorkOfOtherHosts(t *testing.T) {
 	t.Parallel()
-	for host, want := range map[string]string{"another": "another", "host-1": ""} {
-		reply := finished(healthy, 0.1)
-		reply.report.Worktree = &escalation.Worktree{Path: "/w"}
-		agent := &fakeAgent{replies: []agentReply{reply}, conversations: map[string]bool{ownID: true}}
-		past := &activities.TierProgress{Attempt: 1, Host: host, Now: activities.AgentProgress{Turns: 3}}
-		report, err := runTier(t, agent, tierInput(2, escalation.ContinuityFresh), past)
-		require.NoError(t, err)
-		require.Equal(t, want, report.Worktree.EarlierHost, host)
+	for name, c := range map[string]struct {
+		past activities.TierProgress
+		here escalation.Worktree
+		want []string
+	}{
+		"the first attempt":         {},
+		"its worker died":           {past: activities.TierProgress{Host: "b", Now: activities.AgentProgress{Turns: 3}}, want: []string{"b"}},
+		"its worker died here":      {past: activities.TierProgress{Host: "host-1", Now: activities.AgentProgress{Turns: 3}}},
+		"it had not begun":          {past: activities.TierProgress{Host: "b"}},
+		"it has left nothing":       {past: activities.TierProgress{Host: "b", Spent: escalation.Report{Turns: 2, Host: "b"}}},
+		"two hosts before":          {past: activities.TierProgress{Host: "c", Hosts: []string{"b", "c"}}, want: []string{"b", "c"}},
+		"the host has another name": {past: activities.TierProgress{Host: "b", Hosts: []string{"b"}}, here: escalation.Worktree{Again: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reply := finished(healthy, 0.1)
+			c.here.Path = "/w"
+			reply.report.Worktree = &c.here
+			agent := &fakeAgent{replies: []agentReply{reply}, conversations: map[string]bool{ownID: true}}
+			report, err := runTier(t, agent, tierInput(2, escalation.ContinuityFresh), &c.past)
+			require.NoError(t, err)
+			require.ElementsMatch(t, c.want, report.Worktree.EarlierHosts)
+		})
 	}
 }

@@ -60,6 +60,8 @@ type planStep struct {
 	Passes []escalation.Rule `json:"passes,omitempty"`
 	// Refusal is what the session before got as an answer, if the next one begins anew because the model refused.
 	Refusal string `json:"refusal,omitempty"`
+	// Unseen says where authors may have committed what nobody knows, until a person has answered at a gate.
+	Unseen []string `json:"unseen,omitempty"`
 	// Ran is the state of the loop in which the latest session ran; empty if none has run in this phase.
 	Ran review.State `json:"ran,omitempty"`
 	// Reason is that of the latest decision on the work of this phase; empty before there is one.

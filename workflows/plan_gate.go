@@ -69,6 +69,9 @@ func (p *planRun) waitAtGate(ctx workflow.Context) error {
 	gate := p.gates.latest()
 	answer := *gate.Answer
 	p.at.AtGate = false
+	if answer.Actor != "" {
+		p.at.Unseen = nil
+	}
 	if decision, ends := gate.Ending(answer); ends {
 		return p.end(ctx, decision)
 	}

@@ -217,3 +217,26 @@ func TestAcceptedRiskOfAPhase(t *testing.T) {
 		})
 	}
 }
+
+// TestWorkOfAnAuthorOnAnotherHost lets another host take over the author of a phase. What it may have committed on the first one is for a
+// person, also after a correction.
+func TestWorkOfAnAuthorOnAnotherHost(t *testing.T) {
+	t.Parallel()
+	w := newPlanWorld(t)
+	w.review, _ = inTurn(t, finds(objection("wrong-port")), finds())
+	w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
+		result := w.commits(turn, input)
+		if turn == 1 {
+			result.Report.Worktree = &escalation.Worktree{Path: "/w", EarlierHosts: []string{"host-1"}}
+		}
+		return result
+	}
+	gate := w.gateAfter(t, time.Hour)
+	w.answerAfter(2*time.Hour, said(escalation.GateOverride, ""))
+	result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{Phases: []string{"1"}})
+	require.NoError(t, err)
+	require.Contains(t, gate.Reason, "its author was at work on the host host-1 before, and nobody knows what it has committed there")
+	require.Equal(t, "c2", gate.Commit)
+	require.Equal(t, escalation.OutcomeApproved, result.Outcome, result.Reason)
+	require.Len(t, result.Gates, 1)
+}

@@ -32,6 +32,10 @@ func (p *planRun) author(ctx workflow.Context) error {
 	}
 	p.sessions.ended(ctx, session)
 	p.keep(session, result.Change)
+	for _, host := range session.Worktree.WorkedBefore() {
+		p.at.Unseen = append(p.at.Unseen, fmt.Sprintf(
+			"its author was at work on the host %s before, and nobody knows what it has committed there", plaintext.Line(host)))
+	}
 	then := session.Treatment().Then
 	switch {
 	case session.Status == escalation.SessionStopped:
@@ -62,12 +66,8 @@ func (p *planRun) author(ctx workflow.Context) error {
 		change = *result.Change
 	}
 	change.Problem = cmp.Or(authorProblem(session, result), change.Problem)
-	switch host := session.Worktree.WorkedBefore(); {
-	case unjudged != nil:
+	if unjudged != nil {
 		change.Problem += "; nobody knows its commits"
-	case host != "":
-		change.Doubts = append(change.Doubts, fmt.Sprintf(
-			"its author was at work on the host %s before, and nobody knows what it has committed there", plaintext.Line(host)))
 	}
 	return p.reviewTurn(ctx, p.reviewRequest(session, change, false))
 }
@@ -216,6 +216,7 @@ func (p *planRun) reviewRequest(author escalation.Session, change activities.Cha
 	if change.Problem == "" && change.Commit != p.at.From.Commit {
 		request.lost, request.doubts = p.lost(change), p.doubts(change)
 	}
+	request.doubts = append(request.doubts, p.at.Unseen...)
 	return request
 }
 

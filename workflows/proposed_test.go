@@ -151,20 +151,25 @@ func TestNoGoodEndWithoutAPush(t *testing.T) {
 // told to a person before the chain ends well. The healed service does not settle it, nor does an approval of what the new host has.
 func TestWorkOnAnotherHostIsTold(t *testing.T) {
 	t.Parallel()
-	for name, commits := range map[string]bool{"it commits": true, "it commits nothing": false} {
+	for name, commits := range map[string]bool{"it commits": true, "it commits nothing": false, "nobody answers the first gate": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, _ := newReviewGate(t, finds())
 			w.tiers[1] = func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
 				report, err := concludes(escalation.VerdictResolved, 0.1)(t, input)
-				report.Host, report.Worktree = "host-2", &escalation.Worktree{Path: "/w", New: true, EarlierHost: "host-1"}
+				report.Host, report.Worktree = "host-2", &escalation.Worktree{Path: "/w", New: true, EarlierHosts: []string{"host-1"}}
 				return report, err
 			}
 			if !commits {
 				w.change = func(int) *activities.Change { return nil }
 			}
 			gate := w.gateAfter(t, time.Hour)
-			w.answerAfter(2*time.Hour, said(escalation.GateFix, ""))
+			if name == "nobody answers the first gate" {
+				w.policy.Gate.OnTimeout, w.policy.Gate.Remind = escalation.GateFix, nil
+				w.answerAfter(w.policy.Gate.Timeout.Std()+2*time.Hour, saidAt("gate-2", escalation.GateFix, ""))
+			} else {
+				w.answerAfter(2*time.Hour, said(escalation.GateFix, ""))
+			}
 			result, err := w.run(t, workflows.ChainInput{})
 			require.NoError(t, err)
 			require.Contains(t, gate.Reason, "tier 2 was at work on the host host-1 before, and nobody knows what it has committed there")
@@ -173,6 +178,30 @@ func TestWorkOnAnotherHostIsTold(t *testing.T) {
 			require.Equal(t, commits, len(w.commits()) == 1)
 		})
 	}
+}
+
+// TestHealedAfterAnIdleSession lets a push fail, and the higher tier that a person asks for adds nothing. When other chains find the service
+// healed, what is approved is pushed, without another session of an author.
+func TestHealedAfterAnIdleSession(t *testing.T) {
+	t.Parallel()
+	w, _ := newReviewGate(t, finds())
+	w.policy.Gate.OnHealed, w.policy.Gate.Remind = escalation.HealedClose, nil
+	w.brief.Incidents = []escalation.Incident{{ID: "incident-7", Services: []string{"jellyfin"}, Summary: "it is slow"}}
+	w.pushProblem = "no route"
+	w.tiers[2] = func(t *testing.T, input activities.RunTierInput) (escalation.Report, error) {
+		w.pushProblem = ""
+		return ends(escalation.SessionTimedOut)(t, input)
+	}
+	commit := w.change
+	w.change = func(int) *activities.Change { return commit(2) }
+	w.tiers = append(w.tiers[:3], concludes(escalation.VerdictHealthy, 0.01))
+	w.signalAfter(time.Hour, `{"to_tier": 3}`)
+	w.news(3*time.Hour, escalation.IncidentGone)
+	result, err := w.run(t, workflows.ChainInput{})
+	require.NoError(t, err)
+	require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
+	require.Equal(t, "c2", w.pushed[len(w.pushed)-1].Commit)
+	require.Len(t, w.ran, 4, "no session of an author follows")
 }
 
 // TestHealedAfterALostSession lets a push fail, and loses the session of the higher tier that a person asks for. When other chains find the

@@ -42,7 +42,7 @@ type unseenWork struct {
 	// Why says why in a sentence. Host is the host of the worktree; empty if that is not known.
 	Why  string `json:"why"`
 	Host string `json:"host,omitempty"`
-	// Told reports that a gate has said it to a person.
+	// Told reports that a person has answered at a gate that has said it.
 	Told bool `json:"told,omitempty"`
 }
 
@@ -58,12 +58,12 @@ func (p *proposedChange) unseen() string {
 // see updates what nobody has seen after a session, with its change; nil if it has left none.
 func (p *proposedChange) see(session escalation.Session, change *activities.Change) {
 	p.Unseen = slices.DeleteFunc(p.Unseen, func(work unseenWork) bool {
-		return work.Told || work.Host != "" && work.Host == session.Host && session.Worktree.InUseBefore()
+		return work.Told || work.Host != "" && work.Host == session.Host && session.Worktree.GoesOn()
 	})
 	if change != nil && change.Problem != "" && !acceptable(*change) {
 		p.Unseen = append(p.Unseen, unseenWork{Why: change.Problem, Host: session.Host})
 	}
-	if host := session.Worktree.WorkedBefore(); host != "" {
+	for _, host := range session.Worktree.WorkedBefore() {
 		p.Unseen = append(p.Unseen, unseenWork{Host: host, Why: fmt.Sprintf(
 			"%s was at work on the host %s before, and nobody knows what it has committed there", session.Tier, plaintext.Line(host))})
 	}
@@ -91,7 +91,7 @@ func (c *chainRun) offered() string {
 
 // keep keeps what a session has committed that has just ended, however it ended. The argument change is nil if it has left nothing.
 func (c *chainRun) keep(s step, session escalation.Session, change *activities.Change) {
-	if !c.inspects(s) || change == nil && session.Worktree.WorkedBefore() == "" && !c.unpushed() {
+	if !c.inspects(s) || change == nil && len(session.Worktree.WorkedBefore()) == 0 && !c.unpushed() {
 		return
 	}
 	if c.proposed == nil {
@@ -235,12 +235,12 @@ func (c *chainRun) takeFurther(ctx workflow.Context, s step, request reviewReque
 		p.Loop.State, p.Loop.Resume = p.Loop.Resume, ""
 		request.loop = p.Loop
 	}
-	result := reviewResult{loop: p.Loop, unclosed: request.unclosed, decision: review.Decision{State: p.Loop.State, Reason: p.Why}}
 	judged := p.Loop.State.Role() == review.Author && request.change.Commit == p.Loop.Commit && request.change.Commit != ""
 	if judged && !c.inspects(s) && p.Loop.Before != "" && len(p.Unseen) == 0 { // a turn that nobody had planned has added nothing
 		p.Loop.State, p.Loop.Before, judged = p.Loop.Before, "", false
 		request.loop = p.Loop
 	}
+	result := reviewResult{loop: p.Loop, unclosed: request.unclosed, decision: review.Decision{State: p.Loop.State, Reason: p.Why}}
 	switch {
 	case judged && !c.inspects(s): // the service is well, and the change is as its latest review has left it
 		result.loop, result.decision = p.Loop.Unsettled(p.Why)

@@ -330,14 +330,22 @@ func (c *chainRun) tell(reason string) string {
 	if c.proposed == nil {
 		return reason
 	}
-	for i := range c.proposed.Unseen {
-		work := &c.proposed.Unseen[i]
-		work.Told = true
+	for _, work := range c.proposed.Unseen {
 		if !strings.Contains(reason, work.Why) {
 			reason += "; " + work.Why
 		}
 	}
 	return reason
+}
+
+// told notes that a person has answered at the gate that has said what nobody has seen.
+func (c *chainRun) told(answer escalation.GateClosing) {
+	if c.proposed == nil || answer.Actor == "" && answer.ToTier == 0 {
+		return
+	}
+	for i := range c.proposed.Unseen {
+		c.proposed.Unseen[i].Told = true
+	}
 }
 
 // waitAtGate waits at the open gate of a step. It returns the step that the answer chose. The returned step still needs
@@ -364,6 +372,7 @@ func (c *chainRun) afterGate(ctx workflow.Context, s step) (step, error) {
 		return step{}, c.abortIfCancelled(ctx, err)
 	}
 	gate := c.gates.latest()
+	c.told(*gate.Answer)
 	if gate.Answer.Action == escalation.GateRecheck {
 		var ran *escalation.Session
 		if s.hasRun(c.log.chain.Worked()) {

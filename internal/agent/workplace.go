@@ -188,7 +188,8 @@ func (p workplace) missing(run activities.AgentRun) string {
 // describe returns a description of the worktree and of the changes that are left in it.
 func (p workplace) describe(left checkout.Left) escalation.Worktree {
 	return escalation.Worktree{
-		Path: p.Directory, Branch: p.Worktree.Branch, Origin: p.shared, New: p.Worktree.New,
+		Path: p.Directory, Branch: p.Worktree.Branch, Origin: p.shared,
+		New: p.Worktree.New, Again: p.Worktree.Again, Aside: p.Worktree.Aside,
 		Kept: left.Kept, Commits: left.Commits, Changed: left.Changed, Problem: left.Problem,
 	}
 }

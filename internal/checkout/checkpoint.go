@@ -53,7 +53,7 @@ func (g git) pack(ctx context.Context, tree *Worktree, change *Change) error {
 func (g git) restore(ctx context.Context, tree *Worktree, session Session) error {
 	from := session.From
 	if from.Commit == "" {
-		return nil
+		return tree.keepSession(session)
 	}
 	if err := g.obtain(ctx, inTree(tree), from); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (g git) restore(ctx context.Context, tree *Worktree, session Session) error
 			return err
 		}
 	}
-	return tree.keepBegun(from.Commit)
+	return tree.keepSession(session)
 }
 
 // mayKeep reports whether a worktree keeps its commit although a session begins from another one: if it was made on that one, or if an
@@ -92,6 +92,7 @@ func (g git) replace(ctx context.Context, tree *Worktree, from Checkpoint, head 
 		if _, err := g.run(ctx, in, []string{"update-ref", name, left}); err != nil {
 			return err
 		}
+		tree.Aside = name
 	}
 	return g.alone(ctx, in, []string{"checkout", "--quiet", "--force", "--no-track", "-B", tree.Branch, from.Commit})
 }

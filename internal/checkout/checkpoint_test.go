@@ -183,14 +183,20 @@ func TestCheckpointOfAnotherHost(t *testing.T) {
 		s.leave(place)
 		place = s.enter(s.at(from))
 		s.leave(place)
+		place = s.enter(s.at(from))
+		require.True(t, place.Worktree.Again)
+		require.Empty(t, place.Worktree.Aside)
+		s.leave(place)
 		tree := s.git(s.work, "rev-parse", from.Base+"^{tree}")
 		corrected := s.git(s.work, "commit-tree", "-p", from.Base, "-m", "corrected elsewhere", tree)
 
 		session := s.at(checkout.Checkpoint{Commit: corrected, Base: from.Base})
-		session.Interrupted = interrupted
+		session.ID, session.Interrupted = "another", interrupted
 		place = s.enter(session)
 		require.Equal(t, corrected, s.git(top, "rev-parse", "HEAD"), "interrupted: %v", interrupted)
-		require.NotEmpty(t, s.git(s.work, "for-each-ref", "refs/claudeops/left/run/"+from.Commit))
+		require.Equal(t, "refs/claudeops/left/run/"+from.Commit, place.Worktree.Aside)
+		require.NotEmpty(t, s.git(s.work, "for-each-ref", place.Worktree.Aside))
+		require.False(t, place.Worktree.Again)
 		s.leave(place)
 	}
 }

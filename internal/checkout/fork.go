@@ -1,6 +1,7 @@
 package checkout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -19,27 +20,31 @@ func (g git) keepFork(ctx context.Context, tree *Worktree, tip string) error {
 	if err != nil {
 		return err
 	}
-	tree.fork, tree.begun = fork, ""
+	tree.fork, tree.begun, tree.session = fork, "", ""
 	return tree.writeFork()
 }
 
-// keepBegun writes down the commit with which a session begins. Commits on another one are older than that.
-func (w *Worktree) keepBegun(commit string) error {
-	if w.begun == commit {
+// keepSession writes down a session that begins, and the commit that the worktree must have; empty if it must have none. Commits on another
+// one are older than that.
+func (w *Worktree) keepSession(session Session) error {
+	begun := cmp.Or(session.From.Commit, w.begun)
+	w.Again = w.session == session.ID
+	if w.Again && w.begun == begun {
 		return nil
 	}
-	w.begun = commit
+	w.begun, w.session = begun, session.ID
 	return w.writeFork()
 }
 
-// writeFork writes the commit from which the work in a worktree began and, on a second line, the one with which its latest session began.
+// writeFork writes, one on each line, the commit from which the work in a worktree began, the one with which its latest session began, and
+// the ID of that session.
 func (w *Worktree) writeFork() error {
 	next := w.forkFile + ".next"
 	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // a file of the worker
 	if err != nil {
 		return err
 	}
-	_, writeErr := file.WriteString(w.fork + "\n" + w.begun + "\n")
+	_, writeErr := file.WriteString(strings.Join([]string{w.fork, w.begun, w.session, ""}, "\n"))
 	if err := errors.Join(writeErr, file.Sync(), file.Close()); err != nil {
 		return err
 	}
@@ -52,8 +57,8 @@ func (w *Worktree) readFork() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	fork, begun, _ := strings.Cut(string(content), "\n")
-	w.fork, w.begun = strings.TrimSpace(fork), strings.TrimSpace(begun)
+	lines := append(strings.Split(string(content), "\n"), "", "", "")
+	w.fork, w.begun, w.session = lines[0], lines[1], lines[2]
 	return err
 }
 

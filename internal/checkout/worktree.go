@@ -37,6 +37,10 @@ type Worktree struct {
 	fork, forkFile string
 	// begun is the commit with which the latest session in the worktree began, if another one named it. It is kept in the same file.
 	begun string
+	// session is the ID of the latest session, and Again reports that the session before was the same one. Aside is the name under which
+	// restore has put aside the commits of the worktree; empty if it has not.
+	session, Aside string
+	Again          bool
 }
 
 // PathOf returns the path in the repository of a file below the shared directory.

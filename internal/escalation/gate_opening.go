@@ -100,8 +100,9 @@ func NewGate(policy Policy, o GateInput) Gate {
 	if gate.Continuation != nil {
 		gate.Options = append(gate.Options, GateContinue)
 	}
-	free := gate.Repeats() != "" // it starts no session
-	if policy.Gate.OnTimeout == GateFix && (free || o.budgetLeft(policy)) && automatic(o.Before, GateFix) < maxAutomaticFixes {
+	free := gate.Repeats() != ""                                           // it starts no session
+	wrong := o.Last != nil && !o.Refused && o.Last.Ending == EndingRequest // it would be refused again
+	if policy.Gate.OnTimeout == GateFix && !wrong && (free || o.budgetLeft(policy)) && automatic(o.Before, GateFix) < maxAutomaticFixes {
 		gate.OnTimeout = GateFix
 	}
 	gate.Options = append(gate.Options, GateFix, GateOverride, GateAbort)

@@ -16,9 +16,13 @@ type Worktree struct {
 	// New reports whether the worktree was made for this session. If not, it contains the work of earlier sessions of
 	// the chain.
 	New bool `json:"new,omitempty"`
-	// EarlierHost is another host on which an earlier attempt at the session has worked; empty if there was none. Nobody knows what was
-	// committed there.
-	EarlierHost string `json:"earlier_host,omitempty"`
+	// Again reports that an earlier attempt at the session has worked in the worktree.
+	Again bool `json:"again,omitempty"`
+	// Aside is the name under which the commits of the worktree were put aside, because the session begins with others; empty if there were
+	// none.
+	Aside string `json:"aside,omitempty"`
+	// EarlierHosts lists other hosts on which earlier attempts at the session have worked, if nobody knows what was committed there.
+	EarlierHosts []string `json:"earlier_hosts,omitempty"`
 	// Kept reports whether the worktree still existed after the session. A worktree without changes and commits is
 	// removed.
 	Kept bool `json:"kept,omitempty"`
@@ -32,16 +36,19 @@ type Worktree struct {
 	Missing string `json:"missing,omitempty"`
 }
 
-// InUseBefore reports whether the session worked in a worktree that has the work of earlier sessions.
-func (w *Worktree) InUseBefore() bool { return w != nil && w.Path != "" && !w.New }
+// GoesOn reports whether the session went on with what earlier sessions have left in the worktree.
+func (w *Worktree) GoesOn() bool { return w != nil && w.Path != "" && !w.New && w.Aside == "" }
 
-// WorkedBefore returns EarlierHost; empty for a session without a worktree.
-func (w *Worktree) WorkedBefore() string {
+// WorkedBefore returns EarlierHosts; nil for a session without a worktree.
+func (w *Worktree) WorkedBefore() []string {
 	if w == nil {
-		return ""
+		return nil
 	}
-	return w.EarlierHost
+	return w.EarlierHosts
 }
+
+// MayHoldCommits reports whether the worktree may have commits after the session.
+func (w *Worktree) MayHoldCommits() bool { return w != nil && (w.Commits > 0 || w.Problem != "") }
 
 // Describe says in a sentence where a session has left its work. If host is empty, the sentence names no host. If the
 // session has left nothing, Describe returns "".
