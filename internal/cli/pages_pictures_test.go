@@ -101,7 +101,7 @@ func TestScreenshots(t *testing.T) {
 	require.NoError(t, os.WriteFile(services, []byte(nightServices), 0o600))
 	environ := startInstallation(t, badNight(), "CLAUDEOPS_SERVICES_FILE="+services, "CLAUDEOPS_GATE_TIMEOUT=72h",
 		"CLAUDEOPS_REPOSITORIES="+nightRepository(t), "CLAUDEOPS_DAY_BUDGET_USD=25", "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER3_TOOLS=Bash", "CLAUDEOPS_HEARTBEAT_INTERVAL=1s",
-		"CLAUDEOPS_MAX_CONCURRENT_AGENTS=6", "CLAUDEOPS_ESCALATION_LIMIT=none") // several repair, and some do not end
+		"CLAUDEOPS_MAX_CONCURRENT_AGENTS=6", "CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_POLICY_FILE="+nightPolicy(t)) // several repair, and some do not end
 	root, link := openPages(t, append(environ, "CLAUDEOPS_POLICY_FILE=")) // the page of the policy shows the built-in one
 	must := func(args ...string) {
 		got := starter(t, environ, args...)

@@ -41,6 +41,16 @@ func nightRepository(t *testing.T) string {
 	return dir
 }
 
+// nightPolicy returns the path of a policy in which authors may change the files of the pictures without a person.
+func nightPolicy(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	const tier = "{anything: true, review: {paths: ['compose.yaml', 'firewall.rules', '*.md']}}"
+	text := "version: 1\ntiers: {1: {anything: true}, 2: " + tier + ", 3: " + tier + "}\n"
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
 // nightPlans plays the authors and the reviewers of the pictures. The second phase of ports.md needs a person, the author of disks.md does
 // not end, and the reviewer of a repair finds something.
 func nightPlans() []claudesim.Turn {
