@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -135,6 +136,9 @@ func TestPeerThatIsGone(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
 	require.NoError(t, guest.Close())
-	_, err = fromGuest(conn)
+	require.Eventually(t, func() bool { // a child that another test is starting has the connection until it executes its program
+		_, err = fromGuest(conn)
+		return err != nil
+	}, time.Minute, time.Millisecond)
 	require.EqualError(t, err, "the program that opened the connection is gone")
 }
