@@ -174,6 +174,7 @@ func TestWorkOnAnotherHostIsTold(t *testing.T) {
 			require.NoError(t, err)
 			require.Contains(t, gate.Reason, "tier 2 was at work on the host host-1 before, and nobody knows what it has committed there")
 			require.True(t, w.ran[2].Unseen)
+			require.Len(t, result.Gates, map[bool]int{true: 2, false: 1}[gate.OnTimeout == escalation.GateFix], "only a person's answer settles it")
 			require.Equal(t, escalation.OutcomeResolved, result.Outcome, result.Reason)
 			require.Equal(t, commits, len(w.commits()) == 1)
 		})

@@ -109,7 +109,7 @@ func TestATierGoesOnAfterTheLimit(t *testing.T) {
 				require.Equal(t, escalation.ReasonResumeFailed, result.Sessions[3].ContinuityReason)
 				require.Contains(t, w.ran[3].Handoff.Remediation, ids[0])
 				require.Contains(t, w.ran[3].Handoff.Remediation, "redeploy web")
-				require.True(t, w.requests[3].Correction, "nor is its new conversation delayed")
+				require.True(t, w.requests[len(w.requests)-1].Correction, "nor is its new conversation delayed")
 			}
 		})
 	}
