@@ -136,6 +136,10 @@ func conversations() map[string]contract {
 func checkFreshRun(t *testing.T, b *bench) {
 	var reports []claude.Progress
 	invocation := b.invocation("look around")
+	asked := func() bool { return len(b.requests()) > 0 }
+	invocation.Guard = &claude.Guard{Started: func(claude.Tree) { // the CLI has printed its first event before the start is known
+		require.Eventually(t, asked, time.Minute, time.Millisecond)
+	}}
 	result, err := b.start(t.Context(), t, invocation, func(p claude.Progress) { reports = append(reports, p) })
 	require.NoError(t, err)
 	require.Equal(t, invocation.SessionID, result.SessionID)

@@ -1,31 +1,23 @@
 package claude
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // textInterval is the shortest time between two reports while the CLI prints nothing but text. The CLI prints a model's
 // answer in many pieces, and without the limit each piece would cause a report.
 const textInterval = time.Second
 
-// reporter reports progress from an accumulator.
+// reporter reports progress from an accumulator. Its methods must not run concurrently.
 type reporter struct {
 	report func(Progress)
 	prices priceList
-
-	mu   sync.Mutex
-	pid  int
-	last time.Time
+	pid    int
+	last   time.Time
 }
 
-// started reports that the CLI runs with the process number pid. If the CLI has already printed something, started
-// sends no report.
+// started reports that the CLI runs with the process number pid.
 func (o *reporter) started(pid int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.pid = pid
-	if o.report != nil && o.last.IsZero() {
+	if o.report != nil {
 		o.report(Progress{PID: pid, Phase: PhaseStarting, At: time.Now()})
 	}
 }
@@ -36,8 +28,6 @@ func (o *reporter) see(kind eventType, a *accumulator) {
 	if o.report == nil || kind == "" {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	now := time.Now()
 	if kind == eventStream && now.Sub(o.last) < textInterval {
 		return

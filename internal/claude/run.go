@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/process"
@@ -23,7 +24,6 @@ func (c *CLI) Run(ctx context.Context, invocation Invocation, progress func(Prog
 		return Result{CLIVersion: c.Version(), ExitCode: -1}, err
 	}
 	run.observe.report, run.observe.prices = progress, c.profile.prices
-	run.spec.Started = run.begin
 	exit, err := run.execute(ctx)
 	result := run.result(exit)
 	if verdict := run.judge(exit, err); verdict != nil {
@@ -153,9 +153,14 @@ func (r *run) follow(ctx context.Context, output *spool, dog *watchdog) (process
 	})
 	r.spec.Stdout, r.spec.Stderr = output.file, &r.stderr
 	ended, read := make(chan struct{}), make(chan error, 1)
-	go func() { read <- output.follow(ended, sink) }()
+	followed := sync.OnceFunc(func() { go func() { read <- output.follow(ended, sink) }() })
+	r.spec.Started = func(tree Tree) {
+		r.begin(tree)
+		followed() // the first report is that of the start
+	}
 	exit, err := process.Run(after(ctx, output.stopping), r.spec)
 	close(ended)
+	followed()
 	err = errors.Join(err, <-read)
 	lines.flush()
 	return exit, err
