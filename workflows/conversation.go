@@ -76,7 +76,7 @@ type ConversationState struct {
 	// About is the chain that the conversation is about; empty if it is about none.
 	About     string    `json:"about,omitempty"`
 	StartedAt time.Time `json:"started_at"`
-	CostUSD   float64   `json:"cost_usd"`
+	escalation.Cost
 	// Turns lists the latest turns, oldest first: some that have ended, the running one, and those that wait.
 	Turns []ConversationTurn `json:"turns"`
 }
@@ -88,8 +88,8 @@ type ConversationTurn struct {
 	// Head is the beginning of the message.
 	Head string `json:"head"`
 	// Waits says why the running turn has no session yet; empty if it has one.
-	Waits   string  `json:"waits,omitempty"`
-	CostUSD float64 `json:"cost_usd,omitempty"`
+	Waits string `json:"waits,omitempty"`
+	escalation.Cost
 }
 
 // conversationRun is the state of a running conversation.
@@ -247,7 +247,7 @@ func (c *conversationRun) end(ctx workflow.Context) {
 		if turn == nil {
 			return
 		}
-		c.conclude(ctx, turn, escalation.DecideTalk(escalation.TalkInput{Ended: true}), 0)
+		c.conclude(ctx, turn, escalation.DecideTalk(escalation.TalkInput{Ended: true}), escalation.Cost{})
 	}
 }
 
@@ -256,7 +256,7 @@ func (c *conversationRun) details(chain escalation.Chain) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "**conversation** — %s\n\nTotal: %s\n", inline(chain.ID), chain.CostText())
 	for _, turn := range c.turns.states() {
-		fmt.Fprintf(&text, "- %d, %s, $%.2f: %s\n", turn.Turn, turn.State, turn.CostUSD, inline(turn.Head))
+		fmt.Fprintf(&text, "- %d, %s, %s: %s\n", turn.Turn, turn.State, turn.CostText(), inline(turn.Head))
 	}
 	return text.String()
 }
@@ -265,6 +265,7 @@ func (c *conversationRun) details(chain escalation.Chain) string {
 func (c *conversationRun) state() (ConversationState, error) {
 	chain := c.log.chain
 	return ConversationState{
-		ID: chain.ID, About: c.about, StartedAt: chain.StartedAt, CostUSD: chain.CostUSD, Turns: c.turns.states(),
+		ID: chain.ID, About: c.about, StartedAt: chain.StartedAt, Turns: c.turns.states(),
+		Cost: escalation.Cost{CostUSD: chain.CostUSD, CostEstimated: chain.CostEstimated()},
 	}, nil
 }

@@ -105,7 +105,7 @@ func (b *talkBook) EndTurn(_ context.Context, _ string, turn int, end escalation
 	defer b.mu.Unlock()
 	for i := range b.turns {
 		if b.turns[i].Turn == turn {
-			b.turns[i].State, b.turns[i].Note, b.turns[i].Failure, b.turns[i].CostUSD = end.State, end.Note, end.Failure, end.CostUSD
+			b.turns[i].State, b.turns[i].Note, b.turns[i].Failure, b.turns[i].Cost = end.State, end.Note, end.Failure, end.Cost
 			b.turns[i].EndedAt = end.EndedAt
 		}
 	}
@@ -209,7 +209,8 @@ func TestConversationForksTheAnswerBefore(t *testing.T) {
 	s := newTalkStage(t)
 	s.answer = func(n int, _ activities.RunTalkInput) (activities.RunTalkResult, error) {
 		if n == 2 {
-			return activities.RunTalkResult{Report: escalation.Report{Status: escalation.SessionTimedOut, CostUSD: 0.5, Attempts: 1}}, nil
+			report := escalation.Report{Status: escalation.SessionTimedOut, CostUSD: 0.5, CostEstimated: true, Attempts: 1}
+			return activities.RunTalkResult{Report: report}, nil
 		}
 		return replied(), nil
 	}
@@ -224,7 +225,9 @@ func TestConversationForksTheAnswerBefore(t *testing.T) {
 		require.NoError(t, answer.Get(&state))
 		require.Len(t, state.Turns, 3)
 		require.Equal(t, escalation.TalkFailed, state.Turns[1].State)
-		require.InDelta(t, 1, state.CostUSD, 1e-9)
+		require.Equal(t, []string{"$0.25", "about $0.50", "$0.25"},
+			[]string{state.Turns[0].CostText(), state.Turns[1].CostText(), state.Turns[2].CostText()})
+		require.Equal(t, "about $1.00", state.CostText())
 	}, 2*time.Hour)
 	s.run()
 
@@ -242,6 +245,7 @@ func TestConversationForksTheAnswerBefore(t *testing.T) {
 	require.Equal(t, escalation.TalkAnswered, s.book.turns[0].State)
 	require.Equal(t, escalation.TalkFailed, s.book.turns[1].State)
 	require.Contains(t, s.book.turns[1].Failure, "time for a turn")
+	require.Equal(t, escalation.Cost{CostUSD: 0.5, CostEstimated: true}, s.book.turns[1].Cost)
 }
 
 // TestConversationEndsUnused sends a message after six days, and then none. A week later the conversation ends by itself.

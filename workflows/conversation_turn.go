@@ -29,9 +29,9 @@ type refusedConversation struct {
 }
 
 // converse runs the session of a turn. If that session cannot use the conversation, converse runs one more session, in a new
-// conversation, and at most another one without the earlier turns. It returns how the turn ends, and its cost in US dollars. The end of
-// ctx stops the session.
-func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decision escalation.TalkDecision, cost float64) {
+// conversation, and at most another one without the earlier turns. It returns how the turn ends, and its cost. The end of ctx stops the
+// session.
+func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decision escalation.TalkDecision, cost escalation.Cost) {
 	var input escalation.TalkInput
 	before, err := c.precedingSession(ctx, turn)
 	if c.before = before.Parent; c.before != nil {
@@ -51,7 +51,7 @@ func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decisi
 		}
 		choice := escalation.ChooseTalkContinuity(before)
 		input.Lost = choice.LostBy()
-		cost += c.attempt(ctx, turn, choice, &input)
+		cost = c.attempt(ctx, turn, choice, &input)
 	}
 	for {
 		input.StoppedBy, input.Ended = turn.StoppedBy, turn.StoppedBy == "" && ctx.Err() != nil
@@ -69,7 +69,7 @@ func (c *conversationRun) converse(ctx workflow.Context, turn *talkTurn) (decisi
 		if !decision.Forgets || input.LostBecause == "" {
 			input.LostBecause = input.Session.Error
 		}
-		cost += c.attempt(ctx, turn, escalation.ChooseTalkContinuity(before), &input)
+		cost = cost.Plus(c.attempt(ctx, turn, escalation.ChooseTalkContinuity(before), &input))
 	}
 }
 
@@ -104,10 +104,10 @@ func (c *conversationRun) loadPolicy(ctx workflow.Context) error {
 	return err
 }
 
-// attempt runs one session of a turn, and puts into input what came of it. It returns the cost of the session in US dollars.
+// attempt runs one session of a turn, and puts into input what came of it. It returns the cost of the session.
 func (c *conversationRun) attempt(
 	ctx workflow.Context, turn *talkTurn, choice escalation.ContinuityChoice, input *escalation.TalkInput,
-) float64 {
+) (cost escalation.Cost) {
 	input.Refusal, input.Session, input.Replied, input.Unarchived = nil, escalation.Session{}, false, false
 	opening, err := c.admit(ctx, turn, sessionRequest{
 		tier: escalation.TierObserve, purpose: escalation.PurposeTalk, context: choice, origin: c.origin(choice), actor: turn.Actor,
@@ -115,10 +115,10 @@ func (c *conversationRun) attempt(
 	switch {
 	case err != nil:
 		input.Session.Status, input.Session.Error = escalation.SessionFailed, rootMessage(err)
-		return 0
+		return cost
 	case opening.Refusal != nil:
 		input.Refusal = opening.Refusal
-		return 0
+		return cost
 	}
 	session, result := c.runTalk(ctx, turn, opening.Session, input.Forgets)
 	c.sessions.ended(ctx, session)
@@ -130,7 +130,7 @@ func (c *conversationRun) attempt(
 	if c.before != nil && session.Status == escalation.SessionResumeFailed { // even if somebody has stopped the turn
 		c.refused = refusedConversation{c.before.ReportedSessionID, session.Error}
 	}
-	return session.CostUSD
+	return escalation.Cost{CostUSD: session.CostUSD, CostEstimated: session.CostEstimated}
 }
 
 // The pauses between two requests for admission of a session while other conversations answer the same person.
@@ -192,7 +192,7 @@ func (c *conversationRun) runTalk(
 
 // conclude records the end of a turn and of its session. If the records refuse it, conclude logs that, and the conversation
 // goes on. Cancelling ctx does not prevent the recording.
-func (c *conversationRun) conclude(ctx workflow.Context, turn *talkTurn, decision escalation.TalkDecision, cost float64) {
+func (c *conversationRun) conclude(ctx workflow.Context, turn *talkTurn, decision escalation.TalkDecision, cost escalation.Cost) {
 	disconnected, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
 	recording := withRecords(disconnected, fmt.Sprintf("end of turn %d: %s", turn.Turn, decision.State))
@@ -203,7 +203,7 @@ func (c *conversationRun) conclude(ctx workflow.Context, turn *talkTurn, decisio
 	ended := workflow.ExecuteActivity(recording, talks.EndTurn, activities.EndTurnInput{
 		TurnInput: activities.TurnInput{ConversationID: c.log.chain.ID, Turn: turn.Turn},
 		End: escalation.TalkEnd{
-			State: decision.State, Note: decision.Note, Failure: decision.Failure, CostUSD: cost, EndedAt: workflow.Now(ctx),
+			State: decision.State, Note: decision.Note, Failure: decision.Failure, Cost: cost, EndedAt: workflow.Now(ctx),
 		},
 	})
 	for _, err := range []error{c.sessions.flush(ctx), ended.Get(recording, nil)} {

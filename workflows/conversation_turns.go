@@ -94,10 +94,10 @@ func (t *talkTurns) begin() *talkTurn {
 }
 
 // end ends the running turn.
-func (t *talkTurns) end(state escalation.TalkState, costUSD float64) {
+func (t *talkTurns) end(state escalation.TalkState, cost escalation.Cost) {
 	turn := t.running
 	t.running = nil
-	t.ended = append(t.ended, ConversationTurn{Turn: turn.Turn, State: state, Head: turn.Head, CostUSD: costUSD})
+	t.ended = append(t.ended, ConversationTurn{Turn: turn.Turn, State: state, Head: turn.Head, Cost: cost})
 	t.ended = t.ended[max(0, len(t.ended)-maxShownTurns):]
 }
 

@@ -175,7 +175,8 @@ type TalkTurn struct {
 	Note string `json:"note,omitempty"`
 	// Failure says why there is no reply; empty if there is one.
 	Failure string    `json:"failure,omitempty"`
-	CostUSD float64   `json:"cost_usd"`
+	Cost
+
 	EndedAt time.Time `json:"ended_at,omitzero"`
 	// Confirmed lists the proposals that a person has confirmed.
 	Confirmed []Confirmation `json:"confirmed,omitempty"`
@@ -203,7 +204,8 @@ type TalkEnd struct {
 	State   TalkState `json:"state"`
 	Note    string    `json:"note,omitempty"`
 	Failure string    `json:"failure,omitempty"`
-	CostUSD float64   `json:"cost_usd"`
+	Cost
+
 	EndedAt time.Time `json:"ended_at"`
 }
 

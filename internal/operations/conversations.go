@@ -464,7 +464,7 @@ func (b *backend) maskedTurn(turn escalation.TalkTurn) escalation.TalkTurn {
 	if err != nil { // for example, a secret looks like a number or a time
 		return escalation.TalkTurn{
 			ConversationID: turn.ConversationID, Turn: turn.Turn, State: turn.State, ReceivedAt: turn.ReceivedAt, EndedAt: turn.EndedAt,
-			CostUSD: turn.CostUSD, Failure: "The texts of this turn are not shown, because a secret in them cannot be masked.",
+			Cost: turn.Cost, Failure: "The texts of this turn are not shown, because a secret in them cannot be masked.",
 		}
 	}
 	return masked

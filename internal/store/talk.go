@@ -34,6 +34,7 @@ func talkFields(t *escalation.TalkTurn) []field {
 		{"note", &t.Note},
 		{"failure", &t.Failure},
 		{"cost_usd", &t.CostUSD},
+		{"cost_estimated", &t.CostEstimated},
 		{"ended_at", millis{&t.EndedAt}},
 	}
 }
@@ -380,6 +381,7 @@ func (s *Store) EndTurn(ctx context.Context, conversationID string, turn int, en
 		{"note", &end.Note},
 		{"failure", &end.Failure},
 		{"cost_usd", &end.CostUSD},
+		{"cost_estimated", &end.CostEstimated},
 		{"ended_at", millis{&end.EndedAt}},
 	}
 	if end.State != escalation.TalkAnswered {

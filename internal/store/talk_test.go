@@ -64,7 +64,7 @@ func testTalkTurn(t *testing.T, database backend) {
 	require.NoError(t, err)
 	require.Nil(t, kept, "the reply of another session does not count")
 	require.NoError(t, s.EndTurn(bounded(t), adasTalk, 1, escalation.TalkEnd{
-		State: escalation.TalkAnswered, Note: "n", CostUSD: 0.5, EndedAt: noon.Add(time.Minute),
+		State: escalation.TalkAnswered, Note: "n", Cost: escalation.Cost{CostUSD: 0.5, CostEstimated: true}, EndedAt: noon.Add(time.Minute),
 	}))
 	require.ErrorIs(t, s.BeginTurn(bounded(t), ofTalk(1, "s-9"), "late", noon), store.ErrNotFound, "the turn has ended")
 	require.ErrorIs(t, s.KeepReply(bounded(t), ofTalk(1, "s-9"), escalation.TalkReply{Reply: "late"}, report), store.ErrNotFound)
@@ -82,7 +82,7 @@ func testTalkTurn(t *testing.T, database backend) {
 		ConversationID: adasTalk, Turn: 1,
 		TalkMessage: escalation.TalkMessage{MessageID: "m-1", Text: "how is jellyfin?\ufffd m-1", Actor: "ada"},
 		ReceivedAt:  noon, State: escalation.TalkAnswered, SessionID: "s-1", Context: "<context>", SeenAt: noon, TalkReply: reply, Note: "n",
-		CostUSD: 0.5, EndedAt: noon.Add(time.Minute), Confirmed: []escalation.Confirmation{},
+		Cost: escalation.Cost{CostUSD: 0.5, CostEstimated: true}, EndedAt: noon.Add(time.Minute), Confirmed: []escalation.Confirmation{},
 	}, found)
 	turns, err := s.TalkTurns(bounded(t), adasTalk, 2)
 	require.NoError(t, err)

@@ -47,12 +47,13 @@ func writeCosts(w io.Writer, report operations.CostReport) {
 		return
 	}
 	_, _ = fmt.Fprintf(w, "%s: %s in %s\n", report.Period(), costText(report.Total), plaintext.Count(report.Total.Sessions, "session"))
+	estimated := report.Total.EstimatedUSD > 0
 	if look := report.HealthyLook; look.Sessions > 0 {
-		_, _ = fmt.Fprintf(w, "A look that finds nothing wrong: %s (average of %d)\n", plaintext.Dollars(look.AverageUSD), look.Sessions)
+		_, _ = fmt.Fprintf(w, "A look that finds nothing wrong: %s (average of %d)\n", plaintext.Cost(look.AverageUSD, estimated), look.Sessions)
 	}
 	month := "known after a day"
 	if report.MonthUSD > 0 {
-		month = plaintext.Dollars(report.MonthUSD)
+		month = plaintext.Cost(report.MonthUSD, estimated)
 	}
 	_, _ = fmt.Fprintf(w, "A month at this rate: %s\n", month)
 	rows := [][]string{}

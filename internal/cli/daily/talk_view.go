@@ -40,7 +40,7 @@ func (m *talkModel) footer() []string {
 		lines = append(lines, console.Labelled("", console.Printable(m.note, 600), m.size.Width)...)
 	}
 	const keys = "Enter sends, /yes N confirms, Ctrl-C stops a turn or leaves"
-	help := fmt.Sprintf("conversation %s  %s  %s", m.name, plaintext.Dollars(m.state.CostUSD), keys)
+	help := fmt.Sprintf("conversation %s  %s  %s", m.name, m.state.CostText(), keys)
 	return append(lines, m.input.View(), console.FaintStyle.Render(console.Cut(help, m.size.Width)))
 }
 

@@ -45,12 +45,9 @@ func (e *ending) dryRun(ctx context.Context) error {
 // explain explains in sentences what a dry run has found, what would have followed, and what it has cost.
 func (e *ending) explain(sessions []escalation.Session) []string {
 	last := sessions[len(sessions)-1]
-	cost := 0.0
-	for _, session := range sessions {
-		cost += session.CostUSD
-	}
+	cost := plaintext.Cost(escalation.TotalCostUSD(sessions), escalation.AnyEstimated(sessions))
 	lines := e.finding(last)
-	return append(lines, "The look cost "+plaintext.Dollars(cost)+".")
+	return append(lines, "The look cost "+cost+".")
 }
 
 // finding explains how a look ended.

@@ -302,7 +302,7 @@ func sampleSaid() []escalation.TalkTurn {
 		return escalation.TalkTurn{
 			ConversationID: "conversation-ada", Turn: number, State: state, ReceivedAt: chaintest.Noon.Add(time.Duration(number-4) * time.Minute),
 			TalkMessage: escalation.TalkMessage{MessageID: fmt.Sprint(number), Text: text, Actor: "ada"},
-			Context:     "<context>\nperson: `ada`\nopen incidents: incident-7\n</context>", CostUSD: 0.0412,
+			Context:     "<context>\nperson: `ada`\nopen incidents: incident-7\n</context>", Cost: escalation.Cost{CostUSD: 0.0412, CostEstimated: number == 2},
 		}
 	}
 	failed := turn(1, escalation.TalkFailed, "hello")

@@ -22,7 +22,7 @@ func TestTalk(t *testing.T) {
 	handler := s.serve(t, ada)
 	page := get(handler, "/talk").Body.String()
 	for _, part := range []string{
-		"No answer: the model&#39;s provider did not answer", "jellyfin is <strong>down</strong>", "caddy answers. Its certificate</p>…", "$0.02 so far", "confirmed by grace",
+		"No answer: the model&#39;s provider did not answer", "jellyfin is <strong>down</strong>", "caddy answers. Its certificate</p>…", "$0.02 so far", "about $0.04", "confirmed by grace",
 		"answer gate-1 of chain " + sampleChain + " with fix, with the guidance “leave the cache”", "person: `ada`", `action="/talk/ada/turns/3/stop"`,
 		`action="/talk/ada/turns/2/proposals/1"`, "why did you restart it?", `name="message_id" value="`,
 	} {
