@@ -41,12 +41,13 @@ func newLimitWorld(t *testing.T, times int) (*world, *[]time.Time) {
 	return w, &asked
 }
 
-// requireToldOfLimits checks that people are told once a day of limits that sessions have met at these times.
+// requireToldOfLimits checks that people are told of limits of two hours that sessions have met at these times: once a day for each day
+// on which they end.
 func requireToldOfLimits(t *testing.T, people *audience, met ...time.Time) {
 	t.Helper()
 	days, keys := map[string]bool{}, map[string]bool{}
 	for _, at := range met {
-		days[at.UTC().Format(time.DateOnly)] = true
+		days[at.UTC().Format(time.DateOnly)+at.Add(2*time.Hour).UTC().Format(time.DateOnly)] = true
 	}
 	for _, told := range people.got {
 		if told.Kind == escalation.NotifyLimited {
@@ -88,7 +89,7 @@ func TestAReviewerDoesNotWaitForEver(t *testing.T) {
 	require.Len(t, *asked, 4, "at 0, 2, 4 and 6 hours")
 	require.Len(t, result.Gates, 1)
 	require.Contains(t, result.Gates[0].Reason, "a limit of the account is used up")
-	requireToldOfLimits(t, people, (*asked)[:3]...)
+	requireToldOfLimits(t, people, (*asked)[:3]...) // the fourth time a gate opens
 }
 
 // TestAnAuthorWaitsForTheLimit checks the same for the author of a plan: it goes on in its conversation after the limit, and a limit that
