@@ -52,5 +52,5 @@ func (a *Attempts) SpentSoFar(ctx context.Context, input SpentSoFarInput) (escal
 		}
 	}
 	begun := slices.ContainsFunc(agents, func(agent PendingAgent) bool { return agent.Begun })
-	return escalation.Report{CostEstimated: begun}, nil
+	return escalation.Report{Cost: escalation.Cost{CostEstimated: begun}}, nil
 }

@@ -29,18 +29,18 @@ func TestSpentSoFar(t *testing.T) {
 	t.Parallel()
 	heard := activities.TierProgress{
 		SessionID: ownID, Host: "nas", Attempt: 2,
-		Spent: escalation.Report{CostUSD: 1, Turns: 5}, Now: activities.AgentProgress{CostUSD: 0.5, Turns: 2},
+		Spent: escalation.Report{Cost: escalation.Cost{CostUSD: 1}, Turns: 5}, Now: activities.AgentProgress{CostUSD: 0.5, Turns: 2},
 	}
 	other := heard
 	other.SessionID = parentID
-	unknown := escalation.Report{CostEstimated: true}
+	unknown := escalation.Report{Cost: escalation.Cost{CostEstimated: true}}
 	for name, tt := range map[string]struct {
 		agents []activities.PendingAgent
 		want   escalation.Report
 	}{
 		"heard of": {
 			[]activities.PendingAgent{{Begun: true, Last: heard}},
-			escalation.Report{CostUSD: 1.5, CostEstimated: true, Turns: 7, Attempts: 2, Host: "nas"},
+			escalation.Report{Cost: escalation.Cost{CostUSD: 1.5, CostEstimated: true}, Turns: 7, Attempts: 2, Host: "nas"},
 		},
 		"never taken":              {[]activities.PendingAgent{{}}, escalation.Report{}},
 		"taken, and not heard of":  {[]activities.PendingAgent{{Begun: true}}, unknown},

@@ -147,7 +147,7 @@ func TestWriteHandoffIsTriedAgain(t *testing.T) {
 	failure := finished("", 0.2)
 	failure.err = errors.New("the API is overloaded")
 	_, err := writeHandoff(t, &fakeAgent{replies: []agentReply{failure}}, handoffInput(), &activities.TierProgress{
-		Spent: escalation.Report{CostUSD: 0.5},
+		Spent: escalation.Report{Cost: escalation.Cost{CostUSD: 0.5}},
 	})
 	var application *temporal.ApplicationError
 	require.ErrorAs(t, err, &application)
@@ -160,7 +160,7 @@ func TestWriteHandoffIsTriedAgain(t *testing.T) {
 	agent := &fakeAgent{replies: []agentReply{left(handoffFile)}, conversations: map[string]bool{ownID: true}}
 	input := handoffInput()
 	input.BudgetUSD = 2
-	result, err := writeHandoff(t, agent, input, &activities.TierProgress{Spent: escalation.Report{CostUSD: 0.5}})
+	result, err := writeHandoff(t, agent, input, &activities.TierProgress{Spent: escalation.Report{Cost: escalation.Cost{CostUSD: 0.5}}})
 	require.NoError(t, err)
 	require.NotNil(t, result.Handoff)
 	require.Equal(t, ownID, agent.runs[0].Resume, "it goes on with its own conversation, whose id is taken")
@@ -168,7 +168,7 @@ func TestWriteHandoffIsTriedAgain(t *testing.T) {
 	require.InDelta(t, 1.5, agent.runs[0].Policy.BudgetUSD, 1e-9, "what is left of its budget")
 
 	agent = &fakeAgent{}
-	result, err = writeHandoff(t, agent, input, &activities.TierProgress{Spent: escalation.Report{CostUSD: 2}})
+	result, err = writeHandoff(t, agent, input, &activities.TierProgress{Spent: escalation.Report{Cost: escalation.Cost{CostUSD: 2}}})
 	require.NoError(t, err)
 	require.Empty(t, agent.runs)
 	require.Equal(t, escalation.SessionBudgetExhausted, result.Report.Status)

@@ -228,9 +228,9 @@ func TestHeartbeaterTellsProgress(t *testing.T) {
 		require.InDelta(t, 0.5, last.ended().Spent.CostUSD, 1e-9, "what is cut off now counts as an estimate")
 		require.True(t, last.ended().Spent.CostEstimated)
 
-		h.add(escalation.Report{CostUSD: 0.75})
+		h.add(escalation.Report{Cost: escalation.Cost{CostUSD: 0.75}})
 		require.InDelta(t, 0.75, h.progress().ended().Spent.CostUSD, 1e-9, "what has ended counts once")
-		h.settle(AgentReport{Report: escalation.Report{CostUSD: 2}, InFlight: []ToolCall{running}}, 3, nil)
+		h.settle(AgentReport{Report: escalation.Report{Cost: escalation.Cost{CostUSD: 2}}, InFlight: []ToolCall{running}}, 3, nil)
 		h.stop(t.Context(), true)
 		last = heartbeats.last()
 		require.InDelta(t, 2, last.Spent.CostUSD, 1e-9)

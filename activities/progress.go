@@ -57,7 +57,7 @@ func SpentBefore(err error) escalation.Report {
 		return past.Total()
 	}
 	taken := ok && timeout.TimeoutType() != enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START
-	return escalation.Report{CostEstimated: taken}
+	return escalation.Report{Cost: escalation.Cost{CostEstimated: taken}}
 }
 
 // Total returns the spending of all attempts so far. The spending of the running attempt is an estimate.
@@ -65,7 +65,7 @@ func (p TierProgress) Total() escalation.Report { return p.ended().Spent }
 
 // ended adds the progress of an unfinished invocation to Spent, as an estimate.
 func (p TierProgress) ended() TierProgress {
-	cut := escalation.Report{Turns: p.Now.Turns, Tokens: p.Now.Tokens, CostUSD: p.Now.CostUSD}
+	cut := escalation.Report{Turns: p.Now.Turns, Tokens: p.Now.Tokens, Cost: escalation.Cost{CostUSD: p.Now.CostUSD}}
 	cut.CostEstimated = p.Now.CostUSD > 0
 	cut.Attempts, cut.Host = p.Attempt, p.Host
 	if p.Now.Turns > 0 { // its worker has died

@@ -16,7 +16,7 @@ import (
 func TestEveryRoleIsAskedOnceForAShorterAnswer(t *testing.T) {
 	t.Parallel()
 	tooLong := agentReply{report: activities.AgentReport{Report: escalation.Report{
-		Status: escalation.SessionFailed, Ending: escalation.EndingTooLong, Error: "the answer was longer than the model may write", CostUSD: 0.2, Turns: 1,
+		Status: escalation.SessionFailed, Ending: escalation.EndingTooLong, Error: "the answer was longer than the model may write", Cost: escalation.Cost{CostUSD: 0.2}, Turns: 1,
 	}}}
 	policy := tierInput(2, escalation.ContinuityFresh).Policy
 	run := func(t *testing.T, agent *fakeAgent, pick func(*activities.Tiers) (any, any)) converter.EncodedValue {

@@ -167,7 +167,7 @@ func TestRunTalkAgain(t *testing.T) {
 	t.Parallel()
 	t.Run("that has replied", func(t *testing.T) {
 		t.Parallel()
-		book := &talkBook{report: &escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.5}}
+		book := &talkBook{report: &escalation.Report{Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.5}}}
 		agent := &fakeAgent{}
 		result, err := runTalk(t, book, agent, activities.RunTalkInput{}, nil)
 		require.NoError(t, err)
@@ -194,7 +194,7 @@ func TestRunTalkAgain(t *testing.T) {
 		book, agent := &talkBook{}, &fakeAgent{
 			conversations: map[string]bool{ownID: true}, concluded: map[string]*activities.AgentReport{ownID: &reply},
 		}
-		past := activities.TierProgress{Spent: escalation.Report{Turns: 1, CostUSD: 0.5, Tokens: escalation.TokenUsage{Input: 10}}}
+		past := activities.TierProgress{Spent: escalation.Report{Turns: 1, Cost: escalation.Cost{CostUSD: 0.5}, Tokens: escalation.TokenUsage{Input: 10}}}
 		result, err := runTalk(t, book, agent, activities.RunTalkInput{ParentSessionID: parentID}, &past)
 		require.NoError(t, err)
 		require.Empty(t, agent.runs, "no answer is paid for twice")
@@ -207,7 +207,7 @@ func TestRunTalkAgain(t *testing.T) {
 		t.Parallel()
 		book, agent := &talkBook{}, &fakeAgent{replies: []agentReply{finished(yes, 0.25)}, conversations: map[string]bool{ownID: true}}
 		past := activities.TierProgress{
-			Spent: escalation.Report{Turns: 1, CostUSD: 0.5}, InFlight: []activities.ToolCall{{Name: "Bash", Input: "docker logs nas"}},
+			Spent: escalation.Report{Turns: 1, Cost: escalation.Cost{CostUSD: 0.5}}, InFlight: []activities.ToolCall{{Name: "Bash", Input: "docker logs nas"}},
 		}
 		result, err := runTalk(t, book, agent, activities.RunTalkInput{ParentSessionID: parentID}, &past)
 		require.NoError(t, err)

@@ -177,7 +177,7 @@ func TestRunTierHandoffWithoutDocument(t *testing.T) {
 	t.Parallel()
 	agent := &fakeAgent{}
 	_, err := runTier(t, agent, tierInput(2, escalation.ContinuityHandoff), &activities.TierProgress{
-		Host: "host-0", Attempt: 1, Spent: escalation.Report{CostUSD: 0.5},
+		Host: "host-0", Attempt: 1, Spent: escalation.Report{Cost: escalation.Cost{CostUSD: 0.5}},
 	})
 	var refused *temporal.ApplicationError
 	require.ErrorAs(t, err, &refused)
@@ -195,7 +195,7 @@ func TestRunTierGoesOnAfterAnInterruption(t *testing.T) {
 	input.ParentSessionID = parentID
 
 	report, err := runTier(t, agent, input, &activities.TierProgress{
-		Spent:    escalation.Report{CostUSD: 1, Turns: 5},
+		Spent:    escalation.Report{Cost: escalation.Cost{CostUSD: 1}, Turns: 5},
 		Now:      activities.AgentProgress{CostUSD: 0.5, Turns: 2, Tokens: escalation.TokenUsage{Input: 100}},
 		InFlight: []activities.ToolCall{{Name: "Bash", Input: "docker restart jellyfin"}, {Name: "Bash", Input: "docker restart caddy"}},
 	})
@@ -310,7 +310,7 @@ func TestRunTierSpendsItsBudgetOnce(t *testing.T) {
 	t.Parallel()
 	attempt := func(spent float64) *activities.TierProgress {
 		return &activities.TierProgress{
-			Spent: escalation.Report{CostUSD: spent - 0.25, ReportedSessionID: ownID},
+			Spent: escalation.Report{Cost: escalation.Cost{CostUSD: spent - 0.25}, ReportedSessionID: ownID},
 			Now:   activities.AgentProgress{CostUSD: 0.25}, // the process that was cut off
 		}
 	}
@@ -403,7 +403,7 @@ func TestRunTierErrorCarriesTheSpending(t *testing.T) {
 	agent := &fakeAgent{replies: []agentReply{failure}}
 
 	_, err := runTier(t, agent, tierInput(1, escalation.ContinuityFresh), &activities.TierProgress{
-		Spent: escalation.Report{CostUSD: 0.5},
+		Spent: escalation.Report{Cost: escalation.Cost{CostUSD: 0.5}},
 	})
 	var application *temporal.ApplicationError
 	require.ErrorAs(t, err, &application)
@@ -480,7 +480,7 @@ func TestRunTierIsTriedAgainWhenConversationsCannotBeLookedUp(t *testing.T) {
 	t.Parallel()
 	agent := &fakeAgent{unreachable: errors.New("the archive is away")}
 	_, err := runTier(t, agent, tierInput(1, escalation.ContinuityFresh), &activities.TierProgress{
-		Spent: escalation.Report{CostUSD: 0.5},
+		Spent: escalation.Report{Cost: escalation.Cost{CostUSD: 0.5}},
 	})
 	var application *temporal.ApplicationError
 	require.ErrorAs(t, err, &application)
@@ -494,11 +494,11 @@ func TestSpentBeforeATimeoutComesFromTheHeartbeat(t *testing.T) {
 	t.Parallel()
 	timeout := temporal.NewHeartbeatTimeoutError(activities.TierProgress{
 		SessionID: ownID, Host: "host-2", WorkerPID: 4711, Attempt: 3,
-		Spent: escalation.Report{CostUSD: 0.5, Turns: 2, Attempts: 2, Host: "host-1"},
+		Spent: escalation.Report{Cost: escalation.Cost{CostUSD: 0.5}, Turns: 2, Attempts: 2, Host: "host-1"},
 		Now:   activities.AgentProgress{CostUSD: 0.25, Turns: 1, Tokens: escalation.TokenUsage{Input: 100}},
 	})
 	require.Equal(t, escalation.Report{
-		CostUSD: 0.75, CostEstimated: true, Turns: 3, Tokens: escalation.TokenUsage{Input: 100}, Attempts: 3, Host: "host-2",
+		Cost: escalation.Cost{CostUSD: 0.75, CostEstimated: true}, Turns: 3, Tokens: escalation.TokenUsage{Input: 100}, Attempts: 3, Host: "host-2",
 	}, activities.SpentBefore(timeout))
 }
 

@@ -107,7 +107,7 @@ func TestChainCancelledBetweenTiers(t *testing.T) {
 // then drops the tier without a report, so the chain looks up the spending before.
 func TestChainCancelledWhileItsTierWaits(t *testing.T) {
 	t.Parallel()
-	spent := escalation.Report{CostUSD: 3, CostEstimated: true, Turns: 12, Attempts: 2, Host: "nas"}
+	spent := escalation.Report{Cost: escalation.Cost{CostUSD: 3, CostEstimated: true}, Turns: 12, Attempts: 2, Host: "nas"}
 	for name, tt := range map[string]struct {
 		known   escalation.Report
 		problem error
@@ -115,8 +115,8 @@ func TestChainCancelledWhileItsTierWaits(t *testing.T) {
 	}{
 		"after two attempts":  {known: spent, want: spent},
 		"before the first":    {},
-		"and nobody can tell": {problem: errAway, want: escalation.Report{CostEstimated: true}},
-		"of a lost attempt":   {known: escalation.Report{CostEstimated: true}, want: escalation.Report{CostEstimated: true}},
+		"and nobody can tell": {problem: errAway, want: escalation.Report{Cost: escalation.Cost{CostEstimated: true}}},
+		"of a lost attempt":   {known: escalation.Report{Cost: escalation.Cost{CostEstimated: true}}, want: escalation.Report{Cost: escalation.Cost{CostEstimated: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -160,7 +160,7 @@ func TestChainOfManyGates(t *testing.T) {
 	const gates, perRun = 75, 25
 	wordy := func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
 		return escalation.Report{
-			Status: escalation.SessionCompleted, CostUSD: 0.01, ReportedSessionID: input.SessionID, Attempts: 1,
+			Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.01}, ReportedSessionID: input.SessionID, Attempts: 1,
 			Verdict: &escalation.Verdict{Status: escalation.VerdictNeedsHuman, Summary: strings.Repeat("very ", 10_000), Services: []string{"web"}},
 		}, nil
 	}
@@ -327,7 +327,7 @@ func (w *world) detailsAfter(t *testing.T, delay time.Duration) *string {
 func TestGateIsShownInANewRun(t *testing.T) {
 	t.Parallel()
 	saved, _ := savedAtAGate(t)
-	saved.Carried.State.Earlier = escalation.Earlier{Sessions: 40, CostUSD: 1.2}
+	saved.Carried.State.Earlier = escalation.Earlier{Sessions: 40, Cost: escalation.Cost{CostUSD: 1.2}}
 	w := continuedWorld(t)
 	w.env.SetStartTime(saved.Carried.State.Gates[0].OpenedAt.Add(70 * time.Minute))
 	shown := w.detailsAfter(t, time.Minute)

@@ -138,7 +138,7 @@ func (r agentRun) conclusion(tier escalation.Tier) *escalation.Verdict {
 
 func (r agentRun) report(input activities.RunTierInput) escalation.Report {
 	report := escalation.Report{
-		Status: r.status, CostUSD: r.costUSD, ContextTokens: 20_000, ContextWindow: 200_000, Turns: 3,
+		Status: r.status, Cost: escalation.Cost{CostUSD: r.costUSD}, ContextTokens: 20_000, ContextWindow: 200_000, Turns: 3,
 		ReportedSessionID: input.SessionID, Attempts: r.attempts,
 	}
 	if r.crowded {

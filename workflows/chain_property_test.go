@@ -159,7 +159,7 @@ func (w *trial) runTier(_ context.Context, input activities.RunTierInput) (activ
 	report := run.report(input)
 	if run.breaks {
 		return activities.RunTierResult{}, temporal.NewNonRetryableApplicationError(
-			"the model is not reachable", activities.ErrorTypeAgent, nil, escalation.Report{CostUSD: report.CostUSD})
+			"the model is not reachable", activities.ErrorTypeAgent, nil, escalation.Report{Cost: escalation.Cost{CostUSD: report.CostUSD}})
 	}
 	if (input.Continuity == escalation.ContinuityHandoff) != (input.Handoff != nil) {
 		w.mu.Lock()

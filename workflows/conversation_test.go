@@ -168,7 +168,7 @@ func (noAgents) PendingAgents(context.Context, string, string) ([]activities.Pen
 }
 
 func replied() activities.RunTalkResult {
-	return activities.RunTalkResult{Replied: true, Report: escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.25, Attempts: 1}}
+	return activities.RunTalkResult{Replied: true, Report: escalation.Report{Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.25}, Attempts: 1}}
 }
 
 // update sends an update at a time, and returns its result when the workflow has ended.
@@ -209,7 +209,7 @@ func TestConversationForksTheAnswerBefore(t *testing.T) {
 	s := newTalkStage(t)
 	s.answer = func(n int, _ activities.RunTalkInput) (activities.RunTalkResult, error) {
 		if n == 2 {
-			report := escalation.Report{Status: escalation.SessionTimedOut, CostUSD: 0.5, CostEstimated: true, Attempts: 1}
+			report := escalation.Report{Status: escalation.SessionTimedOut, Cost: escalation.Cost{CostUSD: 0.5, CostEstimated: true}, Attempts: 1}
 			return activities.RunTalkResult{Report: report}, nil
 		}
 		return replied(), nil
@@ -549,7 +549,7 @@ func TestConversationIsRefused(t *testing.T) {
 		s := newTalkStage(t)
 		s.answer = func(int, activities.RunTalkInput) (activities.RunTalkResult, error) {
 			return activities.RunTalkResult{}, temporal.NewNonRetryableApplicationError("overloaded", activities.ErrorTypeAgent, nil,
-				escalation.Report{CostUSD: 0.75, Attempts: 3, Ending: escalation.EndingProvider})
+				escalation.Report{Cost: escalation.Cost{CostUSD: 0.75}, Attempts: 3, Ending: escalation.EndingProvider})
 		}
 		s.update(0, SendMessage, message("m-1"))
 		s.run()

@@ -130,7 +130,7 @@ func (c *conversationRun) attempt(
 	if c.before != nil && session.Status == escalation.SessionResumeFailed { // even if somebody has stopped the turn
 		c.refused = refusedConversation{c.before.ReportedSessionID, session.Error}
 	}
-	return escalation.Cost{CostUSD: session.CostUSD, CostEstimated: session.CostEstimated}
+	return session.Cost
 }
 
 // The pauses between two requests for admission of a session while other conversations answer the same person.

@@ -349,7 +349,7 @@ func (w *world) run(t *testing.T, input workflows.ChainInput) (workflows.ChainRe
 func concludes(status escalation.VerdictStatus, costUSD float64) tierScript {
 	return func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
 		return escalation.Report{
-			Status: escalation.SessionCompleted, CostUSD: costUSD, ContextTokens: 20_000, ContextWindow: 200_000,
+			Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: costUSD}, ContextTokens: 20_000, ContextWindow: 200_000,
 			Turns: 4, DurationMS: 45_000, ReportedSessionID: input.SessionID, Attempts: 1,
 			Verdict: &escalation.Verdict{Status: status, Summary: "what it saw", Services: []string{"jellyfin"}},
 		}, nil
@@ -359,7 +359,7 @@ func concludes(status escalation.VerdictStatus, costUSD float64) tierScript {
 // ends returns a script that reports a session with this status and without a verdict.
 func ends(status escalation.SessionStatus) tierScript {
 	return func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
-		return escalation.Report{Status: status, CostUSD: 0.25, Error: "what went wrong", ReportedSessionID: input.SessionID}, nil
+		return escalation.Report{Status: status, Cost: escalation.Cost{CostUSD: 0.25}, Error: "what went wrong", ReportedSessionID: input.SessionID}, nil
 	}
 }
 
@@ -570,7 +570,7 @@ func TestChainKeepsTheSpendingOfATierThatCouldNotBeJudged(t *testing.T) {
 	t.Parallel()
 	unreachable := func(*testing.T, activities.RunTierInput) (escalation.Report, error) {
 		return escalation.Report{}, temporal.NewNonRetryableApplicationError("the model is not reachable",
-			activities.ErrorTypeAgent, nil, escalation.Report{CostUSD: 0.75, Turns: 3, Attempts: 6})
+			activities.ErrorTypeAgent, nil, escalation.Report{Cost: escalation.Cost{CostUSD: 0.75}, Turns: 3, Attempts: 6})
 	}
 	w := newWorld(t, unreachable)
 	result, err := w.run(t, workflows.ChainInput{})

@@ -226,7 +226,7 @@ func TestNamelessRequestDoesNotPassARefusedTier(t *testing.T) {
 func TestGateAfterASessionOfUnknownCost(t *testing.T) {
 	t.Parallel()
 	w := newGatedWorld(t, func(*testing.T, activities.RunTierInput) (escalation.Report, error) {
-		return escalation.Report{Status: escalation.SessionFailed, CostEstimated: true, Error: "no worker finished the tier in time"}, nil
+		return escalation.Report{Status: escalation.SessionFailed, Cost: escalation.Cost{CostEstimated: true}, Error: "no worker finished the tier in time"}, nil
 	})
 	w.policy.ChainBudgetUSD = 1
 	w.answerAfter(time.Hour, said(escalation.GateFix, ""))

@@ -18,7 +18,7 @@ import (
 func writesHandoff(summary string) handoffScript {
 	return func(input activities.WriteHandoffInput) (activities.WriteHandoffResult, error) {
 		return activities.WriteHandoffResult{
-			Report: escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.02, ReportedSessionID: input.SessionID},
+			Report: escalation.Report{Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.02}, ReportedSessionID: input.SessionID},
 			Handoff: &escalation.Handoff{
 				SchemaVersion: escalation.HandoffVersion, FromTier: input.Tier, RecommendedTier: input.Next,
 				Summary: summary, Services: []string{"jellyfin"},
@@ -31,7 +31,7 @@ func writesHandoff(summary string) handoffScript {
 func leavesNoHandoff(status escalation.SessionStatus) handoffScript {
 	return func(activities.WriteHandoffInput) (activities.WriteHandoffResult, error) {
 		return activities.WriteHandoffResult{
-			Report: escalation.Report{Status: status, CostUSD: 0.02, Error: "what went wrong"}, Problem: "tier 1 left nothing",
+			Report: escalation.Report{Status: status, Cost: escalation.Cost{CostUSD: 0.02}, Error: "what went wrong"}, Problem: "tier 1 left nothing",
 		}, nil
 	}
 }
@@ -92,7 +92,7 @@ func TestChainWhoseHandoffCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	broken := func(activities.WriteHandoffInput) (activities.WriteHandoffResult, error) {
 		return activities.WriteHandoffResult{}, temporal.NewNonRetryableApplicationError("the model is not reachable",
-			activities.ErrorTypeAgent, nil, escalation.Report{CostUSD: 0.02})
+			activities.ErrorTypeAgent, nil, escalation.Report{Cost: escalation.Cost{CostUSD: 0.02}})
 	}
 	for name, tt := range map[string]struct {
 		write   handoffScript
@@ -345,7 +345,7 @@ func TestSessionThatOutgrewItsWindowIsTold(t *testing.T) {
 			t.Parallel()
 			outgrown := func(_ *testing.T, input activities.RunTierInput) (escalation.Report, error) {
 				return escalation.Report{
-					Status: escalation.SessionResumeFailed, Turns: 40, Attempts: 1, CostUSD: 2, ContextTokens: contextTokens,
+					Status: escalation.SessionResumeFailed, Turns: 40, Attempts: 1, Cost: escalation.Cost{CostUSD: 2}, ContextTokens: contextTokens,
 					Error: "the conversation no longer fits the model's window", ReportedSessionID: input.SessionID,
 				}, nil
 			}

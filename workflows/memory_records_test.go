@@ -262,7 +262,7 @@ func TestMemoryRecordsAreLikeTheStore(t *testing.T) {
 		if id := open[chainID]; id != "" {
 			report := drawRun(rt).report(activities.RunTierInput{SessionID: id, Tier: 2})
 			if rapid.IntRange(0, 4).Draw(rt, "unheard of") == 0 {
-				report = escalation.Report{Status: escalation.SessionFailed, CostEstimated: true}
+				report = escalation.Report{Status: escalation.SessionFailed, Cost: escalation.Cost{CostEstimated: true}}
 			}
 			require.NoError(rt, records.CloseSession(ctx, id, report, at))
 			require.NoError(rt, memory.CloseSession(ctx, id, report, at))

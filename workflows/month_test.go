@@ -129,7 +129,7 @@ func (m *month) runTier(_ context.Context, input activities.RunTierInput) (activ
 	m.ran[input.Tier]++
 	m.prompts = append(m.prompts, input)
 	report := escalation.Report{
-		Status: escalation.SessionCompleted, CostUSD: []float64{0.02, 0.40, 2.00}[input.Tier-1], ReportedSessionID: input.SessionID,
+		Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: []float64{0.02, 0.40, 2.00}[input.Tier-1]}, ReportedSessionID: input.SessionID,
 		ContextTokens: 10_000, ContextWindow: 200_000, Turns: 3, Attempts: 1,
 	}
 	switch {

@@ -157,7 +157,7 @@ func TestPartsMakeAnotherWorkflow(t *testing.T) {
 		func(_ context.Context, input activities.RunTierInput) (activities.RunTierResult, error) {
 			ran = append(ran, input)
 			return activities.RunTierResult{Report: escalation.Report{
-				Status: escalation.SessionCompleted, ReportedSessionID: input.SessionID, CostUSD: 0.25,
+				Status: escalation.SessionCompleted, ReportedSessionID: input.SessionID, Cost: escalation.Cost{CostUSD: 0.25},
 				Verdict: &escalation.Verdict{Status: escalation.VerdictResolved, Summary: "done"},
 			}}, nil
 		})

@@ -72,7 +72,7 @@ func (w *planWorld) commits(turn int, input activities.RunAuthorInput, files ...
 	return activities.RunAuthorResult{
 		Work: &review.Work{Status: review.WorkComplete, Summary: "done"},
 		Report: escalation.Report{
-			Status: escalation.SessionCompleted, CostUSD: 0.5, ReportedSessionID: input.SessionID, Attempts: 1,
+			Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.5}, ReportedSessionID: input.SessionID, Attempts: 1,
 			Verdict: &escalation.Verdict{Status: "complete", Summary: "done"},
 		},
 		Change: &activities.Change{

@@ -268,7 +268,7 @@ func (p *planRun) reviewTurn(ctx workflow.Context, request reviewRequest) error 
 		p.at.Ran = request.loop.State
 	}
 	phase := p.log.chain.Plan.Current()
-	phase.ReviewTotals = phase.Plus(result.progress(request.loop)) // without the cost, which counts with the session
+	phase.ReviewTotals = phase.ReviewTotals.Plus(result.progress(request.loop)) // without the cost, which counts with the session
 	latest := p.log.chain.Reviews[len(p.log.chain.Reviews)-1]
 	phase.Checks, phase.Verdict = latest.Checks, latest.Status
 	p.at.Loop, p.at.Reason = result.loop, result.decision.Reason

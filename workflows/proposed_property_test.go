@@ -313,7 +313,7 @@ func (c *changeRecord) read(input activities.RunReviewInput) activities.RunRevie
 	shown := input.Change.Commit
 	c.approved[shown] = c.approved[shown] || verdict.Status == review.Ready && len(c.open) == 0 && len(input.ForPerson) == 0
 	return activities.RunReviewResult{Verdict: &verdict, Report: escalation.Report{
-		Status: escalation.SessionCompleted, CostUSD: 0.01, ReportedSessionID: input.SessionID, Attempts: 1,
+		Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.01}, ReportedSessionID: input.SessionID, Attempts: 1,
 		Verdict: &escalation.Verdict{Status: escalation.VerdictStatus(verdict.Status), Summary: verdict.Summary},
 	}}
 }

@@ -17,7 +17,7 @@ import (
 func breaksOff(status escalation.SessionStatus) func(activities.RunReviewInput) (activities.RunReviewResult, error) {
 	return func(input activities.RunReviewInput) (activities.RunReviewResult, error) {
 		return activities.RunReviewResult{Problem: "the review ended " + string(status), Report: escalation.Report{
-			Status: status, CostUSD: 0.1, Error: "what went wrong", ReportedSessionID: input.SessionID, Attempts: 1,
+			Status: status, Cost: escalation.Cost{CostUSD: 0.1}, Error: "what went wrong", ReportedSessionID: input.SessionID, Attempts: 1,
 		}}, nil
 	}
 }

@@ -43,7 +43,7 @@ func finds(findings ...review.Finding) func(activities.RunReviewInput) (activiti
 	return func(input activities.RunReviewInput) (activities.RunReviewResult, error) {
 		verdict := answered(verdict, input.Before)
 		return activities.RunReviewResult{Verdict: &verdict, Report: escalation.Report{
-			Status: escalation.SessionCompleted, CostUSD: 0.1, ReportedSessionID: input.SessionID, Attempts: 1,
+			Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.1}, ReportedSessionID: input.SessionID, Attempts: 1,
 			Verdict: &escalation.Verdict{Status: escalation.VerdictStatus(verdict.Status), Summary: verdict.Summary},
 		}}, nil
 	}

@@ -282,7 +282,7 @@ func (s *sessions) run(ctx workflow.Context, session escalation.Session, activit
 	agent, stop := workflow.NewDisconnectedContext(options)
 	defer stop()
 	running := workflow.ExecuteActivity(agent, activity, input)
-	spent := escalation.Report{CostEstimated: true} // the cost is unknown if a client cancels the activity
+	spent := escalation.Report{Cost: escalation.Cost{CostEstimated: true}} // the cost is unknown if a client cancels the activity
 	workflow.NewSelector(ctx).
 		AddFuture(running, func(workflow.Future) {}).
 		AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {
@@ -355,7 +355,7 @@ func spentSoFar(ctx workflow.Context, sessionID string) escalation.Report {
 		activities.SpentSoFarInput{SessionID: sessionID}).Get(looking, &spent)
 	if err != nil {
 		workflow.GetLogger(ctx).Warn("nobody can tell what a session has spent", "session_id", sessionID, "error", err)
-		return escalation.Report{CostEstimated: true}
+		return escalation.Report{Cost: escalation.Cost{CostEstimated: true}}
 	}
 	return spent
 }

@@ -56,7 +56,7 @@ func TestSettleCost(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
 			r := &Runner{cli: tc.cli, logger: slog.New(slog.NewTextHandler(&log, nil))}
-			report := activities.AgentReport{Report: escalation.Report{CostUSD: tc.reported, CostEstimated: tc.estimated}}
+			report := activities.AgentReport{Report: escalation.Report{Cost: escalation.Cost{CostUSD: tc.reported, CostEstimated: tc.estimated}}}
 			r.settleCost(t.Context(), &report, activities.AgentRun{SessionID: "s-1"}, tc.count)
 			require.InDelta(t, tc.want, report.CostUSD, 1e-12)
 			require.Equal(t, tc.unsure, report.CostEstimated)

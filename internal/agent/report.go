@@ -151,8 +151,8 @@ func join(texts ...string) string {
 func reportOf(result claude.Result) activities.AgentReport {
 	report := activities.AgentReport{
 		Report: escalation.Report{
-			CostUSD:           result.CostUSD,
-			CostEstimated:     result.CostEstimated,
+			Cost: escalation.Cost{CostUSD: result.CostUSD, CostEstimated: result.CostEstimated},
+
 			ReportedTotalUSD:  result.ReportedTotalUSD,
 			Tokens:            escalation.TokenUsage(result.Tokens),
 			ContextTokens:     result.ContextTokens,

@@ -63,7 +63,7 @@ func TestJudged(t *testing.T) {
 			if now.resumed {
 				run.Resume = "parent"
 			}
-			got := judged(escalation.Report{CostUSD: 1}, failure, run)
+			got := judged(escalation.Report{Cost: escalation.Cost{CostUSD: 1}}, failure, run)
 			ending := end{got.Status, got.Ending}
 			require.Equal(t, want[i], ending, "%s %+v", kind, now)
 			require.Equal(t, "it says why", got.Error)

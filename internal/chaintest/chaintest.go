@@ -51,7 +51,7 @@ func Observed() escalation.Session {
 		ID: 1, SessionID: Conversation(1), Tier: escalation.TierObserve, Model: "haiku", Continuity: escalation.ContinuityFresh,
 		StartedAt: Noon.Add(-3 * time.Hour),
 		Report: escalation.Report{
-			Status: escalation.SessionCompleted, CostUSD: 0.03, DurationMS: 45_000,
+			Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.03}, DurationMS: 45_000,
 			Verdict: &escalation.Verdict{Status: escalation.VerdictEscalate},
 		},
 	}
@@ -70,7 +70,7 @@ func Repairing() escalation.Session {
 func Interrupted() escalation.Session {
 	session := Repairing()
 	session.Report = escalation.Report{
-		Status: escalation.SessionTimedOut, CostUSD: 0.5, DurationMS: 300_000, Error: "it ran for more than 5m0s",
+		Status: escalation.SessionTimedOut, Cost: escalation.Cost{CostUSD: 0.5}, DurationMS: 300_000, Error: "it ran for more than 5m0s",
 	}
 	return session
 }
@@ -85,7 +85,7 @@ func OpenedGate() escalation.Gate {
 			"tier 1 looked, and asks for tier 2: jellyfin answers 502",
 			"tier 2 restarted jellyfin, and was in the middle of `./jellyfin status` when its time was over",
 		},
-		CostUSD: 0.53, OpenedAt: Noon.Add(-125 * time.Minute), ExpiresAt: Noon.Add(70 * time.Hour), OnTimeout: escalation.GateAbort,
+		Cost: escalation.Cost{CostUSD: 0.53}, OpenedAt: Noon.Add(-125 * time.Minute), ExpiresAt: Noon.Add(70 * time.Hour), OnTimeout: escalation.GateAbort,
 		Options: []escalation.GateAction{escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort},
 		Continuation: &escalation.Continuation{
 			SessionID: Conversation(2), Tier: escalation.TierSafeRepair, Status: escalation.SessionTimedOut,
@@ -155,7 +155,7 @@ func Objected() escalation.Review {
 // ToolsInFlight returns a heartbeat of the session of Repairing.
 func ToolsInFlight() *activities.TierProgress {
 	return &activities.TierProgress{
-		SessionID: Conversation(2), Host: "host-1", WorkerPID: 4711, Attempt: 2, Spent: escalation.Report{CostUSD: 0.1},
+		SessionID: Conversation(2), Host: "host-1", WorkerPID: 4711, Attempt: 2, Spent: escalation.Report{Cost: escalation.Cost{CostUSD: 0.1}},
 		Now: activities.AgentProgress{CostUSD: 0.02, Tools: []activities.ToolCall{
 			{Number: 1, Name: "Bash", Input: "./jellyfin restart", State: activities.ToolDone},
 			{Number: 2, Name: "Bash\x1b]0;owned\x07", Input: "./jellyfin status\x1b[2J", State: activities.ToolRunning},
@@ -172,7 +172,7 @@ func Climbed() escalation.Chain {
 		return escalation.Session{
 			ID: id, ParentID: parent, Tier: tier, Model: model, Continuity: escalation.ContinuityResume,
 			Report: escalation.Report{
-				Status: escalation.SessionCompleted, CostUSD: cost, DurationMS: took.Milliseconds(),
+				Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: cost}, DurationMS: took.Milliseconds(),
 				Verdict: &escalation.Verdict{Status: escalation.VerdictEscalate},
 			},
 		}

@@ -38,12 +38,12 @@ func Planned() escalation.Chain {
 			Phases: []escalation.PlanPhase{
 				{
 					Number: "1", Title: "The port", Status: escalation.PhaseApproved, Commit: plannedCommit,
-					Turns: 2, Reviews: 2, CostUSD: 0.84, Checks: "passed", Verdict: "ready",
+					Turns: 2, Reviews: 2, Cost: escalation.Cost{CostUSD: 0.84}, Checks: "passed", Verdict: "ready",
 					ReviewTotals: escalation.ReviewTotals{Found: 3, Fixed: 3, ReviewCostUSD: 0.21, CostPerFixUSD: 0.07},
 				},
 				{
 					Number: "2", Title: "The rule of the firewall", Status: escalation.PhaseRunning,
-					Turns: 1, Reviews: 1, CostUSD: 0.5, Checks: "passed", Verdict: "not_ready",
+					Turns: 1, Reviews: 1, Cost: escalation.Cost{CostUSD: 0.5}, Checks: "passed", Verdict: "not_ready",
 					ReviewTotals: escalation.ReviewTotals{Found: 1, ReviewCostUSD: 0.12},
 				},
 				{Number: "2.1", Title: "Its test", Status: escalation.PhaseWaiting},
@@ -118,7 +118,7 @@ func planned(number byte, purpose escalation.Purpose, phase string, costUSD floa
 		ID: int64(number), SessionID: Conversation(number), ChainID: "plan-run-ports", Tier: escalation.TierSafeRepair, Model: "sonnet",
 		Trigger: escalation.TriggerPlan, Continuity: escalation.ContinuityFresh, Purpose: purpose, Phase: phase,
 		StartedAt: plannedAt.Add(time.Duration(number) * 10 * time.Minute),
-		Report:    escalation.Report{Status: escalation.SessionCompleted, CostUSD: costUSD, DurationMS: 300_000, Attempts: 1},
+		Report:    escalation.Report{Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: costUSD}, DurationMS: 300_000, Attempts: 1},
 	}
 	session.EndedAt = session.StartedAt.Add(5 * time.Minute)
 	if purpose == escalation.PurposeReview {

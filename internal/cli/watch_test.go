@@ -83,7 +83,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		parent.Wait = nil
 		parent.Issues = []escalation.IssueChain{
 			{ChainID: "chain-issue-1", Services: []string{"jellyfin"}},
-			{ChainID: "chain-issue-2", Services: []string{"nas"}, Outcome: escalation.OutcomeResolved, CostUSD: 0.2},
+			{ChainID: "chain-issue-2", Services: []string{"nas"}, Outcome: escalation.OutcomeResolved, Cost: escalation.Cost{CostUSD: 0.2}},
 		}
 		s.plays(t, "chain-issue-1", scene{Chain: chaintest.Waiting(chaintest.OpenedGate())}, scene{})
 		s.plays(t, "chain-parent", scene{Chain: parent}, scene{})

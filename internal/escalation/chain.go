@@ -81,12 +81,11 @@ func (c *Chain) OwnIncidents() []string {
 
 // Earlier counts the entries that a chain has dropped from its lists.
 type Earlier struct {
-	Sessions int     `json:"sessions,omitempty"`
-	Events   int     `json:"events,omitempty"`
-	Gates    int     `json:"gates,omitempty"`
-	CostUSD  float64 `json:"cost_usd,omitempty"` // cost of the dropped sessions
-	// CostEstimated reports whether a part of that cost is an estimate.
-	CostEstimated bool `json:"cost_estimated,omitempty"`
+	Sessions int `json:"sessions,omitempty"`
+	Events   int `json:"events,omitempty"`
+	Gates    int `json:"gates,omitempty"`
+	// Cost is that of the dropped sessions.
+	Cost
 	// UnknownUSD is the result of the function UnknownUSD for the dropped sessions.
 	UnknownUSD float64 `json:"unknown_usd,omitempty"`
 }
@@ -131,9 +130,6 @@ func (c *Chain) CostText() string {
 	return plaintext.Cost(c.CostUSD, c.CostEstimated())
 }
 
-// CostText returns the cost of the dropped sessions as text.
-func (e Earlier) CostText() string { return plaintext.Cost(e.CostUSD, e.CostEstimated) }
-
 // Wait describes a pause of a chain.
 type Wait struct {
 	Rule   Rule   `json:"rule"`
@@ -157,13 +153,9 @@ type IssueChain struct {
 	Outcome Outcome `json:"outcome,omitempty"`
 	Reason  string  `json:"reason,omitempty"`
 	// Rule is the rule that ended an issue without a chain; empty if the issue has a chain.
-	Rule          Rule    `json:"rule,omitempty"`
-	CostUSD       float64 `json:"cost_usd"`
-	CostEstimated bool    `json:"cost_estimated,omitempty"`
+	Rule Rule `json:"rule,omitempty"`
+	Cost
 }
-
-// CostText returns the cost as text, as Report.CostText does.
-func (c IssueChain) CostText() string { return plaintext.Cost(c.CostUSD, c.CostEstimated) }
 
 // Last returns the latest session, which can still be running; nil before the first session.
 func (c *Chain) Last() *Session {

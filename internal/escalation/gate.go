@@ -2,8 +2,6 @@ package escalation
 
 import (
 	"time"
-
-	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // Gate is a point at which a chain waits for an operator. While the gate is open, the `gate` query returns the gate.
@@ -29,10 +27,10 @@ type Gate struct {
 	Refused Rule `json:"refused,omitempty"`
 	// Tried lists what the agents did, one sentence for each session, oldest first.
 	Tried []string `json:"tried,omitempty"`
-	// CostUSD is the chain's spending before the gate, in US dollars.
-	CostUSD       float64   `json:"cost_usd"`
-	CostEstimated bool      `json:"cost_estimated,omitempty"`
-	OpenedAt      time.Time `json:"opened_at"`
+	// Cost is the chain's spending before the gate.
+	Cost
+
+	OpenedAt time.Time `json:"opened_at"`
 	// ExpiresAt is the time at which the gate expires. If nobody has answered by then, the chain takes the action
 	// OnTimeout.
 	ExpiresAt time.Time  `json:"expires_at"`
@@ -188,6 +186,3 @@ const (
 	HealedClose HealedAction = "close" // look once more, and end as resolved if the incidents are gone
 	HealedKeep  HealedAction = "keep"  // show the news, and wait for a person's answer
 )
-
-// CostText returns the chain's spending before the gate as text, as Report.CostText does.
-func (g *Gate) CostText() string { return plaintext.Cost(g.CostUSD, g.CostEstimated) }

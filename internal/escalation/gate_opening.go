@@ -87,7 +87,7 @@ func NewGate(policy Policy, o GateInput) Gate {
 		ID: fmt.Sprintf("gate-%d", o.Number), Source: o.source(), Tier: o.Tier, Phase: o.Phase, Plan: o.Plan, Commit: o.Commit,
 		Open: o.Open, Approved: o.Approved, NoRemote: o.NoRemote,
 		Rule: o.Decision.Rule, Reason: o.Decision.Reason, Refused: o.Decision.Refused,
-		Tried: o.Tried, History: o.History, CostUSD: o.SpentUSD, CostEstimated: o.SpentEstimated,
+		Tried: o.Tried, History: o.History, Cost: Cost{CostUSD: o.SpentUSD, CostEstimated: o.SpentEstimated},
 		OpenedAt: o.At, ExpiresAt: o.At.Add(policy.Gate.Timeout.Std()), OnTimeout: GateAbort,
 	}
 	if o.Last != nil {

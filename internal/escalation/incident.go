@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // Incident is one fault of one or more services, from its first sighting to its end. Several chains can work on an
@@ -49,14 +47,9 @@ type Incident struct {
 	Returns []time.Time `json:"returns,omitempty"`
 	// Chains lists chains that have worked on the incident, oldest first. Shorten limits the list.
 	Chains []IncidentChain `json:"chains,omitempty"`
-	// CostUSD is the cost of all chains that have worked on the incident, in US dollars. A chain with several incidents
-	// counts fully for each of them.
-	CostUSD       float64 `json:"cost_usd"`
-	CostEstimated bool    `json:"cost_estimated,omitempty"`
+	// Cost is that of all chains that have worked on the incident. A chain with several incidents counts fully for each of them.
+	Cost
 }
-
-// CostText returns the cost as text, as Report.CostText does.
-func (i *Incident) CostText() string { return plaintext.Cost(i.CostUSD, i.CostEstimated) }
 
 // IncidentState is the state of an incident.
 type IncidentState string
@@ -99,13 +92,9 @@ type IncidentChain struct { //nolint:recvcheck // templates call CostText on a v
 	// Did describes the latest repair that the chain attempted, in the words of the verdict.
 	Did string `json:"did,omitempty"`
 	// Since is the time at which the chain first met the incident.
-	Since         time.Time `json:"since"`
-	CostUSD       float64   `json:"cost_usd"`
-	CostEstimated bool      `json:"cost_estimated,omitempty"`
+	Since time.Time `json:"since"`
+	Cost
 }
-
-// CostText returns the cost as text, as Report.CostText does.
-func (c IncidentChain) CostText() string { return plaintext.Cost(c.CostUSD, c.CostEstimated) }
 
 // AtWork reports whether the chain repairs the incident, or waits before it repairs.
 func (c *IncidentChain) AtWork() bool { return c.Status == ChainRepairing || c.Status == ChainWaiting }

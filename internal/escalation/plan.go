@@ -65,14 +65,10 @@ type PlanPhase struct {
 	// empty if that review has none.
 	Checks  string `json:"checks,omitempty"`
 	Verdict string `json:"verdict,omitempty"`
-	// CostUSD is the cost of all sessions of the phase, in US dollars.
-	CostUSD       float64 `json:"cost_usd"`
-	CostEstimated bool    `json:"cost_estimated,omitempty"`
+	// Cost is that of all sessions of the phase.
+	Cost
 	ReviewTotals
 }
-
-// CostText returns the cost of the phase as text, and ReviewCostText that of its reviews.
-func (p PlanPhase) CostText() string { return plaintext.Cost(p.CostUSD, p.CostEstimated) }
 
 // ReviewCostText returns the cost of the reviews as text.
 func (p PlanPhase) ReviewCostText() string {
@@ -100,11 +96,10 @@ func (p *PlanState) Add(session Session) {
 	if phase == nil || session.Phase != phase.Number {
 		return
 	}
-	phase.CostUSD += session.CostUSD
-	phase.CostEstimated = phase.CostEstimated || session.CostEstimated
+	phase.Cost = phase.Cost.Plus(session.Cost)
 	if session.Purpose == PurposeReview {
 		phase.Reviews++
-		phase.ReviewTotals = phase.Plus(ReviewTotals{ReviewCostUSD: session.CostUSD, ReviewCostEstimated: session.CostEstimated})
+		phase.ReviewTotals = phase.ReviewTotals.Plus(ReviewTotals{ReviewCostUSD: session.CostUSD, ReviewCostEstimated: session.CostEstimated})
 		return
 	}
 	phase.Turns++

@@ -3,8 +3,6 @@ package escalation
 import (
 	"cmp"
 	"time"
-
-	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
 // SessionStatus is the state of a session.
@@ -178,12 +176,9 @@ func (s *Session) unknownUSD() float64 {
 // are left out.
 type Report struct {
 	Status SessionStatus `json:"status"`
-	// CostUSD is the cost of this session's invocations in US dollars. It excludes the cost of a conversation that the
-	// session resumed.
-	CostUSD float64 `json:"cost_usd"`
-	// CostEstimated reports whether a part of the cost is an estimate. A cost is no estimate if it comes from the CLI's
-	// result line or from the proxy's count of calls.
-	CostEstimated bool `json:"cost_estimated,omitempty"`
+	// Cost is that of this session's invocations. It excludes the cost of a conversation that the session resumed. It is no estimate
+	// if it comes from the CLI's result line or from the proxy's count of calls.
+	Cost
 	// ReportedTotalUSD is the total that the CLI printed, in US dollars. In newer versions of the CLI, this total
 	// includes the cost of the conversation that the session resumed.
 	ReportedTotalUSD float64    `json:"reported_total_usd,omitempty"`
@@ -227,16 +222,12 @@ type Report struct {
 	LimitedModel string `json:"limited_model,omitempty"`
 }
 
-// CostText returns the cost as text. A cost is said to be about an amount if a part of it is an estimate.
-func (r Report) CostText() string { return plaintext.Cost(r.CostUSD, r.CostEstimated) }
-
 // Then combines r with next, the report of a later run. It adds up costs, tokens, turns, durations and survivors. It
 // takes the larger of the two numbers of attempts. The status, the verdict, the error and its kind come from next. Every
 // other field comes from next or, if empty there, from r.
 func (r Report) Then(next Report) Report {
 	total := next
-	total.CostUSD += r.CostUSD
-	total.CostEstimated = next.CostEstimated || r.CostEstimated
+	total.Cost = r.Plus(next.Cost)
 	total.Tokens = r.Tokens.Add(next.Tokens)
 	total.Turns += r.Turns
 	total.DurationMS += r.DurationMS

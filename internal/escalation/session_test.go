@@ -13,18 +13,18 @@ import (
 func TestReportThen(t *testing.T) {
 	t.Parallel()
 	first := escalation.Report{
-		Status: escalation.SessionCompleted, CostUSD: 0.5, CostEstimated: true, ReportedTotalUSD: 0.5,
+		Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.5, CostEstimated: true}, ReportedTotalUSD: 0.5,
 		Tokens: escalation.TokenUsage{Input: 1, Output: 2, CacheRead: 3, CacheCreation: 4}, ContextTokens: 10,
 		ContextWindow: 200_000, Turns: 3, DurationMS: 100, ReportedSessionID: "id", CLIVersion: "2.1.330", Attempts: 1, Host: "a",
 		Containment: "subreaper", Survivors: 1,
 	}
 	second := escalation.Report{
-		Status: escalation.SessionTimedOut, CostUSD: 0.25, Error: "too late", ContextTokens: 20,
+		Status: escalation.SessionTimedOut, Cost: escalation.Cost{CostUSD: 0.25}, Error: "too late", ContextTokens: 20,
 		Tokens: escalation.TokenUsage{Input: 10, Output: 20, CacheRead: 30, CacheCreation: 40}, Turns: 1, DurationMS: 50, Attempts: 2,
 		Survivors: 2,
 	}
 	require.Equal(t, escalation.Report{
-		Status: escalation.SessionTimedOut, CostUSD: 0.75, CostEstimated: true, ReportedTotalUSD: 0.5,
+		Status: escalation.SessionTimedOut, Cost: escalation.Cost{CostUSD: 0.75, CostEstimated: true}, ReportedTotalUSD: 0.5,
 		Tokens: escalation.TokenUsage{Input: 11, Output: 22, CacheRead: 33, CacheCreation: 44}, ContextTokens: 20,
 		ContextWindow: 200_000, Turns: 4, DurationMS: 150, ReportedSessionID: "id", CLIVersion: "2.1.330", Attempts: 2, Host: "a",
 		Containment: "subreaper", Survivors: 3,
@@ -74,7 +74,7 @@ func TestChain(t *testing.T) {
 	require.Zero(t, chain.Tier())
 
 	chain.Sessions = []escalation.Session{
-		{Tier: 1, Report: escalation.Report{CostUSD: 0.25}}, {Tier: 3, Report: escalation.Report{CostUSD: 2}},
+		{Tier: 1, Report: escalation.Report{Cost: escalation.Cost{CostUSD: 0.25}}}, {Tier: 3, Report: escalation.Report{Cost: escalation.Cost{CostUSD: 2}}},
 	}
 	require.Equal(t, escalation.TierFullRepair, chain.Tier())
 	require.InDelta(t, 2.25, escalation.TotalCostUSD(chain.Sessions), 1e-12)

@@ -174,7 +174,7 @@ type TalkTurn struct {
 	// Note says what was lost and what was kept, if the turn could not continue the conversation; usually empty.
 	Note string `json:"note,omitempty"`
 	// Failure says why there is no reply; empty if there is one.
-	Failure string    `json:"failure,omitempty"`
+	Failure string `json:"failure,omitempty"`
 	Cost
 
 	EndedAt time.Time `json:"ended_at,omitzero"`

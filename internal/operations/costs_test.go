@@ -28,7 +28,7 @@ func TestCosts(t *testing.T) {
 	s.close(s.open("b", time.Date(2026, 3, 29, 0, 0, 0, 0, berlin), nil), ended(0.5, escalation.VerdictHealthy, "media", "Jellyfin"))
 	s.close(s.open("c", time.Date(2026, 3, 29, 23, 59, 0, 0, berlin), repair), ended(2, escalation.VerdictResolved, "Jellyfin", "db"))
 	lost := s.open("d", time.Date(2026, 3, 30, 0, 0, 0, 0, berlin), nil)
-	s.close(lost, escalation.Report{Status: escalation.SessionFailed, CostUSD: 0.25, CostEstimated: true})
+	s.close(lost, escalation.Report{Status: escalation.SessionFailed, Cost: escalation.Cost{CostUSD: 0.25, CostEstimated: true}})
 	s.close(lost, ended(0.75, escalation.VerdictEscalate, "db")) // after a reset
 	s.open("running", now.Add(-time.Minute), nil)
 

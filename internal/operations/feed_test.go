@@ -51,7 +51,7 @@ func TestWatchReadsRecords(t *testing.T) {
 		Issues: []escalation.Issue{{Summary: "down", Services: []string{"jellyfin"}, Severity: escalation.SeverityWarning}},
 	}
 	require.NoError(t, records.CloseSession(ctx, "before",
-		escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.25, Verdict: verdict}, chaintest.Noon.Add(time.Minute)))
+		escalation.Report{Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.25}, Verdict: verdict}, chaintest.Noon.Add(time.Minute)))
 	require.NoError(t, records.AppendEvents(ctx, []escalation.Event{
 		event("1", escalation.EventDecision, "the token fleet-value-4711\nis bad"), event("2", escalation.EventGateOpened, "asks"),
 	}))

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -28,19 +27,16 @@ var ErrNoGate = withKind(KindConflict, errors.New("it does not wait at a gate; `
 
 // GateRow is one waiting chain in the list.
 type GateRow struct {
-	ChainID       string    `json:"chain_id"`
-	Services      []string  `json:"services,omitempty"`
-	CostUSD       float64   `json:"cost_usd"`
-	CostEstimated bool      `json:"cost_estimated,omitempty"`
-	StartedAt     time.Time `json:"started_at"`
+	ChainID  string   `json:"chain_id"`
+	Services []string `json:"services,omitempty"`
+	escalation.Cost
+
+	StartedAt time.Time `json:"started_at"`
 	// Gate is nil if the chain did not answer the query. Problem then gives the reason.
 	Gate       *escalation.Gate `json:"gate,omitempty"`
 	AgeSeconds int64            `json:"age_seconds,omitempty"`
 	Problem    string           `json:"problem,omitempty"`
 }
-
-// CostText returns the cost as text, as escalation.Report.CostText does.
-func (r GateRow) CostText() string { return plaintext.Cost(r.CostUSD, r.CostEstimated) }
 
 // since returns the time at which the row's gate was opened. If the chain did not answer, since returns the time at
 // which the chain started.
@@ -117,7 +113,7 @@ func (g Gates) ask(ctx context.Context, c Connection, chains []Row) []GateRow {
 
 func (g Gates) askOne(ctx context.Context, c Connection, chain Row) GateRow {
 	row := GateRow{
-		ChainID: chain.ID, Services: chain.Services, CostUSD: chain.CostUSD, CostEstimated: chain.CostEstimated, StartedAt: chain.StartedAt,
+		ChainID: chain.ID, Services: chain.Services, Cost: escalation.Cost{CostUSD: chain.CostUSD, CostEstimated: chain.CostEstimated}, StartedAt: chain.StartedAt,
 	}
 	gate, err := queryGate(ctx, c, g.Patience, chain.ID)
 	switch {

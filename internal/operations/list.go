@@ -196,18 +196,15 @@ type Row struct {
 	Trigger  string   `json:"trigger,omitempty"`
 	Services []string `json:"services,omitempty"`
 	// Plan is the path of the plan that the chain works on; empty if it works on none, or if no client of this program started it.
-	Plan    string  `json:"plan,omitempty"`
-	CostUSD float64 `json:"cost_usd"`
-	// CostEstimated reports whether a part of the cost is an estimate. Temporal does not know it: the records of this host do.
-	CostEstimated bool      `json:"cost_estimated,omitempty"`
-	StartedAt     time.Time `json:"started_at"`
-	EndedAt       time.Time `json:"ended_at,omitzero"`
+	Plan string `json:"plan,omitempty"`
+	// Cost is the cost of the chain. Temporal does not know whether it is an estimate: the records of this host do.
+	escalation.Cost
+
+	StartedAt time.Time `json:"started_at"`
+	EndedAt   time.Time `json:"ended_at,omitzero"`
 	// Wait says because of what the chain waits; nil if it does not, and in lists without the filter waits or retries.
 	Wait *WaitingChain `json:"wait,omitempty"`
 }
-
-// CostText returns the cost as text, as escalation.Report.CostText does.
-func (r Row) CostText() string { return plaintext.Cost(r.CostUSD, r.CostEstimated) }
 
 // markEstimates marks the rows whose costs are estimates, if this host has the records.
 func (b *backend) markEstimates(ctx context.Context, rows []Row) {

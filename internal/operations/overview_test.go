@@ -32,7 +32,7 @@ func TestOverviewWithoutTemporal(t *testing.T) {
 	require.Len(t, now.Work.Chains, 1)
 	require.Equal(t, "tier 1 runs", now.Work.Chains[0].Doing)
 	require.Equal(t, []WaitingChain{{
-		ChainID: "chain-look", Services: []string{"web"}, CostUSD: 0.1, Kind: WaitCooldown, Rule: escalation.RuleCooldown,
+		ChainID: "chain-look", Services: []string{"web"}, Cost: escalation.Cost{CostUSD: 0.1}, Kind: WaitCooldown, Rule: escalation.RuleCooldown,
 		Reason: "web was restarted twice", Since: chaintest.Noon, Until: until,
 	}}, now.Waits.Chains)
 	require.Equal(t, [4]float64{0.1, 0.5, 2, 1.4}, [4]float64{now.Day.SpentUSD, now.Day.ReservedUSD, now.Day.BudgetUSD, now.Day.LeftUSD})

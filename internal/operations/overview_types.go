@@ -51,9 +51,9 @@ type WorkingChain struct {
 	Plan      string    `json:"plan,omitempty"`
 	DryRun    bool      `json:"dry_run,omitempty"`
 	StartedAt time.Time `json:"started_at"`
-	// CostUSD is the cost of the chain so far, in US dollars. It includes the running session, as an estimate.
-	CostUSD       float64 `json:"cost_usd"`
-	CostEstimated bool    `json:"cost_estimated,omitempty"`
+	// Cost is that of the chain so far. It includes the running session, as an estimate.
+	escalation.Cost
+
 	// Session is the running session; nil if the chain is between two steps, or works through the chains of its issues.
 	Session *WorkingSession `json:"session,omitempty"`
 	// Issues counts the chains of issues that have not ended.
@@ -63,9 +63,6 @@ type WorkingChain struct {
 	// Problem says why the row is incomplete; empty if it is complete.
 	Problem string `json:"problem,omitempty"`
 }
-
-// CostText returns the cost as text, as escalation.Report.CostText does.
-func (c WorkingChain) CostText() string { return plaintext.Cost(c.CostUSD, c.CostEstimated) }
 
 // WorkingSession is a running session.
 type WorkingSession struct {
@@ -121,10 +118,10 @@ type WaitingChain struct { //nolint:recvcheck // templates call CostText on a va
 	Services []string           `json:"services,omitempty"`
 	Trigger  escalation.Trigger `json:"trigger,omitempty"`
 	// Plan is the path of the plan that the chain works on; empty if it works on none, or if that is not known.
-	Plan          string   `json:"plan,omitempty"`
-	CostUSD       float64  `json:"cost_usd"`
-	CostEstimated bool     `json:"cost_estimated,omitempty"`
-	Kind          WaitKind `json:"kind"`
+	Plan string `json:"plan,omitempty"`
+	escalation.Cost
+
+	Kind WaitKind `json:"kind"`
 	// Rule is the rule that makes the chain wait; empty for the kinds worker, retry, paused and place.
 	Rule escalation.Rule `json:"rule,omitempty"`
 	// Reason explains the wait in a sentence. It can contain words of agents.
@@ -144,9 +141,6 @@ type WaitingChain struct { //nolint:recvcheck // templates call CostText on a va
 	Attempt int    `json:"attempt,omitempty"`
 	Failure string `json:"failure,omitempty"`
 }
-
-// CostText returns the cost as text, as escalation.Report.CostText does.
-func (w WaitingChain) CostText() string { return plaintext.Cost(w.CostUSD, w.CostEstimated) }
 
 // NowIncidents are the open incidents, the most urgent first.
 type NowIncidents struct {

@@ -66,7 +66,7 @@ func TestSession(t *testing.T) {
 		session.ChainID, session.ParentID, session.Tier, session.Model = parent.ChainID, parent.ID, escalation.TierSafeRepair, "sonnet"
 		session.Continuity, session.Scope = escalation.ContinuityResume, []string{"web"}
 	})
-	s.close(own, escalation.Report{Status: escalation.SessionFailed, CostUSD: 0.2, Error: "its worker died"})
+	s.close(own, escalation.Report{Status: escalation.SessionFailed, Cost: escalation.Cost{CostUSD: 0.2}, Error: "its worker died"})
 	report := ended(0.3, escalation.VerdictResolved, "web")
 	report.Verdict.Summary = "The token was " + secret
 	report.Verdict.Actions = []escalation.Action{{Kind: escalation.ActionRestart, Service: "web", Succeeded: true}}

@@ -74,7 +74,7 @@ func (s *stage) close(session escalation.Session, report escalation.Report) {
 // ended returns the report of a session with a verdict.
 func ended(costUSD float64, status escalation.VerdictStatus, services ...string) escalation.Report {
 	return escalation.Report{
-		Status: escalation.SessionCompleted, CostUSD: costUSD, Attempts: 1,
+		Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: costUSD}, Attempts: 1,
 		Verdict: &escalation.Verdict{Status: status, Summary: "It says so.", Services: services},
 	}
 }

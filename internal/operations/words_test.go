@@ -11,12 +11,12 @@ import (
 
 func TestSessionCost(t *testing.T) {
 	t.Parallel()
-	estimated := escalation.Report{CostUSD: 0.25, CostEstimated: true, Attempts: 1}
+	estimated := escalation.Report{Cost: escalation.Cost{CostUSD: 0.25, CostEstimated: true}, Attempts: 1}
 	for want, session := range map[string]escalation.Session{
-		"$0.25":         {BudgetUSD: 2, Report: escalation.Report{CostUSD: 0.25}},
+		"$0.25":         {BudgetUSD: 2, Report: escalation.Report{Cost: escalation.Cost{CostUSD: 0.25}}},
 		"about $0.25":   {BudgetUSD: 2, Report: estimated},
-		"at most $2.00": {BudgetUSD: 2, Report: escalation.Report{CostEstimated: true}},
-		"unknown":       {Report: escalation.Report{CostEstimated: true}},
+		"at most $2.00": {BudgetUSD: 2, Report: escalation.Report{Cost: escalation.Cost{CostEstimated: true}}},
+		"unknown":       {Report: escalation.Report{Cost: escalation.Cost{CostEstimated: true}}},
 	} {
 		require.Equal(t, want, SessionCost(&session))
 	}

@@ -136,7 +136,7 @@ func testRetentionOfConversations(t *testing.T, keep time.Duration) {
 		}
 		_, err := own.OpenSession(t.Context(), session, escalation.AdmissionRequest{}, escalation.Policy{Tiers: make([]escalation.TierPolicy, 1)})
 		require.NoError(t, err)
-		report := escalation.Report{Status: escalation.SessionCompleted, CostUSD: 2}
+		report := escalation.Report{Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 2}}
 		require.NoError(t, own.CloseSession(t.Context(), session.SessionID, report, at))
 		require.NoError(t, own.AppendEvents(t.Context(), []escalation.Event{{Key: ids[turn], ChainID: conversation, Message: "it began", At: at}}))
 		stored, err := own.AddMessage(t.Context(), conversation, escalation.TalkMessage{MessageID: ids[turn], Text: "hello", Actor: "ada"}, 0, at)

@@ -175,7 +175,7 @@ func testDaySpent(t *testing.T, database backend) {
 	require.Zero(t, rest(noon), "overspent")
 	require.InDelta(t, 6, rest(midnight), 1e-9)
 
-	unknown := escalation.Report{Status: escalation.SessionFailed, CostEstimated: true}
+	unknown := escalation.Report{Status: escalation.SessionFailed, Cost: escalation.Cost{CostEstimated: true}}
 	_, err := s.SettleSession(bounded(t), "tomorrow", unknown, midnight)
 	require.NoError(t, err)
 	require.InDelta(t, 6, rest(midnight), 1e-9, "what nobody knows of may have cost all that was reserved")
@@ -249,7 +249,7 @@ func testPresumedActions(t *testing.T, database backend) {
 	s := database(t)()
 	policy := strict() // two restarts in four hours
 	policy.EscalationLimit, policy.DayBudgetUSD = escalation.Limit{}, 0
-	timedOut := escalation.Report{Status: escalation.SessionTimedOut, Attempts: 1, ContextTokens: 1_000, CostUSD: 0.1}
+	timedOut := escalation.Report{Status: escalation.SessionTimedOut, Attempts: 1, ContextTokens: 1_000, Cost: escalation.Cost{CostUSD: 0.1}}
 	run := func(chainID string, at time.Time, report escalation.Report) {
 		t.Helper()
 		require.Nil(t, admit(t, s, repair(chainID, chainID, at), about("web"), policy).Refusal)
@@ -274,11 +274,11 @@ func testPresumedActions(t *testing.T, database backend) {
 	run("timed out", noon.Add(10*time.Minute), timedOut)
 	require.Equal(t, 1, used(noon.Add(12*time.Minute)))
 	run("terminated", noon.Add(15*time.Minute), escalation.Report{
-		Status: escalation.SessionFailed, CostEstimated: true, Attempts: 1, Turns: 3, CostUSD: 0.2, // as its last heartbeat told
+		Status: escalation.SessionFailed, Cost: escalation.Cost{CostUSD: 0.2, CostEstimated: true}, Attempts: 1, Turns: 3, // as its last heartbeat told
 	})
 	require.Equal(t, 2, used(noon.Add(17*time.Minute)))
 	later := noon.Add(5 * time.Hour)
-	nobodyKnows := escalation.Report{Status: escalation.SessionFailed, CostEstimated: true}
+	nobodyKnows := escalation.Report{Status: escalation.SessionFailed, Cost: escalation.Cost{CostEstimated: true}}
 	run("lost with its host", later, nobodyKnows)
 	require.Equal(t, 1, used(later.Add(2*time.Minute)))
 	failed := timedOut

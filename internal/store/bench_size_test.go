@@ -72,7 +72,7 @@ func benchmarkSessions(b *testing.B, s *Store) {
 				require.NoError(b, err)
 				require.Nil(b, opened.Refusal)
 				opening += time.Since(began)
-				report := escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.01, Attempts: 1, Verdict: &kind.verdict}
+				report := escalation.Report{Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.01}, Attempts: 1, Verdict: &kind.verdict}
 				began = time.Now()
 				require.NoError(b, s.CloseSession(b.Context(), one.SessionID, report, lastMinute.Add(time.Minute)))
 				closing += time.Since(began)

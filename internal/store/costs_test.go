@@ -31,8 +31,8 @@ func testCosts(t *testing.T, database backend) {
 	manual := func(session *escalation.Session) {
 		session.Tier, session.Model, session.Trigger = escalation.TierSafeRepair, "sonnet", escalation.TriggerManual
 	}
-	estimated := escalation.Report{Status: escalation.SessionFailed, CostUSD: 0.25, CostEstimated: true, Attempts: 1}
-	lost := escalation.Report{Status: escalation.SessionFailed, CostUSD: 0.5, CostEstimated: true}
+	estimated := escalation.Report{Status: escalation.SessionFailed, Cost: escalation.Cost{CostUSD: 0.25, CostEstimated: true}, Attempts: 1}
+	lost := escalation.Report{Status: escalation.SessionFailed, Cost: escalation.Cost{CostUSD: 0.5, CostEstimated: true}}
 	repaired := completed(1)
 	repaired.Verdict = &escalation.Verdict{Status: escalation.VerdictResolved, Services: []string{"web", "db"}}
 	from, to := noon, noon.Add(time.Hour)

@@ -99,7 +99,7 @@ func testNoFailedLook(t *testing.T, database backend) {
 	c.failed("cancelled", escalation.SessionStopped)
 	c.failed("resumed", escalation.SessionResumeFailed)
 	c.begin("terminated")
-	report := escalation.Report{Status: escalation.SessionFailed, Error: "its chain ended without closing it: terminated", CostEstimated: true}
+	report := escalation.Report{Status: escalation.SessionFailed, Error: "its chain ended without closing it: terminated", Cost: escalation.Cost{CostEstimated: true}}
 	settled, err := c.s.SettleSession(bounded(t), "terminated/failed", report, c.at.Add(time.Minute))
 	require.NoError(t, err)
 	require.True(t, settled)

@@ -17,7 +17,7 @@ func (c *incidentChains) ranBetween(chainID string, tier escalation.Tier, began,
 	session.Tier, session.StartedAt, session.FirstRunID = tier, began, c.run
 	_, err := openSession(bounded(c.t), c.s, session)
 	require.NoError(c.t, err)
-	report := escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.5, Attempts: 1, Verdict: verdict}
+	report := escalation.Report{Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.5}, Attempts: 1, Verdict: verdict}
 	if verdict == nil {
 		report.Status = escalation.SessionFailed
 	}

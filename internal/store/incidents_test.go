@@ -35,7 +35,7 @@ func (c *incidentChains) ran(chainID string, tier escalation.Tier, verdict escal
 	opened, err := c.s.OpenSession(bounded(c.t), session, request, lenient())
 	require.NoError(c.t, err)
 	require.Nil(c.t, opened.Refusal)
-	report := escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.5, Attempts: 1, Verdict: &verdict}
+	report := escalation.Report{Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.5}, Attempts: 1, Verdict: &verdict}
 	require.NoError(c.t, c.s.CloseSession(bounded(c.t), session.SessionID, report, c.at.Add(time.Minute)))
 	require.NoError(c.t, c.s.ReleaseServices(bounded(c.t), chainID))
 	return report
@@ -99,7 +99,7 @@ func testIncident(t *testing.T, database backend) {
 	incident = c.incident(incident.ID)
 	require.Equal(t, escalation.IncidentWaiting, incident.State)
 	require.Equal(t, escalation.IncidentChain{
-		ChainID: "first", Tier: 2, Did: "restarted it", CostUSD: 1, Since: incident.OpenedAt,
+		ChainID: "first", Tier: 2, Did: "restarted it", Cost: escalation.Cost{CostUSD: 1}, Since: incident.OpenedAt,
 		ChainProgress: escalation.ChainProgress{
 			Status: escalation.ChainWaiting, Rule: escalation.RuleVerdict, Reason: "asks for a person", Until: until, At: c.at, MaxTier: 2,
 		},
@@ -650,7 +650,7 @@ func testIncidentOfUnknownCost(t *testing.T, database backend) {
 	policy.Tiers[0].BudgetUSD = 4
 	_, err := s.OpenSession(bounded(t), opening("chain", "a", 0), escalation.AdmissionRequest{}, policy)
 	require.NoError(t, err)
-	lost := escalation.Report{Status: escalation.SessionFailed, CostUSD: 0.5, CostEstimated: true}
+	lost := escalation.Report{Status: escalation.SessionFailed, Cost: escalation.Cost{CostUSD: 0.5, CostEstimated: true}}
 	mustClose(t, s, "a", lost, noon)
 	incident, err := s.Incident(bounded(t), "incident-1")
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ func testHealthyLooks(t *testing.T, database backend) {
 	require.Zero(t, usd)
 
 	healthy := escalation.Report{
-		Status: escalation.SessionCompleted, CostUSD: 0.02, Verdict: &escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"},
+		Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.02}, Verdict: &escalation.Verdict{Status: escalation.VerdictHealthy, Summary: "all is well"},
 	}
 	for i, one := range []struct {
 		cost    float64

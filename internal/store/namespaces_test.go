@@ -94,7 +94,7 @@ func testNamespacesLock(t *testing.T, database backend) {
 
 	// If a session may have acted, each service that the session itself has locked counts as restarted.
 	require.Nil(t, admit(t, other, repair("nightly", "other 2", noon), about("db"), policy).Refusal)
-	timedOut := escalation.Report{Status: escalation.SessionTimedOut, Attempts: 1, ContextTokens: 1_000, CostUSD: 0.1}
+	timedOut := escalation.Report{Status: escalation.SessionTimedOut, Attempts: 1, ContextTokens: 1_000, Cost: escalation.Cost{CostUSD: 0.1}}
 	mustClose(t, other, "other 2", timedOut, noon.Add(time.Minute))
 	entries, err := readers.Ledger(bounded(t), noon)
 	require.NoError(t, err)

@@ -82,7 +82,7 @@ func testSessionDetail(t *testing.T, database backend) {
 	events := []escalation.Event{event("chain", "1"), event("chain", "2"), event("chain", "3")}
 	events[0].SessionID, events[2].SessionID = "own", "own"
 	require.NoError(t, s.AppendEvents(bounded(t), events))
-	lost := escalation.Report{Status: escalation.SessionFailed, CostUSD: 0.5, Error: "its worker died"}
+	lost := escalation.Report{Status: escalation.SessionFailed, Cost: escalation.Cost{CostUSD: 0.5}, Error: "its worker died"}
 	mustClose(t, s, "own", lost, noon.Add(time.Minute))
 	mustClose(t, s, "own", completed(1), noon.Add(time.Hour))
 

@@ -107,7 +107,7 @@ func testRecoverSettled(t *testing.T, database backend) {
 	chain := lostChain(t, database(t)().In(here))
 	s := database(t)().In(here)
 	mustOpen(t, s, opening("nightly", "look", 0))
-	settled, err := s.SettleSession(bounded(t), "look", escalation.Report{Status: escalation.SessionFailed, CostEstimated: true}, noon.Add(time.Hour))
+	settled, err := s.SettleSession(bounded(t), "look", escalation.Report{Status: escalation.SessionFailed, Cost: escalation.Cost{CostEstimated: true}}, noon.Add(time.Hour))
 	require.NoError(t, err)
 	require.True(t, settled)
 

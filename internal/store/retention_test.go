@@ -223,8 +223,8 @@ func testRemovedCosts(t *testing.T, database backend) {
 	_, err := s.AddMemory(bounded(t), escalation.MemoryProposal{Kind: escalation.MemoryDiscovery, Subject: "port", Text: "It listens on port 1."},
 		store.MemoryAct{Actor: "ada", At: noon})
 	require.NoError(t, err)
-	estimated := escalation.Report{Status: escalation.SessionFailed, CostUSD: 0.25, CostEstimated: true, Attempts: 1}
-	lost := escalation.Report{Status: escalation.SessionFailed, CostUSD: 0.5, CostEstimated: true}
+	estimated := escalation.Report{Status: escalation.SessionFailed, Cost: escalation.Cost{CostUSD: 0.25, CostEstimated: true}, Attempts: 1}
+	lost := escalation.Report{Status: escalation.SessionFailed, Cost: escalation.Cost{CostUSD: 0.5, CostEstimated: true}}
 	turn := func(id string, at time.Time) escalation.Session {
 		session := opening("conversation-ada", id, 0)
 		session.Purpose, session.StartedAt = escalation.PurposeTalk, at

@@ -56,7 +56,7 @@ func testRepairOfAllServices(t *testing.T, database backend) {
 	require.Nil(t, admit(t, s, opening("looks", "looks", 0), about(), policy).Refusal, "who only looks waits for nobody")
 	require.Nil(t, admit(t, s, repair("all", "all/2", noon), about(), policy).Refusal, "nor does the chain itself")
 
-	mustClose(t, s, "all/2", escalation.Report{Status: escalation.SessionTimedOut, Attempts: 1, CostUSD: 1}, noon)
+	mustClose(t, s, "all/2", escalation.Report{Status: escalation.SessionTimedOut, Attempts: 1, Cost: escalation.Cost{CostUSD: 1}}, noon)
 	require.Empty(t, ledger(t, s, time.Time{}), "nobody knows what it restarted")
 	later := noon.Add(time.Minute)
 	admit(t, s, repair("all", "all/3", later), about("web"), policy)

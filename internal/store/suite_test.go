@@ -249,7 +249,7 @@ func mustOpen(t testing.TB, s *store.Store, session escalation.Session) escalati
 func completed(costUSD float64) escalation.Report {
 	return escalation.Report{
 		Status:  escalation.SessionCompleted,
-		CostUSD: costUSD,
+		Cost:    escalation.Cost{CostUSD: costUSD},
 		Verdict: &escalation.Verdict{Status: escalation.VerdictHealthy, Services: []string{"jellyfin"}},
 	}
 }

@@ -55,7 +55,7 @@ func testTalkTurn(t *testing.T, database backend) {
 		Reply: "It is well.", Proposals: []escalation.Proposal{{Kind: escalation.ProposeChain, Why: "w", Services: []string{"jellyfin"}}},
 		Memories: []escalation.MemoryProposal{{Kind: escalation.MemoryCorrection, Text: "t"}},
 	}
-	report := escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.25, Turns: 2}
+	report := escalation.Report{Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.25}, Turns: 2}
 	require.NoError(t, s.KeepReply(bounded(t), ofTalk(1, "s-1"), reply, report))
 	kept, err = s.KeptReport(bounded(t), ofTalk(1, "s-1"))
 	require.NoError(t, err)
@@ -375,7 +375,7 @@ func testTalkBesideChains(t *testing.T, database backend) {
 	opened, err := s.OpenSession(bounded(t), talk, escalation.AdmissionRequest{}, policy)
 	require.NoError(t, err)
 	require.Nil(t, opened.Refusal)
-	require.NoError(t, s.CloseSession(bounded(t), "s-1", escalation.Report{Status: escalation.SessionFailed, CostUSD: 0.97, Error: "e"}, noon))
+	require.NoError(t, s.CloseSession(bounded(t), "s-1", escalation.Report{Status: escalation.SessionFailed, Cost: escalation.Cost{CostUSD: 0.97}, Error: "e"}, noon))
 
 	incidents, err := s.Incidents(bounded(t), store.IncidentFilter{Since: time.Unix(0, 0)})
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ func TestSessionsCountOnce(t *testing.T) {
 			escalation.AdmissionRequest{}, escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)})
 		require.NoError(t, err)
 	}
-	report := escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.25}
+	report := escalation.Report{Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.25}}
 	for range 2 {
 		require.NoError(t, kept.CloseSession(t.Context(), "closed", report, at.Add(time.Minute)))
 		_, err := kept.SettleSession(t.Context(), "settled", report, at.Add(time.Minute))

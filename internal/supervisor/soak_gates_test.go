@@ -65,7 +65,7 @@ func (b *brokenDisk) RunTier(_ context.Context, input activities.RunTierInput) (
 	verdict := needsPerson()
 	verdict.Summary = strings.Repeat("a disk is dying. ", 500)
 	return activities.RunTierResult{Report: escalation.Report{
-		Status: escalation.SessionCompleted, CostUSD: 0.01, ReportedSessionID: input.SessionID, Attempts: 1, Verdict: &verdict,
+		Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.01}, ReportedSessionID: input.SessionID, Attempts: 1, Verdict: &verdict,
 	}}, nil
 }
 

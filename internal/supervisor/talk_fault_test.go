@@ -122,7 +122,7 @@ func (w *conversationWorker) RunTalk(ctx context.Context, input activities.RunTa
 		defer w.mu.Unlock()
 		w.running--
 	}()
-	report := escalation.Report{Status: escalation.SessionCompleted, ReportedSessionID: input.SessionID, CostUSD: 0.01, Attempts: 1}
+	report := escalation.Report{Status: escalation.SessionCompleted, ReportedSessionID: input.SessionID, Cost: escalation.Cost{CostUSD: 0.01}, Attempts: 1}
 	err := w.KeepReply(ctx, escalation.TalkSession{ConversationID: input.ConversationID, Turn: input.Turn, SessionID: input.SessionID},
 		escalation.TalkReply{Reply: fmt.Sprint("reply ", input.Turn)}, report)
 	return activities.RunTalkResult{Report: report, Replied: err == nil, EndedAt: time.Now()}, err

@@ -85,7 +85,7 @@ func TestMetrics(t *testing.T) {
 	m.SessionEnded(escalation.Session{
 		Tier: escalation.TierSafeRepair, Model: "sonnet", Continuity: escalation.ContinuityResume, StartedAt: at, EndedAt: at.Add(time.Minute),
 		Report: escalation.Report{
-			Status: escalation.SessionCompleted, CostUSD: 0.5,
+			Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.5},
 			Tokens: escalation.TokenUsage{Input: 1, Output: 2, CacheRead: 3, CacheCreation: 4},
 		},
 	})
@@ -159,7 +159,7 @@ func TestModelsAreBounded(t *testing.T) {
 	t.Parallel()
 	watched, url := start(t, telemetry.Options{})
 	for i := range 100 {
-		watched.Metrics().SessionEnded(escalation.Session{Tier: 1, Model: fmt.Sprintf("model-%d", i), Report: escalation.Report{CostUSD: 1}})
+		watched.Metrics().SessionEnded(escalation.Session{Tier: 1, Model: fmt.Sprintf("model-%d", i), Report: escalation.Report{Cost: escalation.Cost{CostUSD: 1}}})
 	}
 	got := scrape(t, url)
 	require.InDelta(t, 1, value(got, "claudeops_cost_dollars_total", "model=model-0", "tier=1"), 0)

@@ -32,7 +32,7 @@ func (r Records) Ran(chainID string, tier escalation.Tier, at time.Time, verdict
 	_, err := r.Store.OpenSession(r.T.Context(), session, escalation.AdmissionRequest{Services: verdict.Services},
 		escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)})
 	require.NoError(r.T, err)
-	report := escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.25, Attempts: 1, Verdict: &verdict}
+	report := escalation.Report{Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.25}, Attempts: 1, Verdict: &verdict}
 	require.NoError(r.T, r.Store.CloseSession(r.T.Context(), session.SessionID, report, at))
 }
 

@@ -67,7 +67,7 @@ func TestGateOfAPlan(t *testing.T) {
 	}
 	var b bytes.Buffer
 	a := &app{&console.Console{Clock: chaintest.Clock}}
-	rows := []operations.GateRow{{ChainID: escalated.ID, CostUSD: gate.CostUSD, Gate: &gate}}
+	rows := []operations.GateRow{{ChainID: escalated.ID, Cost: escalation.Cost{CostUSD: gate.CostUSD}, Gate: &gate}}
 	a.writeGateTable(&b, rows, 100)
 	a.writeGateBlocks(&b, rows, 60)
 	chaintest.RequireGolden(t, "gates-plan.txt", b.Bytes())

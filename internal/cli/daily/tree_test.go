@@ -24,10 +24,10 @@ func TestSessionsThatWereLeftOutAreTold(t *testing.T) {
 	t.Parallel()
 	chain := chaintest.Climbed()
 	require.Empty(t, earlierOf(chain))
-	chain.Earlier = escalation.Earlier{Sessions: 1, CostUSD: 0.004}
+	chain.Earlier = escalation.Earlier{Sessions: 1, Cost: escalation.Cost{CostUSD: 0.004}}
 	require.Equal(t, "… 1 earlier session, $0.0040: in the records", earlierOf(chain))
 
-	chain.Earlier, chain.CostUSD = escalation.Earlier{Sessions: 40, CostUSD: 1.2}, chain.CostUSD+1.2
+	chain.Earlier, chain.CostUSD = escalation.Earlier{Sessions: 40, Cost: escalation.Cost{CostUSD: 1.2}}, chain.CostUSD+1.2
 	var b bytes.Buffer
 	WriteTree(&b, chaintest.Clock, chain)
 	require.Contains(t, b.String(), "(jellyfin)\n… 40 earlier sessions, $1.20: in the records\n├── Session #18 ")

@@ -24,7 +24,7 @@ func TestTheTitleTellsWhatASessionWaitsFor(t *testing.T) {
 func TestWatchSaysWhichSessionsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	chain := chaintest.Climbed()
-	chain.Earlier = escalation.Earlier{Sessions: 40, CostUSD: 1.2}
+	chain.Earlier = escalation.Earlier{Sessions: 40, Cost: escalation.Cost{CostUSD: 1.2}}
 	model := watchModel{app: &app{&console.Console{Clock: chaintest.Clock}}, seen: true, size: tea.WindowSizeMsg{Width: 80, Height: 24}}
 	model.now.Chain = chain
 	require.Contains(t, model.overview(), "  … 40 earlier sessions, $1.20: in the records")

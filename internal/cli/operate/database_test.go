@@ -42,7 +42,7 @@ func TestDatabaseMoves(t *testing.T) {
 			ChainID: "nightly", SessionID: id, Tier: escalation.TierObserve, StartedAt: time.UnixMilli(1),
 		}, escalation.AdmissionRequest{}, escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)})
 		require.NoError(t, err)
-		require.NoError(t, records.CloseSession(t.Context(), id, escalation.Report{Status: escalation.SessionCompleted, CostUSD: 0.25}, time.UnixMilli(2)))
+		require.NoError(t, records.CloseSession(t.Context(), id, escalation.Report{Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.25}}, time.UnixMilli(2)))
 	}
 	require.NoError(t, records.Close())
 

@@ -328,12 +328,12 @@ func newSample() *sample {
 	s.snapshot.Chain.Reviews = []escalation.Review{chaintest.Objected(), approved}
 	s.snapshot.Chain.Reviewed = escalation.ReviewTotals{Found: 1, Fixed: 1, ReviewCostUSD: 0.14, CostPerFixUSD: 0.14}
 	s.list = operations.ChainPage{Next: "bmV4dA", Chains: []operations.Row{
-		{ID: sampleChain, Status: "running", Gate: "open", Tier: 2, Trigger: "scheduled", Services: []string{"jellyfin"}, CostUSD: 0.53, StartedAt: chaintest.Noon.Add(-3 * time.Hour)},
-		{ID: "chain-20260301-113000-aa01bb", Status: "running", Tier: 2, Trigger: "issue", Services: []string{"caddy"}, CostUSD: 0.14, StartedAt: chaintest.Noon.Add(-20 * time.Minute)},
-		{ID: samplePlan, Status: "running", Gate: "open", Tier: 2, Trigger: "plan", Plan: "docs/ports.md", CostUSD: 1.34, StartedAt: chaintest.Noon.Add(-3 * time.Hour)},
-		{ID: "chain-20260301-110000-77aa12", Status: "completed", Outcome: "healthy", Tier: 1, Trigger: "scheduled", CostUSD: 0.0031, StartedAt: chaintest.Noon.Add(-time.Hour), EndedAt: chaintest.Noon.Add(-59 * time.Minute)},
-		{ID: "chain-20260301-090000-0bc451", Status: "completed", Outcome: "resolved", Tier: 3, Trigger: "scheduled", Services: []string{"postgres", "nextcloud"}, CostUSD: 2.5043, StartedAt: chaintest.Noon.Add(-26 * time.Hour), EndedAt: chaintest.Noon.Add(-25 * time.Hour)},
-		{ID: "chain-20260228-150000-9d8c7b", Status: "completed", Outcome: "needs_human", Tier: 2, Trigger: "manual", Services: []string{"caddy"}, CostUSD: 0.61, StartedAt: chaintest.Noon.Add(-50 * time.Hour), EndedAt: chaintest.Noon.Add(-49 * time.Hour)},
+		{ID: sampleChain, Status: "running", Gate: "open", Tier: 2, Trigger: "scheduled", Services: []string{"jellyfin"}, Cost: escalation.Cost{CostUSD: 0.53}, StartedAt: chaintest.Noon.Add(-3 * time.Hour)},
+		{ID: "chain-20260301-113000-aa01bb", Status: "running", Tier: 2, Trigger: "issue", Services: []string{"caddy"}, Cost: escalation.Cost{CostUSD: 0.14}, StartedAt: chaintest.Noon.Add(-20 * time.Minute)},
+		{ID: samplePlan, Status: "running", Gate: "open", Tier: 2, Trigger: "plan", Plan: "docs/ports.md", Cost: escalation.Cost{CostUSD: 1.34}, StartedAt: chaintest.Noon.Add(-3 * time.Hour)},
+		{ID: "chain-20260301-110000-77aa12", Status: "completed", Outcome: "healthy", Tier: 1, Trigger: "scheduled", Cost: escalation.Cost{CostUSD: 0.0031}, StartedAt: chaintest.Noon.Add(-time.Hour), EndedAt: chaintest.Noon.Add(-59 * time.Minute)},
+		{ID: "chain-20260301-090000-0bc451", Status: "completed", Outcome: "resolved", Tier: 3, Trigger: "scheduled", Services: []string{"postgres", "nextcloud"}, Cost: escalation.Cost{CostUSD: 2.5043}, StartedAt: chaintest.Noon.Add(-26 * time.Hour), EndedAt: chaintest.Noon.Add(-25 * time.Hour)},
+		{ID: "chain-20260228-150000-9d8c7b", Status: "completed", Outcome: "needs_human", Tier: 2, Trigger: "manual", Services: []string{"caddy"}, Cost: escalation.Cost{CostUSD: 0.61}, StartedAt: chaintest.Noon.Add(-50 * time.Hour), EndedAt: chaintest.Noon.Add(-49 * time.Hour)},
 	}}
 	s.session = sampleSession()
 	free := escalation.Use{Used: 1, Limit: escalation.Limit{Max: 3, Window: escalation.Duration(time.Hour)}, Free: true, Last: chaintest.Noon.Add(-2 * time.Hour)}
@@ -366,10 +366,10 @@ func newSample() *sample {
 func sampleFaults() []operations.Incident {
 	fault := func(id string, severity escalation.Severity, state escalation.IncidentState, service, kind, summary string) operations.Incident {
 		return operations.Incident{Incident: escalation.Incident{
-			ID: id, Services: []string{service}, Kind: kind, Summary: summary, Severity: severity, State: state, CostUSD: 0.53,
+			ID: id, Services: []string{service}, Kind: kind, Summary: summary, Severity: severity, State: state, Cost: escalation.Cost{CostUSD: 0.53},
 			OpenedAt: chaintest.Noon.Add(-3 * time.Hour), LastSeenAt: chaintest.Noon.Add(-2 * time.Hour), Returned: 1, ReturnedAt: chaintest.Noon.Add(-2 * time.Hour),
 			Chains: []escalation.IncidentChain{{
-				ChainID: sampleChain, Tier: 2, Since: chaintest.Noon.Add(-3 * time.Hour), CostUSD: 0.53, Did: "Restarted " + service + " once. It answered for two minutes, then failed again.",
+				ChainID: sampleChain, Tier: 2, Since: chaintest.Noon.Add(-3 * time.Hour), Cost: escalation.Cost{CostUSD: 0.53}, Did: "Restarted " + service + " once. It answered for two minutes, then failed again.",
 				ChainProgress: escalation.ChainProgress{Status: escalation.ChainWaiting, Reason: "a person must answer", At: chaintest.Noon.Add(-2 * time.Hour), Until: chaintest.Noon.Add(70 * time.Hour)},
 			}},
 		}, Handler: sampleChain}
@@ -427,21 +427,21 @@ func sampleNow(faults []operations.Incident) operations.Now {
 	return operations.Now{
 		At: chaintest.Noon,
 		Gates: operations.NowGates{GateList: operations.GateList{Waiting: 2, Asked: 2, Gates: []operations.GateRow{
-			{ChainID: sampleChain, Services: []string{"jellyfin"}, CostUSD: 0.53, Gate: &gate},
-			{ChainID: "chain-20260301-100000-c0ffee", Services: []string{"caddy"}, CostUSD: 0.53, Gate: &second},
+			{ChainID: sampleChain, Services: []string{"jellyfin"}, Cost: escalation.Cost{CostUSD: 0.53}, Gate: &gate},
+			{ChainID: "chain-20260301-100000-c0ffee", Services: []string{"caddy"}, Cost: escalation.Cost{CostUSD: 0.53}, Gate: &second},
 		}}},
 		Work: operations.NowWork{Running: 5, Asked: 5, Chains: []operations.WorkingChain{
 			{
-				ChainID: "chain-20260301-113000-aa01bb", Services: []string{"caddy"}, CostUSD: 0.14, StartedAt: chaintest.Noon.Add(-20 * time.Minute), Doing: "Bash  docker logs --tail 200 caddy",
+				ChainID: "chain-20260301-113000-aa01bb", Services: []string{"caddy"}, Cost: escalation.Cost{CostUSD: 0.14}, StartedAt: chaintest.Noon.Add(-20 * time.Minute), Doing: "Bash  docker logs --tail 200 caddy",
 				Session: &operations.WorkingSession{Number: 43, Tier: 2, Model: "sonnet", StartedAt: chaintest.Noon.Add(-6 * time.Minute), Host: "host-1", Attempt: 2, Failure: "the API call failed: Connection refused"},
 			},
-			{ChainID: "chain-20260301-115900-bb02cc", Services: nil, CostUSD: 0.0021, StartedAt: chaintest.Noon.Add(-time.Minute), Doing: "thinks", Session: &operations.WorkingSession{Number: 44, Tier: 1, Model: "haiku", StartedAt: chaintest.Noon.Add(-50 * time.Second), Attempt: 1}},
-			{ChainID: "plan-run-disks", Trigger: escalation.TriggerPlan, Plan: "docs/disks.md", CostUSD: 0.4, StartedAt: chaintest.Noon.Add(-time.Minute), Doing: "thinks", Session: &operations.WorkingSession{Number: 45, Tier: 2, Model: "sonnet", Purpose: escalation.PurposeAuthor, Phase: "2", StartedAt: chaintest.Noon.Add(-50 * time.Second), Attempt: 1}},
+			{ChainID: "chain-20260301-115900-bb02cc", Services: nil, Cost: escalation.Cost{CostUSD: 0.0021}, StartedAt: chaintest.Noon.Add(-time.Minute), Doing: "thinks", Session: &operations.WorkingSession{Number: 44, Tier: 1, Model: "haiku", StartedAt: chaintest.Noon.Add(-50 * time.Second), Attempt: 1}},
+			{ChainID: "plan-run-disks", Trigger: escalation.TriggerPlan, Plan: "docs/disks.md", Cost: escalation.Cost{CostUSD: 0.4}, StartedAt: chaintest.Noon.Add(-time.Minute), Doing: "thinks", Session: &operations.WorkingSession{Number: 45, Tier: 2, Model: "sonnet", Purpose: escalation.PurposeAuthor, Phase: "2", StartedAt: chaintest.Noon.Add(-50 * time.Second), Attempt: 1}},
 		}},
 		Waits: operations.NowWaits{Chains: []operations.WaitingChain{
 			{ChainID: sampleChain, Kind: operations.WaitGate, Reason: "a person"},
-			{ChainID: "chain-20260301-114500-dd04ee", Services: []string{"jellyfin"}, CostUSD: 0.03, Kind: operations.WaitCooldown, Rule: escalation.RuleCooldown, Reason: "jellyfin was restarted 2 times within 4h0m0s, and 2 are allowed", Since: chaintest.Noon.Add(-15 * time.Minute), Until: chaintest.Noon.Add(40 * time.Minute)},
-			{ChainID: "chain-20260301-115000-ee05ff", Services: []string{"nextcloud"}, CostUSD: 0.02, Kind: operations.WaitService, Rule: escalation.RuleServiceBusy, Reason: "another chain is repairing caddy", Since: chaintest.Noon.Add(-10 * time.Minute), Until: chaintest.Noon.Add(50 * time.Second), Holders: []operations.ServiceHolder{{Service: "caddy", ChainID: "chain-20260301-113000-aa01bb"}}},
+			{ChainID: "chain-20260301-114500-dd04ee", Services: []string{"jellyfin"}, Cost: escalation.Cost{CostUSD: 0.03}, Kind: operations.WaitCooldown, Rule: escalation.RuleCooldown, Reason: "jellyfin was restarted 2 times within 4h0m0s, and 2 are allowed", Since: chaintest.Noon.Add(-15 * time.Minute), Until: chaintest.Noon.Add(40 * time.Minute)},
+			{ChainID: "chain-20260301-115000-ee05ff", Services: []string{"nextcloud"}, Cost: escalation.Cost{CostUSD: 0.02}, Kind: operations.WaitService, Rule: escalation.RuleServiceBusy, Reason: "another chain is repairing caddy", Since: chaintest.Noon.Add(-10 * time.Minute), Until: chaintest.Noon.Add(50 * time.Second), Holders: []operations.ServiceHolder{{Service: "caddy", ChainID: "chain-20260301-113000-aa01bb"}}},
 		}},
 		Incidents: operations.NowIncidents{Incidents: faults[:2]},
 		Day:       operations.NowDay{SpentUSD: 1.2043, ReservedUSD: 2.5, BudgetUSD: 5, LeftUSD: 1.2957, ResetsAt: chaintest.Noon.Add(12 * time.Hour)},
