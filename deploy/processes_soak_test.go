@@ -204,7 +204,7 @@ func (h *processHost) environ() []string {
 	environ := []string{
 		"PATH=" + strings.Join(append([]string{filepath.Join(h.home, "programs")}, append(postgres, os.Getenv("PATH"))...), ":"),
 		"HOME=" + h.home, simtest.WorkersUser, "LC_ALL=C", "EFFECTS=" + h.effects, "ANTHROPIC_API_KEY=not-a-key",
-		"CLAUDEOPS_SANDBOX=off", "CLAUDEOPS_POLICY_FILE=" + filepath.Join(h.home, "policy.yaml"), "CLAUDEOPS_PASS_ENV=EFFECTS",
+		"CLAUDEOPS_SANDBOX=off", "CLAUDEOPS_POLICY_FILE=" + filepath.Join(h.home, "policy.yaml"), "CLAUDEOPS_PASS_ENV=EFFECTS=claude",
 		"CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_GATE_TIMEOUT=0s", "CLAUDEOPS_DAY_BUDGET_USD=0", "CLAUDEOPS_MAX_CONCURRENT_AGENTS=4",
 		"CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_RETURNS=none",
 		"FRONTEND_GRPC_PORT=" + portOf(h.ports["7233"]), "LOG_LEVEL=warn",

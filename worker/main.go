@@ -75,6 +75,7 @@ func run(ctx context.Context, p program.Process) (err error) {
 	}
 	logger := supervisor.NewLogger(p.Stderr, cfg.Log, redact.New(p.Environ))
 	supervisor.WarnOfRoot(ctx, cfg, logger)
+	supervisor.WarnOfVariables(ctx, cfg, p.Environ, logger)
 	go supervisor.WarnOfAccess(ctx, cfg, p.Environ, logger) // the worker starts although the API is slow
 	options, err := supervisor.ConnectionOptions(p.Environ, cfg, logger)
 	if err != nil {

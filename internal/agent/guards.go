@@ -33,6 +33,8 @@ type guards struct {
 	shell   string
 	records Records
 	logger  *slog.Logger
+	// passed lists the variables, as NAME=value, that only certain programs get.
+	passed []string
 }
 
 // Records stores the decisions on calls, and counts repairs in the ledger.
@@ -72,6 +74,7 @@ func newGuards(options Options) (*guards, error) {
 	return &guards{
 		policy: options.Policy, place: options.Place, executable: executable, sockets: sockets, shell: shell, records: options.Records,
 		logger: options.Logger, catalog: options.Config.Services.Catalog,
+		passed: claude.Passed(ClaudeOptions(options.Config.Claude, options.Environ)),
 	}, nil
 }
 
@@ -103,7 +106,7 @@ func (g *guards) open(
 	}
 	post, err := hook.Open(g.sockets.path, guard.New(g.policyOf(run, at), guard.Host{}), hook.Session{
 		ID: run.SessionID, Tier: int(tier), Place: place, Narrowed: len(run.Policy.AllowedTools) > 0,
-		Executables: g.executables(tier, invocation.Sandbox), Admit: visitors.admit,
+		Executables: g.executables(tier, invocation.Sandbox), Admit: visitors.admit, Passed: g.passed,
 	}, charges{g.records, g.catalog, run}, audit.record)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -276,6 +277,7 @@ func (i *inspection) run(ctx context.Context, asked command) (output string, cod
 		Env: i.own.variables(),
 	}
 	if asked.trusted {
+		maps.Copy(script.Env, i.variablesOf(filepath.Base(asked.words[0])))
 		observer := i.session
 		observer.Tier, observer.Directory = escalation.TierObserve, i.tree.Guarded.Top
 		if script.Sandbox, _ = i.sandboxes.of(observer, nil); script.Sandbox != nil {

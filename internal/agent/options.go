@@ -2,6 +2,8 @@ package agent
 
 import (
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/claude"
@@ -40,16 +42,35 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// cliVariables lists the beginnings of the names of variables that configure the CLI.
+var cliVariables = []string{"CLAUDE_", "ANTHROPIC_"}
+
+// cliProgram is the program in CLAUDEOPS_PASS_ENV that stands for the CLI.
+const cliProgram = "claude"
+
+// isForCLI reports whether the CLI itself gets a passed variable.
+func isForCLI(entry guard.Passed) bool {
+	return entry.Program == cliProgram || entry.Program == "" && slices.ContainsFunc(cliVariables, func(beginning string) bool {
+		return strings.HasPrefix(entry.Variable, beginning)
+	})
+}
+
 // ClaudeOptions returns the driver's options for the configured CLI.
 func ClaudeOptions(settings config.Claude, environ []string) claude.Options {
 	options := claude.Options{
 		Path:       settings.Path,
 		Environ:    environ,
-		PassEnv:    settings.PassEnv,
 		ConfigDir:  settings.ConfigDir,
 		MaxRetries: settings.APIRetries,
 
 		Containment: claude.Containment(settings.Containment),
+	}
+	for _, entry := range settings.PassEnv {
+		if isForCLI(entry) {
+			options.PassEnv = append(options.PassEnv, entry.Variable)
+		} else {
+			options.ProgramEnv = append(options.ProgramEnv, entry.Variable)
+		}
 	}
 	if account := settings.Account; account != nil {
 		options.User = &claude.User{Name: account.Name, UID: account.UID, GID: account.GID, Groups: account.Groups}

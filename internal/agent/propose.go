@@ -87,6 +87,7 @@ func (r *Runner) askForge(
 ) (forge.Answer, error) {
 	variables := own.variables()
 	maps.Copy(variables, forge.Environment())
+	maps.Copy(variables, r.variablesOf(string(program)))
 	sandbox, _ := r.sandboxes.of(activities.AgentRun{Directory: own.temporary.path, Tier: escalation.TierObserve}, nil)
 	if sandbox != nil {
 		own.grant(sandbox)

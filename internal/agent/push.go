@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -57,9 +58,11 @@ func (r *Runner) Push(ctx context.Context, request activities.PushRequest) (acti
 	defer r.free(ctx, own)
 	limited, cancel := context.WithTimeout(ctx, pushLimit)
 	defer cancel()
+	variables := own.variables()
+	maps.Copy(variables, r.variablesOf("git", "gh", "glab")) // git's helper for credentials can be one of them
 	var said tail
 	code, err := claude.RunScript(limited, ClaudeOptions(r.settings, r.environ), claude.Script{
-		Shell: guard.Host{}.LookPath("git", filepath.SplitList(pathIn(r.environ))), Dir: origin.Top, Env: own.variables(), Keyless: true,
+		Shell: guard.Host{}.LookPath("git", filepath.SplitList(pathIn(r.environ))), Dir: origin.Top, Env: variables, Keyless: true,
 		Args: []string{
 			"-c", "safe.directory=" + origin.Top, "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
 			"push", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no", "--porcelain", "origin",

@@ -74,6 +74,7 @@ func (g *guards) runScript(ctx context.Context, options Options, own *private, s
 	visitors := newVisitors(own.id, slog.New(slog.DiscardHandler))
 	session := hook.Session{
 		ID: own.id, Tier: int(script.Tier), Place: place, Executables: g.executables(script.Tier, sandbox), Admit: visitors.admit,
+		Passed: g.passed,
 	}
 	post, err := hook.Open(g.sockets.path, guard.New(g.policy, guard.Host{}), session, unlimited{}, func(hook.Entry) {})
 	if err != nil {

@@ -86,8 +86,10 @@ type Answer struct {
 	Command string `json:"command,omitempty"`
 	Kept    string `json:"kept,omitempty"`
 
-	// Hidden lists the variables whose values scripts do not get.
+	// Hidden lists variables of the question that scripts and programs do not get.
 	Hidden []string `json:"hidden,omitempty"`
+	// Variables lists variables, as NAME=value, that only the program to start gets.
+	Variables []string `json:"variables,omitempty"`
 
 	// Path is the file of the program to start or of the file to open, without symbolic links. It is empty for a program
 	// that was not found, and for the shell's own streams.

@@ -29,9 +29,8 @@ type session struct {
 	socket string
 	// execute starts an allowed program, waits for it, and returns its exit code.
 	execute func(answer agentdoor.Answer, p given, job string) int
-	// environ is the environment of the agent's programs. hidden holds the variables whose values scripts do not get.
+	// environ is the environment of the agent's scripts and programs.
 	environ []string
-	hidden  map[string]string
 
 	jobs  jobs
 	traps traps
@@ -48,19 +47,21 @@ type door interface {
 
 // newSession returns the session of a call for which the worker has given the answer.
 func newSession(door *agentdoor.Door, environ []string, answer agentdoor.Answer) *session {
-	s := &session{door: door, ticket: answer.Ticket, socket: door.Socket, hidden: map[string]string{}}
+	s := &session{door: door, ticket: answer.Ticket, socket: door.Socket}
 	s.execute = s.run
-	for _, variable := range environ {
-		name, value, _ := strings.Cut(variable, "=")
-		switch {
-		case isForTheCLI(name):
-		case slices.Contains(answer.Hidden, name):
-			s.hidden[name] = value
-		default:
-			s.environ = append(s.environ, variable)
-		}
-	}
+	s.environ = slices.DeleteFunc(without(environ, answer.Hidden), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return isForTheCLI(name)
+	})
 	return s
+}
+
+// without returns an environment without the variables of certain names.
+func without(environ, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(names, name)
+	})
 }
 
 // isForTheCLI reports whether the agent's programs do not get a variable: those of the guard's socket and of the CLI's
@@ -282,7 +283,7 @@ func exported(environ expand.Environ) []string {
 // ask asks the worker about a program. If the program must not or cannot be started, code is the exit code.
 func (s *session) ask(words []string, p given) (answer agentdoor.Answer, code int) {
 	answer, err := s.door.Ask(agentdoor.Question{Ticket: s.ticket, Start: &agentdoor.Start{
-		Words: words, Dir: p.dir, Environ: s.complete(p.environ),
+		Words: words, Dir: p.dir, Environ: p.environ,
 	}})
 	switch {
 	case err != nil:
@@ -298,19 +299,10 @@ func (s *session) ask(words []string, p given) (answer agentdoor.Answer, code in
 	return answer, 0
 }
 
-// complete adds the hidden variables to an environment.
-func (s *session) complete(environ []string) []string {
-	all := slices.Clone(environ)
-	for _, name := range slices.Sorted(maps.Keys(s.hidden)) {
-		all = append(all, name+"="+s.hidden[name])
-	}
-	return all
-}
-
-// program returns what to execute for an answer. A program that starts commands gets this executable in front of each, and
-// the variables with which it asks.
+// program returns what to execute for an answer, with the variables that only this program gets. A program that starts commands gets
+// this executable in front of each, and the variables with which it asks.
 func (s *session) program(answer agentdoor.Answer, p given) (path string, words, environ []string) {
-	words, environ = answer.Words, s.complete(p.environ)
+	words, environ = answer.Words, append(without(p.environ, answer.Hidden), answer.Variables...)
 	if len(answer.Inner) == 0 {
 		return answer.Path, words, environ
 	}

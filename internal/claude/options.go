@@ -34,6 +34,8 @@ type Options struct {
 	Environ []string
 	// PassEnv lists further variables to pass to the CLI. A name that ends in "*" is a prefix.
 	PassEnv []string
+	// ProgramEnv lists variables that not the CLI gets, but programs of the agent (see Passed). A name that ends in "*" is a prefix.
+	ProgramEnv []string
 	// ConfigDir is the CLI's own directory (CLAUDE_CONFIG_DIR), with its transcripts. ConfigDir must be absolute, and
 	// is created if missing. The agent's HOME is "home" below ConfigDir. If the agent's commands need files from HOME,
 	// such as .kube/config, the operator puts these files there.

@@ -37,7 +37,7 @@ func (c *CLI) sandbox(i Invocation, environ []string) *Sandbox {
 		return nil
 	}
 	all := *i.Sandbox
-	all.Readable = slices.Concat(all.Readable, c.programs(all.Hidden, environ), namedFiles(environ))
+	all.Readable = slices.Concat(all.Readable, c.programs(all.Hidden, environ), namedFiles(environ), namedFiles(c.passed()))
 	all.Writable = slices.Concat(all.Writable, c.ownPlaces(i))
 	if all.Executable != nil {
 		all.Executable = slices.Concat(all.Executable, c.executables(environ))

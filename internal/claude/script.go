@@ -110,7 +110,7 @@ func (c *CLI) cell(of *Sandbox, environ []string) *Sandbox {
 		name, _, _ := strings.Cut(variable, "=")
 		return !slices.ContainsFunc(c.options.PassEnv, func(pattern string) bool { return matchesName(pattern, name) })
 	})
-	all.Hidden = slices.Concat(all.Hidden, namedFiles(passed), c.ownPlaces(Invocation{}))
+	all.Hidden = slices.Concat(all.Hidden, namedFiles(passed), namedFiles(c.passed()), c.ownPlaces(Invocation{}))
 	for _, place := range resolved(filepath.SplitList(lookupVariable(environ, "PATH"))...) {
 		if !slices.Contains(resolved(all.Hidden...), place) {
 			all.Readable = append(slices.Clip(all.Readable), place)

@@ -109,7 +109,7 @@ func TestTraceOfAChain(t *testing.T) {
 	require.NoError(t, err)
 	keys, _ := clitest.EncryptionKeys(t)
 	untraced := clitest.Environment(t, "CLAUDEOPS_CLAUDE="+claude, "PATH="+os.Getenv("PATH"), "CLAUDEOPS_POLICY_FILE="+simtest.OpenPolicy(t),
-		"CLAUDEOPS_PASS_ENV=OTEL_*", "CLAUDEOPS_LOG_FORMAT=json", "CLAUDEOPS_GATE_TIMEOUT=1h", keys)
+		"CLAUDEOPS_PASS_ENV=OTEL_*=claude", "CLAUDEOPS_LOG_FORMAT=json", "CLAUDEOPS_GATE_TIMEOUT=1h", keys)
 	traced := append(slices.Clone(untraced),
 		"OTEL_EXPORTER_OTLP_ENDPOINT="+server.URL, "OTEL_EXPORTER_OTLP_HEADERS=x-key=key-4711-of-the-receiver")
 

@@ -123,7 +123,7 @@ type Claude struct {
 	// variables HOME and CLAUDE_CONFIG_DIR of this process, if they are set. With these variables, the CLI also finds a
 	// login outside of ConfigDir, for example in a keychain.
 	Login            bool          `env:"-"`
-	PassEnv          NameList      `env:"PASS_ENV" desc:"Names of additional environment variables for agents, comma-separated (AWS_* matches all with that beginning). Agents always get the variables that they need to run and, if a cloud serves the model, its credentials. They never get a key or token of the model's API, even if it is named here."`
+	PassEnv          PassList      `env:"PASS_ENV" desc:"Names of environment variables for the programs of agents, comma-separated (AWS_* matches all with that beginning). Each goes only to the programs that the policy names for it (gh gets GH_TOKEN, kubectl KUBECONFIG), not to scripts and other programs. NAME=PROGRAM names one more program. NAME=claude, and every name that begins with CLAUDE_ or ANTHROPIC_, goes to the CLI and, unless the name suggests a secret, from there to all programs. Agents always get the variables that they need to run and, if a cloud serves the model, its credentials. They never get a key or token of the model's API, even if it is named here."`
 	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run. The built-in policy lets tier 2 change files in it. If set, it must be an absolute path that exists, and must not contain the state directory."`
 	Repositories     PathList      `env:"REPOSITORIES" desc:"Additional directories in which agents may run, comma-separated. A chain's input selects one by its path or by the last part of it. Each must be an absolute path that exists, and must not contain the state directory."`
 	Worktrees        Worktrees     `env:"WORKTREES" desc:"Where agents of tiers 2 and 3 repair if their directory is in a git repository. auto: in a git worktree of their own (STATE_DIR/worktrees), on a branch claudeops/CHAIN. Their commits take effect in the directory when a person merges the branch; a worktree with changes or commits is kept, and the chain says where. off: in the directory itself; choose this if services run directly from its files and agents should repair these files. Outside of a repository, with off, or if the repository's configuration may run programs, one session at a time repairs in a directory, and others wait. The default WORK_DIR is scratch: sessions there do not wait for each other."`
@@ -202,6 +202,8 @@ type Tier struct {
 type Guard struct {
 	// reviewed forbids agents to push, because only approved commits are pushed.
 	reviewed bool
+	// passed are the entries of PASS_ENV, which name programs as the policy does.
+	passed PassList
 
 	PolicyFile string `env:"POLICY_FILE" default:"the built-in deploy/policy.yaml" desc:"Absolute path of a policy: with extends: default, what differs from the built-in one; otherwise all of it. It says what the agents of each tier may do: see docs/policy.md. deploy/policy.schema.json describes it."`
 }

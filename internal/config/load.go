@@ -109,6 +109,7 @@ func resolve(c *Config, foreign foreignVariables, p *problems) {
 	}
 	resolveConfigDir(&c.Claude, c.AgentsDir(), foreign, p)
 	absolute("POLICY_FILE", &c.Guard.PolicyFile)
+	c.Guard.passed = c.Claude.PassEnv
 	c.Guard.reviewed = c.Review.Changes == escalation.ReviewRequired
 	absolute("SERVICES_FILE", &c.Services.File)
 	c.Services.load(p)

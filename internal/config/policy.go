@@ -14,10 +14,14 @@ import (
 // policy.
 func (g Guard) LoadPolicy() (*guard.Policy, error) {
 	policy, err := g.parse()
-	if err == nil && g.reviewed {
+	if err != nil {
+		return nil, err
+	}
+	policy = policy.WithPassed(g.passed)
+	if g.reviewed {
 		policy = WithoutProposals(policy)
 	}
-	return policy, err
+	return policy, nil
 }
 
 func (g Guard) parse() (*guard.Policy, error) {

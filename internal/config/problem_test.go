@@ -44,7 +44,7 @@ func TestProblems(t *testing.T) {
 			`CLAUDEOPS_FIRST_BYTE_TIMEOUT is "20m"; it must be at most CLAUDEOPS_TIER1_TIMEOUT, which is 15m.`,
 		},
 		"retries": {[]string{"CLAUDEOPS_API_RETRIES=11"}, `CLAUDEOPS_API_RETRIES is "11"; it must be between 0 and 10.`},
-		"passed":  {[]string{"CLAUDEOPS_PASS_ENV=KUBECONFIG,*"}, `CLAUDEOPS_PASS_ENV is "KUBECONFIG,*"; it must be a comma-separated list of variable names, and "*" is none.`},
+		"passed":  {[]string{"CLAUDEOPS_PASS_ENV=KUBECONFIG,*"}, `CLAUDEOPS_PASS_ENV is "KUBECONFIG,*"; it must be a comma-separated list of variable names, or NAME=PROGRAM, and "*" is none.`},
 
 		"threshold tokens":  {[]string{"CLAUDEOPS_RESUME_MAX_TOKENS=-1"}, `CLAUDEOPS_RESUME_MAX_TOKENS is "-1"; it must be 0 (no cap) or more.`},
 		"too many returns":  {[]string{"CLAUDEOPS_RETURNS=51/24h"}, `CLAUDEOPS_RETURNS is "51/24h"; it must be 1 to 50 returns within at most 720h, or none.`},

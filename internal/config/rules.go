@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/claudeops/claudeops/internal/guard"
 )
 
 // RuleList is a list of tool names or permission rules. In its text form, commas or line breaks separate the entries.
@@ -15,12 +17,20 @@ type RuleList []string
 // String formats r as text from which parseRules returns r.
 func (r RuleList) String() string { return strings.Join(r, ",") }
 
-// NameList is a list of names of environment variables. In its text form, commas separate the names. A name with "*" at
-// its end matches every name that begins with the part before "*".
-type NameList []string
+// PassList lists environment variables and programs that get them. In its text form, commas separate the entries: NAME, or
+// NAME=PROGRAM. A name with "*" at its end matches every name that begins with the part before "*".
+type PassList []guard.Passed
 
-// String formats n as text.
-func (n NameList) String() string { return strings.Join(n, ",") }
+// String formats p as text from which parsePassed returns p.
+func (p PassList) String() string {
+	entries := make([]string, len(p))
+	for i, entry := range p {
+		if entries[i] = entry.Variable; entry.Program != "" {
+			entries[i] += "=" + entry.Program
+		}
+	}
+	return strings.Join(entries, ",")
+}
 
 // PathList is a list of absolute paths. In its text form, commas separate the paths.
 type PathList []string
@@ -41,8 +51,9 @@ func (s SecretList) String() string {
 }
 
 var (
-	ruleShape = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*(\(.+\))?$`)
-	nameShape = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
+	ruleShape    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*(\(.+\))?$`)
+	nameShape    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
+	programShape = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
 )
 
 // parseRules parses a RuleList. The text of its error continues the phrase "it must ...".
@@ -94,20 +105,21 @@ func splitRules(text string) ([]string, error) {
 	return items, nil
 }
 
-// parseNames parses a NameList. The text of its error continues the phrase "it must ...".
-func parseNames(text string) (NameList, error) {
-	var names NameList
+// parsePassed parses a PassList. The text of its error continues the phrase "it must ...".
+func parsePassed(text string) (PassList, error) {
+	var passed PassList
 	for part := range strings.SplitSeq(text, ",") {
-		name := strings.TrimSpace(part)
-		if name == "" {
+		part = strings.TrimSpace(part)
+		if part == "" {
 			continue
 		}
-		if !nameShape.MatchString(name) {
-			return nil, fmt.Errorf("be a comma-separated list of variable names, and %q is none", name)
+		name, program, named := strings.Cut(part, "=")
+		if !nameShape.MatchString(name) || named && !programShape.MatchString(program) {
+			return nil, fmt.Errorf("be a comma-separated list of variable names, or NAME=PROGRAM, and %q is none", part)
 		}
-		names = append(names, name)
+		passed = append(passed, guard.Passed{Variable: name, Program: program})
 	}
-	return names, nil
+	return passed, nil
 }
 
 // parsePaths parses a PathList. The text of its error continues the phrase "it must ...".

@@ -123,7 +123,7 @@ func format(value reflect.Value) string {
 		return escalation.ShortDuration(typed)
 	case RuleList:
 		return typed.String()
-	case NameList:
+	case PassList:
 		return typed.String()
 	case PathList:
 		return typed.String()

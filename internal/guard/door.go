@@ -30,6 +30,9 @@ type Start struct {
 	Inner []int
 	// EmptyInput reports that the program must get an empty standard input.
 	EmptyInput bool
+	// Variables lists the variables that only this program and the others that the policy names for them get. A name that
+	// ends in "*" is a prefix.
+	Variables []string
 	// Script is the script to interpret in place of the program.
 	Script *Script
 }
@@ -54,6 +57,9 @@ func (g *Guard) Start(act Act) Start {
 	}
 	start := Start{Decision: result.decision(), Script: result.script, EmptyInput: result.emptyInput, Path: j.located(act.Words[0])}
 	start.Words, start.Inner = apply(result.edits, act.Words)
+	if start.Script == nil && slices.Contains(j.policy.Directories, filepath.Dir(filepath.Clean(start.Path))) {
+		start.Variables = j.policy.VariablesOf(filepath.Base(filepath.Clean(act.Words[0])))
+	}
 	return start
 }
 

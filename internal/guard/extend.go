@@ -171,6 +171,12 @@ func (p *Policy) add(own *Policy) {
 		more := p.Opens[name]
 		p.Opens[name] = Opens{Read: slices.Concat(more.Read, opens.Read), Write: slices.Concat(more.Write, opens.Write)}
 	}
+	for name, variables := range own.Variables {
+		if p.Variables == nil {
+			p.Variables = map[string][]string{}
+		}
+		p.Variables[name] = slices.Concat(p.Variables[name], variables)
+	}
 	for name, tier := range own.MCP {
 		if p.MCP == nil {
 			p.MCP = map[string]int{}
@@ -236,6 +242,9 @@ func (p *Policy) Own() []string {
 	for _, name := range slices.Sorted(maps.Keys(own.Opens)) {
 		say("lets "+name+" read", own.Opens[name].Read)
 		say("lets "+name+" change", own.Opens[name].Write)
+	}
+	for _, name := range slices.Sorted(maps.Keys(own.Variables)) {
+		say("gives "+name, own.Variables[name])
 	}
 	lines.sayWithout(own.Without)
 	return lines

@@ -77,7 +77,7 @@ func (j judge) environment(variables []string) error {
 	}
 	for _, variable := range variables {
 		name, value, _ := strings.Cut(variable, "=")
-		if !slices.ContainsFunc(j.policy.Environment, func(pattern string) bool { return matchesName(pattern, name) }) {
+		if !MatchesAny(j.policy.Environment, name) {
 			return denied("the variable %s may not be set for a program", name)
 		}
 		if strings.ContainsAny(value, "/:") && !timezone.MatchString(variable) {

@@ -50,8 +50,13 @@ func (p Place) dir() string {
 // secretName matches names of variables whose values are credentials.
 var secretName = regexp.MustCompile(`(?i)(KEY|TOKEN|SECRET|PASSW|CREDENTIAL|_PAT\b)`)
 
+// gitSetting matches the variables with the names of settings that hold for git. They are named like keys.
+var gitSetting = regexp.MustCompile(`^GIT_CONFIG_KEY_\d+$`)
+
 // IsSecret reports whether agents may not use the value of a variable of their environment, because of its name.
-func IsSecret(variable string) bool { return secretName.MatchString(variable) }
+func IsSecret(variable string) bool {
+	return secretName.MatchString(variable) && !gitSetting.MatchString(variable)
+}
 
 // at returns the absolute path that a word names for a program in the directory dir. The path can contain ".." and double
 // slashes. If the path depends on an unknown directory, the error is errAtRun.

@@ -41,6 +41,9 @@ type Policy struct {
 	// Opens maps the names of programs to the files that they need although these are in Secrets or Protected. The sandbox denies
 	// these files to every other program.
 	Opens map[string]Opens `yaml:"opens"`
+	// Variables maps the names of programs to the variables of CLAUDEOPS_PASS_ENV that they get. No other program gets these
+	// variables. A name that ends in "*" is a prefix.
+	Variables map[string][]string `yaml:"variables"`
 	// Tiers maps the number of each tier to its limits.
 	Tiers map[int]Limits `yaml:"tiers"`
 	// Programs maps the names of permitted programs to their uses.

@@ -22,8 +22,9 @@ func (p *Post) start(ticket string, asked agentdoor.Start) agentdoor.Answer {
 	if run == nil || len(asked.Words) == 0 {
 		return agentdoor.Answer{Reason: "the guard knows no running call of this program"}
 	}
+	inherited, environ := p.inherited(run, asked.Environ)
 	start := p.guard.Start(guard.Act{
-		Tier: p.session.Tier, Place: p.placeIn(asked.Dir), Words: asked.Words, Set: run.changed(asked.Environ),
+		Tier: p.session.Tier, Place: p.placeIn(asked.Dir), Words: asked.Words, Set: run.changed(environ),
 	})
 	if len(start.Actions) > 0 && start.Script == nil {
 		start.Decision = p.charge(run, start.Decision)
@@ -33,13 +34,16 @@ func (p *Post) start(ticket string, asked agentdoor.Start) agentdoor.Answer {
 	}
 	answer := agentdoor.Answer{
 		Allowed: start.Allowed, Reason: start.Reason, Path: start.Path, Words: start.Words, Inner: start.Inner,
-		EmptyInput: start.EmptyInput, Executable: p.executable(start),
+		EmptyInput: start.EmptyInput, Executable: p.executable(start), Hidden: inherited,
+	}
+	if start.Allowed {
+		answer.Variables = p.passed(start.Variables, environ)
 	}
 	if script := start.Script; script != nil && start.Allowed {
 		answer.Interpret = &agentdoor.Script{
 			Text: script.Text, Input: script.Input, POSIX: script.POSIX, Options: script.Options, Params: script.Params,
 		}
-		answer.Hidden = run.hidden()
+		answer.Hidden = append(answer.Hidden, run.hidden()...)
 	}
 	return answer
 }
@@ -166,7 +170,32 @@ func (r *running) changed(environ []string) (changed []string) {
 // shellVariables lists the variables that a shell changes itself, and those of the shell's own questions.
 var shellVariables = []string{"PWD", "OLDPWD", "SHLVL", "_", agentdoor.SocketVariable, "CLAUDEOPS_TICKET"}
 
-// hidden lists the variables whose values scripts do not get.
+// inherited returns the passed variables in the environment of a program that another program starts, and the environment without them.
+// They are those of the program that starts it.
+func (p *Post) inherited(run *running, environ []string) (names, others []string) {
+	for _, variable := range environ {
+		name, _, _ := strings.Cut(variable, "=")
+		if _, had := run.environ[name]; !had && slices.Contains(p.session.Passed, variable) {
+			names = append(names, name)
+		} else {
+			others = append(others, variable)
+		}
+	}
+	return names, others
+}
+
+// passed returns the passed variables with certain names, without those that a script has set itself.
+func (p *Post) passed(names, environ []string) (variables []string) {
+	for _, variable := range p.session.Passed {
+		name, _, _ := strings.Cut(variable, "=")
+		if guard.MatchesAny(names, name) && agentdoor.ValueOf(environ, name) == "" {
+			variables = append(variables, variable)
+		}
+	}
+	return variables
+}
+
+// hidden lists the variables whose values scripts and programs do not get.
 func (r *running) hidden() (names []string) {
 	for name := range r.environ {
 		if guard.IsSecret(name) {

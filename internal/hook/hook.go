@@ -36,6 +36,8 @@ type Session struct {
 	// Narrowed reports that the CLI also has permission rules. These rules then decide on the calls that the guard
 	// allows.
 	Narrowed bool
+	// Passed lists variables, as NAME=value, each for the programs that the policy names for it.
+	Passed []string
 	// Executables lists what each program may execute; nil if there is no limit.
 	Executables *guard.Executables
 	// Admit returns an error if a connection does not come from a process of the session. It may wait until the session's

@@ -65,7 +65,7 @@ func newFaultSite(t *testing.T, c client.Client, services int, more ...string) *
 		"CLAUDEOPS_TIER2_TOOLS=Bash",
 		"CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_RETURNS=none", // many chains repair one service, one after another
 		fmt.Sprintf("CLAUDEOPS_MAX_CONCURRENT_AGENTS=%d", agentsAtOnce),
-		"CLAUDEOPS_PASS_ENV=FAULTS_MARK", f.mark,
+		"CLAUDEOPS_PASS_ENV=FAULTS_MARK=claude", f.mark,
 	}, more...)...)
 	cfg, err := config.Load(f.environ)
 	require.NoError(t, err)

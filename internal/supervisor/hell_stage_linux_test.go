@@ -203,7 +203,7 @@ func newHellStage(t *testing.T, mode hellMode) *hellStage {
 	s.environ = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + s.victim.State, "CLAUDEOPS_CLAUDE=" + s.program,
 		"CLAUDEOPS_TASK_QUEUE=" + nameOf(t), "CLAUDEOPS_GATE_TIMEOUT=0s", "CLAUDEOPS_CONTINUITY=handoff", "ANTHROPIC_API_KEY=not-a-key", patient,
-		"CLAUDEOPS_PASS_ENV=" + hellVariable, hellVariable + "=" + filepath.Join(programs, "brief.json"), "CLAUDEOPS_LOG_LEVEL=info",
+		"CLAUDEOPS_PASS_ENV=" + hellVariable + "=claude", hellVariable + "=" + filepath.Join(programs, "brief.json"), "CLAUDEOPS_LOG_LEVEL=info",
 		// The attacks take as long as this machine needs.
 		"CLAUDEOPS_TIER1_TIMEOUT=1h", "CLAUDEOPS_TIER2_TIMEOUT=1h", "CLAUDEOPS_FIRST_BYTE_TIMEOUT=1h", "CLAUDEOPS_IDLE_TIMEOUT=1h",
 	}

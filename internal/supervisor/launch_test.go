@@ -19,7 +19,7 @@ func TestLaunchCarriesTheConfiguration(t *testing.T) {
 	t.Parallel()
 	claude := simtest.Install(t, claudesim.Play(concluding("haiku", asksFor(2)), concluding("special-sonnet", resolved())))
 	s := startSite(t, startTemporal(t), environment(t, claude,
-		"CLAUDEOPS_ENVIRONMENT=a NAS and two Raspberries", "CLAUDEOPS_PASS_ENV=SITE_NAME", "SITE_NAME=home", "OTHER=secret",
+		"CLAUDEOPS_ENVIRONMENT=a NAS and two Raspberries", "CLAUDEOPS_PASS_ENV=SITE_NAME=claude,GH_TOKEN", "SITE_NAME=home", "GH_TOKEN=secret", "OTHER=secret",
 		"CLAUDEOPS_TIER2_MODEL=special-sonnet", "CLAUDEOPS_TIER2_MAX_TURNS=7", "CLAUDEOPS_TIER2_BUDGET_USD=1.5",
 		"CLAUDEOPS_TIER2_TOOLS=Bash", "CLAUDEOPS_TIER2_ALLOWED_TOOLS=Bash(./repair.sh)", "CLAUDEOPS_TIER2_DISALLOWED_TOOLS=Bash(rm:*)",
 		"CLAUDEOPS_API_RETRIES=2"))
@@ -43,6 +43,7 @@ func TestLaunchCarriesTheConfiguration(t *testing.T) {
 	require.NotContains(t, second.Args, "--dangerously-skip-permissions")
 	require.Equal(t, "home", second.Env["SITE_NAME"])
 	require.NotContains(t, second.Env, "OTHER")
+	require.NotContains(t, second.Env, "GH_TOKEN", "only gh gets it")
 	require.Equal(t, "2", second.Env["CLAUDE_CODE_MAX_RETRIES"])
 	require.Equal(t, chain.Sessions[1].SessionID, second.Env["CLAUDEOPS_SESSION_ID"])
 	require.Equal(t, chain.ID, second.Env["CLAUDEOPS_CHAIN_ID"])

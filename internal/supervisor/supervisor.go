@@ -111,6 +111,13 @@ func WarnOfRoot(ctx context.Context, cfg config.Config, logger *slog.Logger) {
 	}
 }
 
+// WarnOfVariables logs which variables for agents no program gets. Programs whose agents are real call it at their start.
+func WarnOfVariables(ctx context.Context, cfg config.Config, environ []string, logger *slog.Logger) {
+	if problem, err := agent.CheckVariables(cfg, environ); err == nil && problem != "" {
+		logger.WarnContext(ctx, problem)
+	}
+}
+
 // withAgentUser creates the agents' user if it is missing. The operator may want to give rights to a new user.
 func withAgentUser(ctx context.Context, cfg config.Config, logger *slog.Logger) (config.Config, error) {
 	cfg, created, err := agent.EnsureUser(ctx, cfg)

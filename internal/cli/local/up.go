@@ -80,6 +80,7 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	cfg.Worker = cfg.Worker.WithoutVersion() // the only worker must run the chains of all versions
 	logger := supervisor.NewLogger(a.Stderr, cfg.Log, redact.New(a.Environ))
 	supervisor.WarnOfRoot(ctx, cfg, logger)
+	supervisor.WarnOfVariables(ctx, cfg, a.Environ, logger)
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("find this host's name: %w", err)

@@ -88,7 +88,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	findings = append(findings, checkServices(cfg.Services), checkEncryption(cfg.Encryption),
 		checkContainment(cfg.Claude.Containment), a.checkSandbox(ctx, cfg), a.checkCell(ctx, cfg), a.checkWorktrees(cfg),
 		a.checkAgentUser(ctx, cfg),
-		a.checkClaude(ctx, cfg), a.checkCredentials(ctx, cfg), checkPrices(cfg))
+		a.checkClaude(ctx, cfg), a.checkCredentials(ctx, cfg), a.checkVariables(cfg), checkPrices(cfg))
 	return append(findings, a.checkTemporal(ctx, cfg)...)
 }
 
@@ -224,6 +224,19 @@ func (a *app) checkCredentials(ctx context.Context, cfg config.Config) finding {
 			"set ANTHROPIC_API_KEY to keep the credential with the worker")
 	}
 	return passed(check, where+" stays with the worker: each session gets a key of its own")
+}
+
+// checkVariables reports which variables for agents no program gets.
+func (a *app) checkVariables(cfg config.Config) finding {
+	const check = "variables"
+	problem, err := agent.CheckVariables(cfg, a.Environ)
+	switch {
+	case err != nil:
+		return failed(check, err)
+	case problem != "":
+		return noted(check, problem)
+	}
+	return passed(check, "each of "+config.Prefix+"PASS_ENV goes to the programs that are named for it")
 }
 
 // checkPrices reports whether the costs of the configured models are known.

@@ -168,7 +168,7 @@ func corpus(t *testing.T, name string) (file string, environ []string) {
 	require.NoError(t, os.WriteFile(file, []byte(here.Replace(string(text))), 0o600))
 	return file, []string{
 		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + home, simtest.WorkersUser, "TMPDIR=" + temp, "ANTHROPIC_API_KEY=sk-x", "CLAUDEOPS_WORK_DIR=" + repository,
-		"CLAUDEOPS_CLAUDE_CONFIG_DIR=login", "TEMPORAL_ADDRESS=127.0.0.1:7233", "CLAUDEOPS_PASS_ENV=TERM", "TERM=xterm",
+		"CLAUDEOPS_CLAUDE_CONFIG_DIR=login", "TEMPORAL_ADDRESS=127.0.0.1:7233", "CLAUDEOPS_PASS_ENV=TERM=claude", "TERM=xterm",
 	}
 }
 
