@@ -55,9 +55,6 @@ func (r *Redactor) maskField(text string) string {
 	return maskOf(fieldLabel)
 }
 
-// fieldLabel is the label in the mask of a secret that was recognised by the name of its field.
-const fieldLabel = "secret"
-
 // stringEnd returns the end of the string that begins at position start in the document. The document must be valid
 // JSON.
 func stringEnd(document []byte, start int) int {

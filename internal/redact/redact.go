@@ -22,6 +22,9 @@ type Redactor struct {
 	values  []value
 	forms   []form
 	scanner *scanner
+	// plain holds the values as views without blanks and quotes show them.
+	plain        []form
+	plainScanner *scanner
 }
 
 // New returns a Redactor that knows the secrets in environ ("NAME=value").
@@ -32,6 +35,7 @@ func New(environ []string) *Redactor {
 		r.names[v.name] = true
 	}
 	r.forms, r.scanner = formsIn(values)
+	r.plain, r.plainScanner = plainForms(values)
 	return r
 }
 
@@ -79,14 +83,25 @@ type span struct {
 
 // find returns the secrets in text in order and without overlaps.
 func (r *Redactor) find(text string) []span {
+	return r.findIn(text, 0)
+}
+
+// findIn works like find. The argument nested counts the texts in base64 within which the text is.
+func (r *Redactor) findIn(text string, nested int) []span {
 	if len(text) < minSecret {
 		return nil
 	}
 	var found []span
 	if r != nil {
-		found = append(r.findValues(text), r.findDumped(text)...)
+		found = slices.Concat(r.findValues(text), r.findPlain(text), r.findDumped(text))
 	}
-	found = append(found, findShapes(text)...)
+	found = slices.Concat(found, findShapes(text), findNamed(text), findCommands(text), r.findBase64(text, nested))
+	if v := decoded(text, false); v != nil {
+		shown := string(v.bytes)
+		for _, secret := range slices.Concat(findShapes(shown), findNamed(shown), findCommands(shown)) {
+			found = append(found, v.inText(secret))
+		}
+	}
 	return merge(withoutMasks(found, r.masks(text)))
 }
 

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"encoding/base64"
 	"regexp"
 	"strings"
 	"sync"
@@ -275,45 +276,80 @@ var shapes = []shape{
 		near:    "ssh://git@github.com and https://service-account-of-ops@host", source: "RFC 3986",
 	},
 	{
-		label: "password", keys: []string{"curl"},
-		pattern: edge + `curl[^\n|;&]*?[ \t](?:-u|--user|-U|--proxy-user)[ =]?["']?[^\s:'"]+:([^\s'"\\]{3,})`,
-		accept:  func(match []string) bool { return isSecretText(match[1]) && !ordinaryWords[strings.ToLower(match[1])] },
-		example: `curl -sS -u ops:→hunter2 https://x`,
-		near:    "curl -u ops:$PASSWORD https://x and docker run -u 1000:1000 curl", source: "curl(1)",
-	},
-	{
-		label: "password", keys: []string{"sshpass"}, pattern: edge + `sshpass[ \t]+-p[ ]*["']?([^\s'"\\]{3,})`,
-		accept: func(match []string) bool { return isSecretText(match[1]) }, example: `sshpass -p →hunter2 ssh host`,
-		near: "sshpass -f file and sshpass -p $PASSWORD", source: "sshpass(1)",
-	},
-	{
 		label: "secret option", keys: []string{"-pass", "-token", "-secret", "-api", "-access", "-auth"},
-		pattern: `(?i)-(?:password|passwd|passphrase|token|secret|api-?key|access-?token|auth-?token|secret-?key)` +
+		pattern: `(?i)(?:^|[\s"'=,\[(]|\\n)--?(?:[a-z]{1,20}-){0,3}(?:password|passwd|passphrase|token|secret|api-?key|access-?token|auth-?token|secret-?key)` +
 			`(?:[ \t]+|["'],[ \t\n]*["'])(?:` + quotes + `)?([^\s"'\\-][^\s"'\\]{3,})`,
 		accept:  func(match []string) bool { return isSecretText(match[1]) && !ordinaryWords[strings.ToLower(match[1])] },
 		example: `mysql --user ops --password →hunter2`, near: "--token $TOKEN, --password required and --token-file x",
 		source: "options of common programs",
 	},
 	{
-		label: "password", keys: []string{"pass", "pwd"}, pattern: assignment(passwordNames), accept: acceptAssignment,
-		group: groupQuoted, example: "POSTGRES_PASSWORD=→hunter2",
-		near: "password: required, bypass: on1, password=$DB_PASSWORD, DB_PASSWORD_FILE=/run/secrets/db, password=<none>, " +
-			"password: /run/secrets/db, password authentication failed, password: incorrect",
-		source: "gitleaks 8.30 (rule generic-api-key), with what is no secret in logs left out",
+		label: "twilio key", keys: []string{"sk"}, pattern: edge + `(SK[0-9a-f]{32})(?:[^0-9a-f]|$)`,
+		example: "→SK" + strings.Repeat("0a", 16), near: "SK0a and ask", source: gitleaks,
 	},
 	{
-		label: "token", keys: []string{"token"}, pattern: assignment(tokenNames), accept: acceptAssignment,
-		group: groupQuoted, example: `"access_token": "→a1b2c3d4"`,
-		near: "max_tokens=200000, tokens: 8123456789, token=4096, " +
-			"token: expired, the token is valid, token_type=bearer, token: ${TOKEN}",
-		source: "the same",
+		label: "password hash", keys: []string{"{ssha", "{sha", "{crypt}", "{md5}", "{smd5}", "{pbkdf2"},
+		pattern: `(?i)\{(?:S?SHA\d{0,3}|S?MD5|CRYPT|PBKDF2[\w-]*)\}[\w./+$,=-]{20,}`, example: "userPassword: →{SSHA}" + fill(32),
+		near: "{SHA} and {md5}x", source: "RFC 2307",
 	},
 	{
-		label: "secret", keys: []string{"secret", "key", "credential"}, pattern: assignment(secretNames),
-		accept: acceptAssignment, group: groupQuoted, example: `client_secret: '→a1b2c3d4'`,
-		near:   "secretName: jellyfin-tls, api_key=${KEY}, key: value1, secret: not found, primary_key=id1234, public_key: ssh-ed25519",
-		source: "the same",
+		label: "password", keys: []string{"@tcp(", "@unix("}, pattern: `[\w.-]+:([^\s:@/"']{3,})@(?:tcp|unix)\(`,
+		example: "ops:→hunter2@tcp(db:3306)/shop", near: "user@tcp(db:3306)", source: "the data source names of Go's MySQL driver",
 	},
+	{
+		label: "password", keys: []string{":5432:", ":5433:", ":6432:", ":*:"}, pattern: `(?:^|[\s"]|\\n)[\w.*-]+:(?:\d{4,5}|\*):[^:\s]+:[^:\s]+:([^\s"\\]{3,})`,
+		example: "db.lan:5432:shop:ops:→hunter2", near: "tcp 0.0.0.0:5432:x", source: "the file .pgpass",
+	},
+	{
+		label: "password", keys: []string{"login"}, pattern: `\blogin\s+\S+\s+password\s+(\S{3,})`,
+		accept:  func(match []string) bool { return isSecretText(match[1]) && !ordinaryWords[strings.ToLower(match[1])] },
+		example: "machine x login ops password →hunter2", near: "login failed, password expired", source: "netrc(5)",
+	},
+	{
+		label: "password", keys: []string{"identified"}, pattern: `(?i)identified (?:with \S+ )?(?:by|as) (?:password )?["']([^"'\n]{3,})["']`,
+		example: "identified by '→hunter2'", near: "identified by name", source: "SQL",
+	},
+	{
+		label: "password", keys: []string{"* \""}, pattern: `["']?[\w.@-]+["']?[ \t]+\*[ \t]+"([^"\n]{3,})"`,
+		example: `"ops" * "→hunter2" *`, near: `SELECT * "x"`, source: "pppd(8), chap-secrets",
+	},
+	{
+		label: "community", keys: []string{"snmp-server community"}, pattern: `(?i)snmp-server community (\S{3,})`,
+		example: "snmp-server community →s3cret RO", near: "snmp-server community", source: "routers",
+	},
+	{
+		label: "authorization header", keys: []string{"authorization", "x-api-key", "x-auth-token"},
+		pattern: `(?i)(?:authorization|x-api-key|x-auth-token)[ \t]+["']?((?:basic|bearer|token)[ \t]+[^\s"']{6,}|[^\s"':]{16,})`,
+		accept:  func(match []string) bool { return isSecretText(afterBlank(match[1])) && hasDigit(match[1]) },
+		example: `proxy_set_header Authorization "→Basic b3BzOmh1bnRlcjIy";`, near: "Authorization header is required", source: "nginx",
+	},
+	{
+		label: "login", keys: []string{`auth"`}, pattern: `"auth\\?"[ \t]*:[ \t]*\\?"([A-Za-z0-9+/]{8,}={0,2})\\?"`,
+		accept:  func(match []string) bool { return isLogin(match[1]) },
+		example: `{"auth":"→b3BzOmh1bnRlcjIy"}`, near: `{"auth":"required"}`, source: "the file .docker/config.json",
+	},
+	{
+		label: "password", keys: []string{"--password-stdin", "--stdin", "sudo -s", "sudo -ks", "chpasswd", "--pass-stdin"},
+		pattern: `(?:echo|printf)[ \t]+(?:-n[ \t]+)?["']?(?:[\w.-]+:)?([^\s"'|]{3,})["']?[ \t]*\|[ \t]*(?:sudo )?[^|\n]{0,80}(?:stdin|sudo -k?S|chpasswd)`,
+		accept:  func(match []string) bool { return isSecretText(match[1]) },
+		example: "echo →hunter2 | docker login --password-stdin", near: "echo $PASSWORD | sudo -S true", source: "the manuals of the commands",
+	},
+	{
+		label: "secret", keys: []string{"--from-literal"}, pattern: `--from-literal[= ]["']?[\w.-]+=([^\s"']{3,})`,
+		accept:  func(match []string) bool { return isSecretText(match[1]) },
+		example: "--from-literal=dsn=→hunter2", near: "--from-literal=x=$X", source: "kubectl(1)",
+	},
+	{
+		label: "password", keys: []string{"generated", "temporary"}, pattern: `(?i)(?:generated|temporary)[^\n:]{0,40}password[^\n:]{0,60}: ([^\s"\\]{8,})(?:[\s"\\]|$)`,
+		accept: func(match []string) bool { return isSecretText(match[1]) && hasDigit(match[1]) }, example: "a generated password for x: →q/Hk2.w#1xY",
+		near: "a temporary password was sent: see the mail", source: "servers at their first start",
+	},
+}
+
+// isLogin reports whether a text is a user and a password in base64.
+func isLogin(encoded string) bool {
+	plain, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(encoded, "="))
+	return err == nil && isReadable(plain) && strings.Contains(string(plain), ":")
 }
 
 // fill returns n characters that resemble a token and were never a token.
@@ -327,7 +363,7 @@ type matcher struct {
 }
 
 // maxShapes limits the number of shapes.
-const maxShapes = 64
+const maxShapes = 72
 
 // table holds all matchers, and the scanner for their keywords.
 type table struct {
@@ -352,7 +388,7 @@ var matchers = sync.OnceValue(func() table {
 
 // isShapeLabel reports whether label is the label of a shape.
 func isShapeLabel(label string) bool {
-	if label == pemLabel || label == fieldLabel {
+	if label == pemLabel || label == passwordLabel || label == tokenLabel || label == fieldLabel {
 		return true
 	}
 	for _, m := range matchers().all {

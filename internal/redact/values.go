@@ -58,14 +58,43 @@ func valuesOf(environ []string) []value {
 	for _, variable := range environ {
 		name, content, _ := strings.Cut(variable, "=")
 		for _, secret := range secretsOf(name, content) {
-			if known[secret] || !isDistinct(secret) {
-				continue
+			for _, part := range append([]string{secret}, linesOf(secret)...) {
+				if known[part] || !isDistinct(part) {
+					continue
+				}
+				known[part] = true
+				all = append(all, value{name: name, secret: part, forms: formsOf(part), encoded: encodedForms(part)})
 			}
-			known[secret] = true
-			all = append(all, value{name: name, secret: secret, forms: formsOf(secret), encoded: encodedForms(secret)})
 		}
 	}
 	return all
+}
+
+// linesOf returns the lines of a secret with several: a log can show each after something else.
+func linesOf(secret string) []string {
+	if !strings.Contains(secret, "\n") {
+		return nil
+	}
+	lines := strings.Split(secret, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return lines
+}
+
+// plainForms returns the values as findPlain finds them, and a scanner for their beginnings.
+func plainForms(values []value) ([]form, *scanner) {
+	var forms []form
+	var keywords []keyword
+	for _, v := range values {
+		text := plainForm(v.secret)
+		if len(text) < minSecret || word.MatchString(text) && len(text) < minWord {
+			continue
+		}
+		keywords = append(keywords, keyword{text[:minSecret], len(forms)})
+		forms = append(forms, form{text: text, name: v.name})
+	}
+	return forms, newScanner(keywords)
 }
 
 // secretsOf returns the secrets in the content of a variable. It always returns the credentials in URLs. If the

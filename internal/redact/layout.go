@@ -1,0 +1,138 @@
+package redact
+
+import (
+	"regexp"
+	"strings"
+)
+
+const (
+	// maxBlock limits the length of a value over several lines, and of a table.
+	maxBlock = 16 << 10
+	// maxLine limits a line of a table, on both sides of the name.
+	maxLine = 1 << 10
+	// maxCells limits the cells of a line of a table.
+	maxCells = 64
+)
+
+// blockStart matches what is between a name and a value on the next lines.
+var blockStart = regexp.MustCompile(`^["']?[ \t]*[:=]?[ \t]*([|>][-+]?\d?[-+]?)?[ \t]*(?:#[^\n]*)?\r?\n`)
+
+// blockOf returns the position of a value on the lines after its name: a block of YAML, or a single word.
+func (w *secretWord) blockOf(text string, end int) (secret span, found bool) {
+	at := blockStart.FindStringSubmatchIndex(text[end:min(len(text), end+maxLink)])
+	if at == nil {
+		return span{}, false
+	}
+	lineStart, _, short := lineAround(text, end, end)
+	if !short {
+		return span{}, false
+	}
+	outer := indentation(text[lineStart:end])
+	from := end + at[1]
+	if at[2] >= 0 {
+		return w.indentedBlock(text, from, outer)
+	}
+	line, _, _ := strings.Cut(text[from:min(len(text), from+maxLink)], "\n")
+	value := strings.TrimSpace(line)
+	start := from + strings.Index(line, value)
+	value = strings.TrimPrefix(value, "- ")
+	if strings.ContainsAny(value, " \t") || strings.HasSuffix(value, ":") || indentation(line) <= outer || !hasDigit(value) {
+		return span{}, false
+	}
+	v := valueAt(text, start)
+	if !v.endsLine(text) || !w.accepts(text, told, v) {
+		return span{}, false
+	}
+	return w.span(v.start, v.end), true
+}
+
+// indentedBlock returns the position of the lines that are indented more than their name.
+func (w *secretWord) indentedBlock(text string, from, outer int) (secret span, found bool) {
+	start, end := -1, from
+	for at := from; at < len(text) && at-from < maxBlock; {
+		line, _, more := strings.Cut(text[at:], "\n")
+		if strings.TrimSpace(line) != "" {
+			if indentation(line) <= outer {
+				break
+			}
+			if start < 0 {
+				start = at + indentation(line)
+			}
+			end = at + len(strings.TrimRight(line, " \t\r"))
+		}
+		if at += len(line) + 1; !more {
+			break
+		}
+	}
+	if start < 0 || end-start < minAssigned || !isSecretText(text[start:end]) || strings.Contains(text[start:end], maskStart) {
+		return span{end: end}, false
+	}
+	return w.span(start, end), true
+}
+
+func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
+
+// columnOf returns the positions of the values in a column of a table whose heading is the name, and the end of the table.
+func (w *secretWord) columnOf(text string, at, end int) (cells []span, after int) {
+	lineStart, lineEnd, short := lineAround(text, at, end)
+	if !short {
+		return nil, 0
+	}
+	delimiter := byte(0)
+	for _, one := range []byte("|,\t;") {
+		if strings.IndexByte(text[lineStart:lineEnd], one) >= 0 && isCell(text, lineStart, lineEnd, at, end, one) {
+			delimiter = one
+			break
+		}
+	}
+	if delimiter == 0 || strings.Count(text[lineStart:lineEnd], string(delimiter)) > maxCells {
+		return nil, 0
+	}
+	column := strings.Count(text[lineStart:at], string(delimiter))
+	count := strings.Count(text[lineStart:lineEnd], string(delimiter))
+	for from := lineEnd + 1; from < len(text) && from-end < maxBlock; {
+		_, to, short := lineAround(text, from, from)
+		if !short {
+			return cells, from
+		}
+		line := text[from:to]
+		switch strings.Count(line, string(delimiter)) {
+		case count:
+			start := from
+			for range column {
+				start += strings.IndexByte(text[start:to], delimiter) + 1
+			}
+			cell, _, _ := strings.Cut(text[start:to], string(delimiter))
+			value := strings.Trim(cell, " \t\r\"'`")
+			start += strings.Index(cell, value)
+			if w.accepts(text, assigned, assignedValue{start: start, end: start + len(value)}) && hasDigit(value) {
+				cells = append(cells, w.span(start, start+len(value)))
+			}
+		default:
+			if strings.Trim(line, "-+=| \t\r") != "" {
+				return cells, from
+			}
+		}
+		from = to + 1
+		after = from
+	}
+	return cells, after
+}
+
+// lineAround returns the line that contains a part of a text. It reports whether the line is short enough for a table.
+func lineAround(text string, at, end int) (lineStart, lineEnd int, short bool) {
+	from, to := max(0, at-maxLine), min(len(text), end+maxLine)
+	lineStart = from + strings.LastIndexByte(text[from:at], '\n') + 1
+	lineEnd = to
+	if next := strings.IndexByte(text[end:to], '\n'); next >= 0 {
+		lineEnd = end + next
+	}
+	return lineStart, lineEnd, (lineStart > from || from == 0) && (lineEnd < to || to == len(text))
+}
+
+// isCell reports whether a name fills a cell of a line.
+func isCell(text string, lineStart, lineEnd, at, end int, delimiter byte) bool {
+	before := strings.TrimRight(text[lineStart:at], " \"'_abcdefghijklmnopqrstuvwxyz")
+	after := strings.TrimLeft(text[end:lineEnd], " \"'\r")
+	return (before == "" || before[len(before)-1] == delimiter) && (after == "" || after[0] == delimiter)
+}

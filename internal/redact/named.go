@@ -1,0 +1,297 @@
+package redact
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// relation is a way in which texts say that a value belongs to a name.
+type relation int
+
+const (
+	// assigned is certain: name=value, or the element of a markup language.
+	assigned relation = iota
+	// told is name: value, which prose also has.
+	told
+	// said is a sentence, or a table: the value must look like a secret.
+	said
+)
+
+// link is a text between a name and its value.
+type link struct {
+	relation relation
+	// pattern is what follows the name, up to the value.
+	pattern *regexp.Regexp
+	// passwordOnly holds for words for passwords only. quoted requires a quoted value, last that the value ends the line.
+	passwordOnly, quoted, last bool
+	// before reports whether the name, whose word begins at a position, stands where such a value can follow; nil for any.
+	before func(text string, at int) bool
+}
+
+const (
+	// closers match what ends a name: quotation marks, brackets, stars, a remark.
+	closers = "(?:\\\\*[\"'`\\])}*]|&quot;){0,4}(?:[ \\t]*\\([^()\\n]{0,60}\\))?"
+	blanks  = `[ \t\x{a0}]*`
+	element = `[^<>\n]{0,100}`
+	// maxLink limits the text between a name and a value.
+	maxLink = 240
+)
+
+// links lists the ways in order: the first that leads to a secret counts.
+var links = []link{
+	{relation: assigned, pattern: regexp.MustCompile(`^` + closers + blanks + `(?:=>?|:=|＝|->)[ \t]*(?:(?:\r?\n)[ \t]*string\(|)`)},
+	{relation: told, pattern: regexp.MustCompile(`^` + closers + blanks + `[:：]{1,2}(?:\*{2})?` + blanks)},
+	{relation: assigned, pattern: regexp.MustCompile(`^" *(?:;s:\d+:|\]=>\s+string\(\d+\) )`)},                        // PHP
+	{relation: assigned, pattern: regexp.MustCompile(`^\([ \t]*`), quoted: true},                                      // setPassword("x")
+	{relation: assigned, pattern: regexp.MustCompile(`^\\*["'][ \t]*,[ \t]*b?`), quoted: true, before: inCall},        // define('PASSWORD', 'x')
+	{relation: assigned, pattern: regexp.MustCompile(`^` + element + `>\s{0,20}(?:<!\[CDATA\[)?`), before: inElement}, // <password>x<
+	{relation: assigned, pattern: regexp.MustCompile(`^["']` + element + `>`), before: inTag},                         // <x name="password">
+	{relation: assigned, pattern: regexp.MustCompile(`^["']?` + element + `[ \t]value=`), quoted: true, before: inTag},
+	{relation: assigned, pattern: regexp.MustCompile(`^\s*(?:</\w{1,20}>\s*){1,3}<\w{1,20}` + element + `>`)}, // <td>password</td><td>x
+	{relation: assigned, pattern: regexp.MustCompile(`^\\*["']?\s{0,40},?\s{0,40}\\*["']?(?i:value|string_value)\\*["']?[ \t]*:[ \t]*`), before: afterNameField},
+	{
+		relation: assigned, quoted: true, passwordOnly: true,
+		pattern: regexp.MustCompile(`^(?i: for [^\s=]{1,80})?[ \t]*(?:=[ \t]*)?(?:[ \t]|PASSWORD\()`), before: afterSQL,
+	},
+	{relation: assigned, pattern: regexp.MustCompile(`^[ \t]+`), before: afterCommand, last: true}, // setenv TOKEN x
+	{relation: said, pattern: regexp.MustCompile(`^` + closers + `[ \t]+\|?[ \t]*`), last: true, before: startsLine},
+	{relation: said, pattern: regexp.MustCompile(`^` + closers + `(?: (?:for|of|to|von|für|de|pour|para|di) [^\s:=]{1,40})?` +
+		`(?:(?: (?:is|was|has|been|set|reset|changed|updated|now|to|ist|lautet|wurde|auf|geändert|est|es|é|è|är|er|jest))+|は|是|为|это)[:：]?[ \t]*`)},
+	{relation: said, pattern: regexp.MustCompile(`^[ \t]+`), passwordOnly: true},
+	{relation: said, pattern: regexp.MustCompile(`^` + closers + `[^\n:=,;"]{1,90}:[ \t]*\n{0,2}[ \t]*`), passwordOnly: true, last: true},
+	{relation: said, pattern: regexp.MustCompile(`^[^\n:=,;"]{0,30}\([^()\n]{1,80}\):[ \t]*\n{0,2}[ \t]*`), passwordOnly: true, last: true},
+	{relation: said, pattern: regexp.MustCompile(`^[^\n:=,;"]{1,60} for [\w.@-]{1,40}:[ \t]*`), passwordOnly: true, last: true},
+}
+
+// findNamed returns the positions of secrets that a name announces.
+func findNamed(text string) (found []span) {
+	done := 0
+	blocks, columns := 0, 0
+	wordScanner.scan(lowerASCII(text), func(at, id int) {
+		w := &secretWords[id]
+		if at < done {
+			return
+		}
+		end, is := w.isName(text, at)
+		if !is {
+			return
+		}
+		secret, is := w.valueOf(text, at, end)
+		if !is && end >= blocks {
+			secret, is = w.blockOf(text, end)
+			blocks = max(blocks, secret.end)
+		}
+		if is {
+			found = append(found, secret)
+			done = max(done, secret.end)
+			return
+		}
+		if end >= columns {
+			cells, after := w.columnOf(text, at, end)
+			found, columns = append(found, cells...), max(columns, after)
+		}
+	})
+	return found
+}
+
+// span returns the span of a secret that the word announces.
+func (w *secretWord) span(start, end int) span {
+	rank := len(shapes) + 1
+	switch w.label {
+	case tokenLabel:
+		rank++
+	case fieldLabel:
+		rank += 2
+	}
+	return span{start, end, w.label, rank}
+}
+
+// valueOf returns the position of the value of a name. The name ends at end.
+func (w *secretWord) valueOf(text string, at, end int) (secret span, found bool) {
+	rest := text[end:min(len(text), end+maxLink)]
+	for i := range links {
+		l := &links[i]
+		if l.passwordOnly && w.label != passwordLabel || w.directive && l.relation != said && i > 1 {
+			continue
+		}
+		if l.before != nil && !l.before(text, at) {
+			continue
+		}
+		length := len(l.pattern.FindString(rest))
+		if length == 0 {
+			continue
+		}
+		v := valueAt(text, end+length)
+		if l.quoted && !v.quoted || l.last && !v.endsLine(text) {
+			continue
+		}
+		if w.accepts(text, l.relation, v) {
+			return w.span(v.start, v.end), true
+		}
+	}
+	return span{}, false
+}
+
+// accepts reports whether a value is a secret.
+func (w *secretWord) accepts(text string, by relation, v assignedValue) bool {
+	secret := text[v.start:v.end]
+	if len(secret) < minAssigned || !isSecretText(secret) || ordinaryWords[lowerASCII(secret)] ||
+		strings.HasPrefix(secret, maskStart) {
+		return false
+	}
+	if w.label != passwordLabel && len(secret) < minDigits && strings.Trim(secret, "0123456789") == "" {
+		return strings.Contains(w.text, "code") && len(secret) > minAssigned // token=4096 is a count
+	}
+	switch {
+	case w.directive:
+		return true
+	case by == said:
+		return v.quoted && hasDigit(secret) || isMixed(secret)
+	case by == assigned || v.quoted:
+		return true
+	}
+	return hasDigit(secret) || v.endsLine(text) && strings.IndexFunc(secret, isProse) < 0 && len(secret) > minAssigned+1
+}
+
+// isProse reports whether a character is rather one of a sentence, a path or an address than of a password.
+func isProse(r rune) bool { return r >= utf8.RuneSelf || strings.ContainsRune("-./:(", r) }
+
+// isMixed reports whether a word mixes letters with digits as no name and no number does.
+func isMixed(text string) bool {
+	letters, digits := 0, 0
+	for i := range len(text) {
+		switch {
+		case isDigit(text[i]):
+			digits++
+		case isAlphanumeric(text[i]):
+			letters++
+		case strings.IndexByte("/:@.", text[i]) >= 0 && digits+letters < 2:
+			return false
+		case text[i] < '!' || text[i] > '~':
+			return false
+		}
+	}
+	return letters > 1 && digits > 0 && len(text) > 5 && !strings.Contains(text, "://") && !ordinaryShape.MatchString(text)
+}
+
+// ordinaryShape matches what is no secret although it mixes letters and digits: times, versions, names with a number, hosts.
+var ordinaryShape = regexp.MustCompile(`^(?:\d{4}-\d\d|v?\d+\.\d|[a-z]{2,}\d{0,2}[-./:]|[a-z-]+\d?$|\w+\.\w+\.\w|sha\d+|ssh\d|ipv?\d|utf-?\d|base\d|md5|http)`)
+
+// assignedValue is the position of a value.
+type assignedValue struct {
+	start, end int
+	quoted     bool
+}
+
+// endsLine reports whether only punctuation follows in the line of the value.
+func (v assignedValue) endsLine(text string) bool {
+	rest := text[v.end:min(len(text), v.end+maxLink)]
+	if at := strings.IndexByte(rest, '\n'); at >= 0 {
+		rest = rest[:at]
+	}
+	rest = strings.TrimLeft(rest, " \t\r\"'`\\;.,!)|}]")
+	return rest == "" || rest[0] == '#' || rest[0] == '&' || rest[0] == '<' || rest[0] == 'n'
+}
+
+const (
+	// maxValue limits a quoted value, and maxQuotedLines its lines.
+	maxValue       = 4 << 10
+	maxQuotedLines = 64
+)
+
+// wrapper matches what stands in front of a value: a type, a call, a bracket, an anchor of YAML, a prefix of a string.
+var wrapper = regexp.MustCompile(`^(?:!!?[\w.-]*[ \t]+|&[\w-]+[ \t]+|(?:Some|Secret|Ok|str|String|bytes|SecretString|PASSWORD|getpass)\(|` +
+	`string\(\d+\) |\d+\) |s:\d+:|[bBuUrRfF$@]["'` + "`" + `]|\[|<|\*{2}|[Bb]earer |[Bb]asic )`)
+
+// valueAt returns the value that begins at a position.
+func valueAt(text string, at int) assignedValue {
+	for range 3 {
+		if strings.HasPrefix(text[at:], maskStart) {
+			return assignedValue{start: at, end: at}
+		}
+		length := len(wrapper.FindString(text[at:min(len(text), at+maxLink)]))
+		if length == 0 {
+			break
+		}
+		if last := text[at+length-1]; last == '"' || last == '\'' || last == '`' {
+			length--
+		}
+		at += length
+	}
+	mark := at
+	for mark < len(text) && mark-at < maxBackslashes && text[mark] == '\\' {
+		mark++
+	}
+	if mark < len(text) && strings.IndexByte("\"'`", text[mark]) >= 0 {
+		return quotedAt(text, at, mark)
+	}
+	return assignedValue{start: at, end: plainEnd(text, at)}
+}
+
+// quotedAt returns a quoted value. Its quotation mark is at the position mark, after backslashes from at on.
+func quotedAt(text string, at, mark int) assignedValue {
+	opener := text[at : mark+1]
+	if triple := strings.Repeat(opener, 3); strings.HasPrefix(text[at:], triple) {
+		opener = triple
+	} else if strings.HasPrefix(text[mark+1:], opener) { // an empty text
+		return assignedValue{start: mark + 1, end: mark + 1, quoted: true}
+	}
+	start := at + len(opener)
+	limit, lines := min(len(text), start+maxValue), 0
+	for end := start; end < limit; end++ {
+		switch {
+		case strings.HasPrefix(text[end:], opener):
+			if more := len(quoteInQuotes.FindString(text[end:min(len(text), end+maxBackslashes)])); opener == "'" && more > 0 {
+				end += more - 1
+				continue
+			}
+			return assignedValue{start, end, true}
+		case text[end] == '\n':
+			if lines++; lines == maxQuotedLines {
+				limit = end
+			}
+		case text[end] == '\\' && len(opener) == 1 && opener != "'":
+			end++
+		}
+	}
+	return assignedValue{start: start, end: plainEnd(text, start)} // it is cut
+}
+
+// quoteInQuotes matches how a shell writes a single quote between single quotes.
+var quoteInQuotes = regexp.MustCompile(`^'\\+''`)
+
+// plainEnd returns the end of a value without quotes. A character such as a comma ends it if nothing follows, or something with a name
+// of its own.
+func plainEnd(text string, at int) int {
+	limit := min(len(text), at+maxValue)
+	for end := at; end < limit; end++ {
+		switch c := text[end]; {
+		case c <= ' ' || c == '"' || c == '\'' || c == '`' || c == 0x7f:
+			return end
+		case c == '\\':
+			if end+1 == limit || strings.IndexByte("nrtuxUbf\"'\\/", text[end+1]) >= 0 || isBreak(text[end+1]) {
+				return end
+			}
+		case strings.IndexByte(",;&|)}]<>", c) >= 0:
+			if end == at || endsHere(text[end+1:min(len(text), end+maxName)]) {
+				return end
+			}
+		case c >= utf8.RuneSelf:
+			if r, _ := utf8.DecodeRuneInString(text[end:]); unicode.IsSpace(r) || unicode.IsLetter(r) && !unicode.In(r, unicode.Latin) ||
+				strings.ContainsRune("。、，；“”’）」", r) {
+				return end
+			}
+		}
+	}
+	return limit
+}
+
+// maxName limits a name that ends the value before it.
+const maxName = 60
+
+// endsHere reports whether a value ends in front of a text.
+func endsHere(after string) bool { return afterValue.MatchString(after) }
+
+var afterValue = regexp.MustCompile(`^(?:$|[\s"'` + "`" + `\\,;)}\]<>/|&#]|[\w.-]{1,40}(?:=|:|%3[Dd])|(?:amp|quot|lt|gt|#\d+);)`)

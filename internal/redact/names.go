@@ -1,0 +1,128 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The labels of secrets that are recognised by a name in front of them.
+const (
+	passwordLabel = "password"
+	tokenLabel    = "token"
+	// fieldLabel is also the label of the value of a field whose name suggests a secret.
+	fieldLabel = "secret"
+)
+
+// secretWord is a name, or the end of a name, that announces a secret.
+type secretWord struct {
+	// text is in lower case, as far as it is in ASCII.
+	text, label string
+	// whole means that the word is not the end of a longer one: "pass" is not "bypass".
+	whole bool
+	// directive means that a value can follow after a blank, whatever it looks like.
+	directive bool
+}
+
+// passwordWords lists words for passwords, and wholeWords those that are also the end of other words.
+var (
+	passwordWords = []string{
+		"password", "passwd", "passphrase", "passcode", "pass-phrase",
+		"passwort", "kennwort", "zugangsschlüssel", "geheimwort", // German
+		"mot de passe", "mot_de_passe", "motdepasse", // French
+		"contraseña", "contrasena", "contraseÑa", // Spanish
+		"palavra-passe", "palavra passe", // Portuguese
+		"parola d'ordine", "wachtwoord", "lösenord", "adgangskode", "salasana", // Italian, Dutch, Swedish, Danish, Finnish
+		"passord", "kodeord", "jelszó", "hasło", "haslo", "heslo", // Norwegian, Danish, Hungarian, Polish, Czech
+		"şifre", "Şifre", "parolă", "kata sandi", "mật khẩu", "mat khau", // Turkish, Romanian, Indonesian, Vietnamese
+		"пароль", "Пароль", "ПАРОЛЬ", "κωδικός", "Κωδικός", // Russian, Ukrainian, Greek
+		"パスワード", "暗証番号", "密码", "密碼", "口令", "비밀번호", "암호", // Japanese, Chinese, Korean
+		"كلمة المرور", "كلمة السر", "סיסמה", "पासवर्ड", "รหัสผ่าน", // Arabic, Hebrew, Hindi, Thai
+	}
+	wholeWords = []string{"pass", "pwd", "psk", "mdp", "senha", "parola", "sifre", "wpa-psk"}
+	// directives are settings of programs: redis.conf, slapd.conf, ldap.conf, keytool, snmpd.conf.
+	directives = []string{"requirepass", "masterauth", "rootpw", "bindpw", "storepass", "keypass", "rocommunity", "rwcommunity"}
+	// keyOf lists what a key that is a secret is for.
+	keyOf = []string{"api", "access", "private", "auth", "secret", "encryption", "preshared", "pre-shared", "signing", "master"}
+)
+
+// secretWords holds all words, and a scanner for them.
+var secretWords, wordScanner = func() (words []secretWord, _ *scanner) {
+	add := func(label string, of secretWord, texts ...string) {
+		for _, text := range texts {
+			of.text, of.label = text, label
+			words = append(words, of)
+		}
+	}
+	add(passwordLabel, secretWord{}, passwordWords...)
+	add(passwordLabel, secretWord{whole: true}, wholeWords...)
+	add(passwordLabel, secretWord{directive: true}, directives...)
+	add(tokenLabel, secretWord{}, "token")
+	add(fieldLabel, secretWord{}, "secret", "key-data", "credential", "credentials", "recovery code", "recovery codes", "backup code",
+		"verification code", "unseal key", "_auth", "otp code")
+	for _, of := range keyOf {
+		for _, joined := range []string{"key", "_key", "-key", ".key", " key"} {
+			add(fieldLabel, secretWord{}, of+joined)
+		}
+	}
+	var keywords []keyword
+	for i, w := range words {
+		keywords = append(keywords, keyword{w.text, i})
+	}
+	return words, newScanner(keywords)
+}()
+
+// isName reports whether a word stands at a position as a name or as the end of one. It returns the end of the name.
+func (w *secretWord) isName(text string, at int) (end int, is bool) {
+	if w.whole && at > 0 {
+		before, _ := utf8.DecodeLastRuneInString(text[:at])
+		if unicode.IsLetter(before) && (!unicode.IsLower(before) || !unicode.IsUpper(rune(text[at]))) && !isEscaped(text, at-1) {
+			return 0, false
+		}
+	}
+	end = at + len(w.text)
+	for _, suffix := range []string{"_value", "_plain", "_b64", "_base64", "Value", "-value", "_text"} {
+		end += len(suffix) * min(1, strings.Count(text[end:min(len(text), end+len(suffix))], suffix))
+	}
+	number := end
+	if number < len(text)-1 && strings.IndexByte("_- ", text[number]) >= 0 && isDigit(text[number+1]) {
+		number++
+	}
+	for number < len(text) && number-end < maxNumber && isDigit(text[number]) {
+		number++
+	}
+	after, _ := utf8.DecodeRuneInString(text[number:])
+	if number > end && (unicode.IsLetter(after) || unicode.IsDigit(after) || after == '.') {
+		return 0, false
+	}
+	if number > end {
+		return number, true
+	}
+	if after == '-' && number+1 < len(text) && isAlphanumeric(text[number+1]) {
+		return 0, false
+	}
+	ascii := w.text[len(w.text)-1] < utf8.RuneSelf
+	return end, !(after == '_' || ascii && after < utf8.RuneSelf && (unicode.IsLetter(after) || unicode.IsDigit(after)) ||
+		ascii && after >= utf8.RuneSelf && unicode.In(after, unicode.Latin))
+}
+
+// maxNumber limits the digits after a name, as in password2.
+const maxNumber = 2
+
+// isEscaped reports whether the letter at a position belongs to an escape such as \n.
+func isEscaped(text string, at int) bool {
+	return at > 0 && text[at-1] == '\\' && strings.IndexByte("nrtbf", text[at]) >= 0
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// isSecretName reports whether a name ends like the names of secrets, as in "db_password".
+func isSecretName(name string) bool {
+	is := false
+	wordScanner.scan(lowerASCII(name), func(at, id int) {
+		end, named := secretWords[id].isName(name, at)
+		is = is || named && strings.Trim(name[end:], " \t*:\"'") == ""
+	})
+	return is || slices.Contains([]string{"auth", "psk"}, lowerASCII(name))
+}
