@@ -70,7 +70,7 @@ func findCommands(text string) (found []span) {
 		for _, groups := range commands[id].option.FindAllStringSubmatchIndex(line, -1) {
 			for group := 2; group < len(groups); group += 2 {
 				if start, end := groups[group], groups[group+1]; start >= 0 && isCommandPassword(line[start:end]) {
-					found = append(found, span{at + start, at + end, commandLabel, len(shapes) + 1})
+					found = append(found, span{at + start, at + end, commandLabel, maxShapes})
 				}
 			}
 		}

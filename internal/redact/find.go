@@ -54,7 +54,7 @@ func (m *matcher) appendTo(found []span, window string, offset int) []span {
 	if len(m.with) > 0 && !slices.ContainsFunc(m.with, func(part string) bool { return strings.Contains(window, part) }) {
 		return found
 	}
-	for _, at := range m.compiled.FindAllStringSubmatchIndex(window, -1) {
+	for _, at := range m.compiled().FindAllStringSubmatchIndex(window, -1) {
 		match := groupsOf(window, at)
 		if m.accept != nil && !m.accept(match) {
 			continue

@@ -98,7 +98,7 @@ func findNamed(text string) (found []span) {
 
 // span returns the span of a secret that the word announces.
 func (w *secretWord) span(start, end int) span {
-	rank := len(shapes) + 1
+	rank := maxShapes
 	switch w.label {
 	case tokenLabel:
 		rank++

@@ -220,6 +220,15 @@ func BenchmarkText(b *testing.B) {
 		"secrets":  strings.Repeat(hundred+"DB_PASSWORD=hunter22-1 password reset, token bucket ghp_"+fill(36)+"\n", 100),
 		"one_line": strings.Repeat(strings.ReplaceAll(hundred, "\n", `\n`)+`\npassword reset\n`, 100),
 		"hostile":  strings.Repeat("password token secret eyJ sk- :// @ ", 30_000),
+		"quotes":   strings.Repeat(`password=" token=' secret=\" pwd=\\" api_key="""`, 25_000),
+		"lists":    strings.Repeat("password=$;a;a;a;a,b,b,b&c&c|d|d", 34_000),
+		"tables":   strings.Repeat(strings.Repeat("password|", 60)+"\n"+strings.Repeat(strings.Repeat("x|", 60)+"\n", 120), 70),
+		"blocks":   strings.Repeat("  password: |\n    a\n    [masked: secret]\n password:\n", 22_000),
+		"escapes":  strings.Repeat(`\\\\\"\u0026%2525253d&amp;amp;amp;lt;=3D=3D`, 27_000),
+		"base64":   strings.Repeat("cGFzc3dvcmQ9JHgKcGFzc3dvcmQ9JHgK", 33_000),
+		"base64s":  strings.Repeat(strings.Repeat("cGFzc3dvcmQ9JHgKcGFzc3dvcmQ9JHgK", 2)+"\n", 16_000),
+		"commands": strings.Repeat("mysql -p -p curl -u a: openssl -k docker login -p ", 20_000),
+		"markup":   strings.Repeat(`<password a="b"> <x name="password" y="z" `, 25_000),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))

@@ -3,6 +3,7 @@ package redact
 import (
 	"encoding/base64"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -38,7 +39,7 @@ const (
 	// quotes matches a quotation mark, escaped or not.
 	quotes = "\\\\?[\"'`]"
 
-	gitleaks = "gitleaks 8.30, config/gitleaks.toml (MIT)"
+	gitleaks = "gitleaks 8.30.1, config/gitleaks.toml (MIT)"
 	vendor   = "the vendor's documentation"
 )
 
@@ -358,12 +359,13 @@ func fill(n int) string { return strings.Repeat("a1B2c3D4e5F6g7H8", n/16+1)[:n] 
 // matcher is a shape with its compiled pattern. A lower rank means a more specific label.
 type matcher struct {
 	shape
-	rank     int
-	compiled *regexp.Regexp
+	rank int
+	// compiled is called when one of the keys is found, because compiling takes long.
+	compiled func() *regexp.Regexp
 }
 
 // maxShapes limits the number of shapes.
-const maxShapes = 72
+const maxShapes = 128
 
 // table holds all matchers, and the scanner for their keywords.
 type table struct {
@@ -371,13 +373,12 @@ type table struct {
 	scanner *scanner
 }
 
-// matchers returns the compiled shapes. It compiles them at the first use and not at the start of the program, because
-// compiling takes milliseconds.
+// matchers returns all shapes: those of this file, and then those of gitleaks.
 var matchers = sync.OnceValue(func() table {
 	var known table
 	var keywords []keyword
-	for i, s := range shapes {
-		known.all = append(known.all, matcher{s, i + 1, regexp.MustCompile(s.pattern)})
+	for i, s := range slices.Concat(shapes, gitleaksShapes()) {
+		known.all = append(known.all, matcher{s, i + 1, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s.pattern) })})
 		for _, key := range s.keys {
 			keywords = append(keywords, keyword{key, i})
 		}

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"regexp/syntax"
 	"strings"
 	"testing"
 
@@ -40,4 +41,58 @@ func secretPart(example string) string {
 	part, _, _ = strings.Cut(part, "'")
 	part, _, _ = strings.Cut(part, " https")
 	return part
+}
+
+// TestShapesOfGitleaks masks a text that each pattern matches, and leaves the beginning of it as it is.
+func TestShapesOfGitleaks(t *testing.T) {
+	t.Parallel()
+	all := gitleaksShapes()
+	require.Greater(t, len(all), 40)
+	for _, s := range all {
+		core := strings.TrimSuffix(strings.TrimPrefix(s.pattern, edge), `(?:[^A-Za-z0-9]|$)`)
+		parsed, err := syntax.Parse(core, syntax.Perl)
+		require.NoError(t, err, s.label)
+		example := exampleOf(parsed, new(int))
+		for _, text := range []string{example, "said: " + example + ", and more", `{"a":"x\\n` + example + `"}`} {
+			masked := (*Redactor)(nil).Text(text)
+			require.NotContains(t, masked, example[len(example)/2:], s.label)
+			require.Contains(t, masked, maskStart, s.label)
+		}
+		near := example[:len(s.keys[0])+4]
+		require.Equal(t, near, (*Redactor)(nil).Text(near), s.label)
+	}
+}
+
+// exampleOf returns a text that a pattern matches. The number at lets characters vary.
+func exampleOf(pattern *syntax.Regexp, at *int) string {
+	var b strings.Builder
+	switch pattern.Op {
+	case syntax.OpLiteral:
+		return string(pattern.Rune)
+	case syntax.OpCharClass:
+		*at++
+		wanted := rune(fill(64)[*at*7%64])
+		for i := 0; i < len(pattern.Rune); i += 2 {
+			if wanted >= pattern.Rune[i] && wanted <= pattern.Rune[i+1] {
+				return string(wanted)
+			}
+		}
+		for i := 0; i < len(pattern.Rune); i += 2 {
+			if pattern.Rune[i] >= '0' {
+				return string(pattern.Rune[i])
+			}
+		}
+		return string(pattern.Rune[0])
+	case syntax.OpRepeat, syntax.OpPlus:
+		for range max(pattern.Min, 1) {
+			b.WriteString(exampleOf(pattern.Sub[0], at))
+		}
+	case syntax.OpConcat, syntax.OpCapture:
+		for _, part := range pattern.Sub {
+			b.WriteString(exampleOf(part, at))
+		}
+	case syntax.OpAlternate:
+		return exampleOf(pattern.Sub[0], at)
+	}
+	return b.String()
 }
