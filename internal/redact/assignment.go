@@ -41,6 +41,8 @@ var ordinaryWords = func() map[string]bool {
 		refused revoked rejected rotated changed unchanged updated reset redacted hidden masked present absent enabled disabled
 		default failed failure failing error errors incorrect correct mismatch matches undefined nil string bearer basic secret
 		token password passwd key value authentication unauthorized forbidden found here below above file files prompt stdin ask
+		option options parameter argument field fields flag for and from with instead used using string str text range await self
+		this that which when will can must should may not sent saved stored entry entries pair pairs
 		never always only same different unavailable available created deleted exists secrets tokens ok`) {
 		words[w] = true
 	}

@@ -3,11 +3,14 @@ package redact
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
+	"strings"
 )
 
 // JSON returns a copy of a JSON document with the secrets in its strings masked. A valid document stays valid and is
-// otherwise unchanged. A document that is not valid is masked in the same way as by Text. If the name of a field ends
-// like the name of a secret, such as "password", the whole string in that field is masked.
+// otherwise unchanged. A document that is not valid is masked in the same way as by Text. If something that ends like the name of a
+// secret announces a string, the whole string is masked: the name of its field, the field "name" in front of a field "value", or an
+// option in front of it in a list.
 func (r *Redactor) JSON(document []byte) []byte {
 	if document == nil {
 		return nil
@@ -17,10 +20,14 @@ func (r *Redactor) JSON(document []byte) []byte {
 	}
 	var masked bytes.Buffer
 	masked.Grow(len(document))
-	name := "" // name of the field whose value is next
+	name := ""         // name of the field whose value is next
+	announced := false // a field "name" of this object, or an option in front, says that a secret is next
 	for at := 0; at < len(document); {
 		if document[at] != '"' {
-			if c := document[at]; c == ',' || c == '{' || c == '[' {
+			switch document[at] {
+			case '{', '}', '[', ']':
+				name, announced = "", false
+			case ',':
 				name = ""
 			}
 			masked.WriteByte(document[at])
@@ -30,8 +37,12 @@ func (r *Redactor) JSON(document []byte) []byte {
 		end := stringEnd(document, at)
 		text, isName := decodeString(document[at:end]), isFieldName(document, end)
 		clean := r.Text(text)
-		if !isName && isSecretName(name) {
-			clean = r.maskField(text)
+		if !isName {
+			if isSecretName(name) || announced && (name == "" || isField(name, "value")) {
+				clean = r.maskField(text)
+			}
+			announced = isField(name, "name", "key") && isSecretName(text) ||
+				name == "" && strings.HasPrefix(text, "-") && isSecretName(strings.TrimLeft(text, "-"))
 		}
 		if clean == text {
 			masked.Write(document[at:end])
@@ -45,6 +56,9 @@ func (r *Redactor) JSON(document []byte) []byte {
 	}
 	return masked.Bytes()
 }
+
+// isField reports whether a field has one of the names, in any case.
+func isField(field string, names ...string) bool { return slices.Contains(names, lowerASCII(field)) }
 
 // maskField masks the value of a field whose name suggests a secret.
 func (r *Redactor) maskField(text string) string {

@@ -85,7 +85,7 @@ func (w *secretWord) columnOf(text string, at, end int) (cells []span, after int
 			break
 		}
 	}
-	if delimiter == 0 || strings.Count(text[lineStart:lineEnd], string(delimiter)) > maxCells {
+	if delimiter == 0 || !hasCells(text[lineStart:lineEnd], delimiter) || strings.Count(text[lineStart:lineEnd], string(delimiter)) > maxCells {
 		return nil, 0
 	}
 	column := strings.Count(text[lineStart:at], string(delimiter))
@@ -105,7 +105,8 @@ func (w *secretWord) columnOf(text string, at, end int) (cells []span, after int
 			cell, _, _ := strings.Cut(text[start:to], string(delimiter))
 			value := strings.Trim(cell, " \t\r\"'`")
 			start += strings.Index(cell, value)
-			if w.accepts(text, assigned, assignedValue{start: start, end: start + len(value)}) && hasDigit(value) {
+			if w.accepts(text, assigned, assignedValue{start: start, end: start + len(value)}) && hasDigit(value) &&
+				!strings.Contains(value, " ") {
 				cells = append(cells, w.span(start, start+len(value)))
 			}
 		default:
@@ -128,6 +129,15 @@ func lineAround(text string, at, end int) (lineStart, lineEnd int, short bool) {
 		lineEnd = end + next
 	}
 	return lineStart, lineEnd, (lineStart > from || from == 0) && (lineEnd < to || to == len(text))
+}
+
+// hasCells reports whether more than one cell of a line has content.
+func hasCells(line string, delimiter byte) bool {
+	filled := 0
+	for cell := range strings.SplitSeq(line, string(delimiter)) {
+		filled += min(1, len(strings.Trim(cell, " \t\r\"'`")))
+	}
+	return filled > 1
 }
 
 // isCell reports whether a name fills a cell of a line.

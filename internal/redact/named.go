@@ -26,6 +26,8 @@ type link struct {
 	pattern *regexp.Regexp
 	// passwordOnly holds for words for passwords only. quoted requires a quoted value, last that the value ends the line.
 	passwordOnly, quoted, last bool
+	// element requires the end of an element of a markup language after the value.
+	element bool
 	// before reports whether the name, whose word begins at a position, stands where such a value can follow; nil for any.
 	before func(text string, at int) bool
 }
@@ -41,15 +43,15 @@ const (
 
 // links lists the ways in order: the first that leads to a secret counts.
 var links = []link{
-	{relation: assigned, pattern: regexp.MustCompile(`^` + closers + blanks + `(?:=>?|:=|＝|->)[ \t]*(?:(?:\r?\n)[ \t]*string\(|)`)},
+	{relation: assigned, pattern: regexp.MustCompile(`^` + closers + blanks + `(?:=>?|:=|＝)[ \t]*(?:(?:\r?\n)[ \t]*string\(|)`)},
 	{relation: told, pattern: regexp.MustCompile(`^` + closers + blanks + `[:：]{1,2}(?:\*{2})?` + blanks)},
-	{relation: assigned, pattern: regexp.MustCompile(`^" *(?:;s:\d+:|\]=>\s+string\(\d+\) )`)},                        // PHP
-	{relation: assigned, pattern: regexp.MustCompile(`^\([ \t]*`), quoted: true},                                      // setPassword("x")
-	{relation: assigned, pattern: regexp.MustCompile(`^\\*["'][ \t]*,[ \t]*b?`), quoted: true, before: inCall},        // define('PASSWORD', 'x')
-	{relation: assigned, pattern: regexp.MustCompile(`^` + element + `>\s{0,20}(?:<!\[CDATA\[)?`), before: inElement}, // <password>x<
-	{relation: assigned, pattern: regexp.MustCompile(`^["']` + element + `>`), before: inTag},                         // <x name="password">
+	{relation: assigned, pattern: regexp.MustCompile(`^" *(?:;s:\d+:|\]=>\s+string\(\d+\) )`)},                                       // PHP
+	{relation: assigned, pattern: regexp.MustCompile(`^\([ \t]*`), quoted: true},                                                     // setPassword("x")
+	{relation: said, pattern: regexp.MustCompile(`^\\*["'][ \t]*,[ \t]*b?`), quoted: true, before: inCall},                           // define('PASSWORD', 'x')
+	{relation: assigned, element: true, pattern: regexp.MustCompile(`^` + element + `>\s{0,20}(?:<!\[CDATA\[)?`), before: inElement}, // <password>x<
+	{relation: assigned, element: true, pattern: regexp.MustCompile(`^["']` + element + `>`), before: inTag},                         // <x name="password">
 	{relation: assigned, pattern: regexp.MustCompile(`^["']?` + element + `[ \t]value=`), quoted: true, before: inTag},
-	{relation: assigned, pattern: regexp.MustCompile(`^\s*(?:</\w{1,20}>\s*){1,3}<\w{1,20}` + element + `>`)}, // <td>password</td><td>x
+	{relation: assigned, element: true, pattern: regexp.MustCompile(`^\s*(?:</\w{1,20}>\s*){1,3}<\w{1,20}` + element + `>`)}, // <td>password</td><td>x
 	{relation: assigned, pattern: regexp.MustCompile(`^\\*["']?\s{0,40},?\s{0,40}\\*["']?(?i:value|string_value)\\*["']?[ \t]*:[ \t]*`), before: afterNameField},
 	{
 		relation: assigned, quoted: true, passwordOnly: true,
@@ -60,9 +62,9 @@ var links = []link{
 	{relation: said, pattern: regexp.MustCompile(`^` + closers + `(?: (?:for|of|to|von|für|de|pour|para|di) [^\s:=]{1,40})?` +
 		`(?:(?: (?:is|was|has|been|set|reset|changed|updated|now|to|ist|lautet|wurde|auf|geändert|est|es|é|è|är|er|jest))+|は|是|为|это)[:：]?[ \t]*`)},
 	{relation: said, pattern: regexp.MustCompile(`^[ \t]+`), passwordOnly: true},
-	{relation: said, pattern: regexp.MustCompile(`^` + closers + `[^\n:=,;"]{1,90}:[ \t]*\n{0,2}[ \t]*`), passwordOnly: true, last: true},
-	{relation: said, pattern: regexp.MustCompile(`^[^\n:=,;"]{0,30}\([^()\n]{1,80}\):[ \t]*\n{0,2}[ \t]*`), passwordOnly: true, last: true},
-	{relation: said, pattern: regexp.MustCompile(`^[^\n:=,;"]{1,60} for [\w.@-]{1,40}:[ \t]*`), passwordOnly: true, last: true},
+	{relation: said, pattern: regexp.MustCompile(`^` + closers + `[ \t][^\n:=,;"]{1,90}:[ \t]*\n{0,2}[ \t]*`), passwordOnly: true, last: true},
+	{relation: said, pattern: regexp.MustCompile(`^ [^\n:=,;"]{0,30}\([^()\n]{1,80}\):[ \t]*\n{0,2}[ \t]*`), passwordOnly: true, last: true},
+	{relation: said, pattern: regexp.MustCompile(`^ [^\n:=,;"]{1,60} for [\w.@-]{1,40}:[ \t]*`), passwordOnly: true, last: true},
 }
 
 // findNamed returns the positions of secrets that a name announces.
@@ -75,7 +77,7 @@ func findNamed(text string) (found []span) {
 			return
 		}
 		end, is := w.isName(text, at)
-		if !is {
+		if !is || strings.HasSuffix(text[:nameStart(text, at)], "${") {
 			return
 		}
 		secret, is := w.valueOf(text, at, end)
@@ -124,6 +126,9 @@ func (w *secretWord) valueOf(text string, at, end int) (secret span, found bool)
 			continue
 		}
 		v := valueAt(text, end+length)
+		if l.element {
+			v = elementAt(text, end+length)
+		}
 		if l.quoted && !v.quoted || l.last && !v.endsLine(text) {
 			continue
 		}
@@ -137,8 +142,9 @@ func (w *secretWord) valueOf(text string, at, end int) (secret span, found bool)
 // accepts reports whether a value is a secret.
 func (w *secretWord) accepts(text string, by relation, v assignedValue) bool {
 	secret := text[v.start:v.end]
-	if len(secret) < minAssigned || !isSecretText(secret) || ordinaryWords[lowerASCII(secret)] ||
-		strings.HasPrefix(secret, maskStart) {
+	if len(secret) < minAssigned || !isSecretText(secret) || ordinaryWords[lowerASCII(strings.TrimRight(secret, ").:;,]}"))] ||
+		strings.HasPrefix(secret, maskStart) || secret[0] == ' ' && strings.Contains(secret, "\n") ||
+		!v.quoted && (code.MatchString(secret) || strings.EqualFold(secret, nameEndingAt(text, v.start))) {
 		return false
 	}
 	if w.label != passwordLabel && len(secret) < minDigits && strings.Trim(secret, "0123456789") == "" {
@@ -176,6 +182,15 @@ func isMixed(text string) bool {
 	return letters > 1 && digits > 0 && len(text) > 5 && !strings.Contains(text, "://") && !ordinaryShape.MatchString(text)
 }
 
+// code matches what refers to a value: config.password, *tls.Config.
+var code = regexp.MustCompile(`^[*&]?(?:[A-Za-z_]+\.)+[A-Za-z_]+[):,;]{0,3}$|^[*&]?\w+\.[A-Z]\w*|^[\w.]+\[|^[\w.]*\{|^[@&]?\w+::|^[a-z_]+_[a-z_]+[):,;]{0,3}$`)
+
+// nameEndingAt returns the name to which a value at a position is assigned.
+func nameEndingAt(text string, at int) string {
+	end := skipBack(text, at, "= \t")
+	return text[nameStart(text, end):end]
+}
+
 // ordinaryShape matches what is no secret although it mixes letters and digits: times, versions, names with a number, hosts.
 var ordinaryShape = regexp.MustCompile(`^(?:\d{4}-\d\d|v?\d+\.\d|[a-z]{2,}\d{0,2}[-./:]|[a-z-]+\d?$|\w+\.\w+\.\w|sha\d+|ssh\d|ipv?\d|utf-?\d|base\d|md5|http)`)
 
@@ -203,7 +218,7 @@ const (
 
 // wrapper matches what stands in front of a value: a type, a call, a bracket, an anchor of YAML, a prefix of a string.
 var wrapper = regexp.MustCompile(`^(?:!!?[\w.-]*[ \t]+|&[\w-]+[ \t]+|(?:Some|Secret|Ok|str|String|bytes|SecretString|PASSWORD|getpass)\(|` +
-	`string\(\d+\) |\d+\) |s:\d+:|[bBuUrRfF$@]["'` + "`" + `]|\[|<|\*{2}|[Bb]earer |[Bb]asic )`)
+	`string\(\d+\) |\d+\) |s:\d+:|[bBuUrRfF$@]["'` + "`" + `]|\[|\*{2}|[Bb]earer |[Bb]asic )`)
 
 // valueAt returns the value that begins at a position.
 func valueAt(text string, at int) assignedValue {
@@ -230,6 +245,21 @@ func valueAt(text string, at int) assignedValue {
 	return assignedValue{start: at, end: plainEnd(text, at)}
 }
 
+// elementAt returns the value of an element that begins at a position; an empty one if the element does not end.
+func elementAt(text string, at int) assignedValue {
+	content := text[at:min(len(text), at+maxValue)]
+	end := strings.IndexByte(content, '<')
+	if cdata := strings.Index(content, "]]>"); cdata >= 0 && cdata < end {
+		end = cdata
+	} else if end < 0 || !strings.HasPrefix(content[end:], "</") {
+		return assignedValue{start: at, end: at}
+	}
+	if value := content[:end]; strings.Contains(value, " ") && !hasDigit(value) {
+		return assignedValue{start: at, end: at} // a sentence
+	}
+	return assignedValue{start: at, end: at + end}
+}
+
 // quotedAt returns a quoted value. Its quotation mark is at the position mark, after backslashes from at on.
 func quotedAt(text string, at, mark int) assignedValue {
 	opener := text[at : mark+1]
@@ -248,6 +278,8 @@ func quotedAt(text string, at, mark int) assignedValue {
 				continue
 			}
 			return assignedValue{start, end, true}
+		case text[end] == '\n' && (opener == "`" || end == start || strings.IndexByte("+,;:)]} .", text[start]) >= 0): // the end of another
+			return assignedValue{start: start, end: start, quoted: true}
 		case text[end] == '\n':
 			if lines++; lines == maxQuotedLines {
 				limit = end

@@ -129,10 +129,12 @@ func TestJSON(t *testing.T) {
 	t.Parallel()
 	r := New([]string{"ANTHROPIC_API_KEY=sk-secret-1", `ODD_KEY=":"value1`})
 	for document, want := range map[string]string{
-		`{"a":"sk-secret-1","n":1.50,"b":[true,null,"<x>"]}`:                `{"a":"[masked: ANTHROPIC_API_KEY]","n":1.50,"b":[true,null,"<x>"]}`,
-		`{"password":"swordfish","passwords":"swordfish"}`:                  `{"password":"[masked: secret]","passwords":"swordfish"}`,
-		`{"db_password" : "a\"b\\c1", "tokens":200000, "token":"expired" }`: `{"db_password" : "[masked: secret]", "tokens":200000, "token":"expired" }`,
-		`{"token":["a1b2c3d4"],"secret":{"name":"jellyfin-tls"}}`:           `{"token":["a1b2c3d4"],"secret":{"name":"jellyfin-tls"}}`,
+		`{"a":"sk-secret-1","n":1.50,"b":[true,null,"<x>"]}`:                                     `{"a":"[masked: ANTHROPIC_API_KEY]","n":1.50,"b":[true,null,"<x>"]}`,
+		`{"password":"swordfish","passwords":"swordfish"}`:                                       `{"password":"[masked: secret]","passwords":"swordfish"}`,
+		`{"db_password" : "a\"b\\c1", "tokens":200000, "token":"expired" }`:                      `{"db_password" : "[masked: secret]", "tokens":200000, "token":"expired" }`,
+		`{"token":["a1b2c3d4"],"secret":{"name":"jellyfin-tls"}}`:                                `{"token":["a1b2c3d4"],"secret":{"name":"jellyfin-tls"}}`,
+		`{"name":"DB_PASSWORD","value":"swordfish"}`:                                             `{"name":"DB_PASSWORD","value":"[masked: secret]"}`,
+		`[{"Name":"MODE","Value":"swordfish"},"--db-password","swordfish","--mode","swordfish"]`: `[{"Name":"MODE","Value":"swordfish"},"--db-password","[masked: secret]","--mode","swordfish"]`,
 		`{"sk-secret-1":"x"}`:       `{"[masked: ANTHROPIC_API_KEY]":"x"}`,
 		`{"a":"value1"}`:            `{"a":"value1"}`,
 		`"sk-secret-1 \u00e4 <\/>"`: `"[masked: ANTHROPIC_API_KEY] ä </>"`,

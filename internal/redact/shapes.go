@@ -299,7 +299,8 @@ var shapes = []shape{
 	},
 	{
 		label: "password", keys: []string{":5432:", ":5433:", ":6432:", ":*:"}, pattern: `(?:^|[\s"]|\\n)[\w.*-]+:(?:\d{4,5}|\*):[^:\s]+:[^:\s]+:([^\s"\\]{3,})`,
-		example: "db.lan:5432:shop:ops:→hunter2", near: "tcp 0.0.0.0:5432:x", source: "the file .pgpass",
+		accept:  func(match []string) bool { return isSecretText(match[1]) && !strings.Contains(match[1], ":") },
+		example: "db.lan:5432:shop:ops:→hunter2", near: "tcp 0.0.0.0:5432:x, lp:*:20228:0:99999:7:::", source: "the file .pgpass",
 	},
 	{
 		label: "password", keys: []string{"login"}, pattern: `\blogin\s+\S+\s+password\s+(\S{3,})`,
