@@ -56,9 +56,9 @@ var commandScanner = func() *scanner {
 const maxCommand = 2 << 10
 
 // findCommands returns the positions of passwords in command lines.
-func findCommands(text string) (found []span) {
+func findCommands(text, lower string) (found []span) {
 	seen := make([]int, len(commands))
-	commandScanner.scan(lowerASCII(text), func(at, id int) {
+	commandScanner.scan(lower, func(at, id int) {
 		if at < seen[id] || at > 0 && isAlphanumeric(text[at-1]) && !isEscaped(text, at-1) {
 			return
 		}

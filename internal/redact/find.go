@@ -20,12 +20,12 @@ const (
 	lookBack = 40
 )
 
-// findShapes returns the matches of all shapes in text. No shape searches any part of text more than a few times.
-func findShapes(text string) []span {
+// findShapes returns the matches of all shapes in text. The argument lower is the text in lower case. No shape searches any part of text more than a few times.
+func findShapes(text, lower string) []span {
 	found := slices.Concat(findPEM(text), findKeyBodies(text), findBlocks(text))
 	known := matchers()
 	var seen [maxShapes]int // end of the searched part, for each shape
-	known.scanner.scan(lowerASCII(text), func(at, rank int) {
+	known.scanner.scan(lower, func(at, rank int) {
 		if at < seen[rank] {
 			return
 		}

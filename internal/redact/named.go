@@ -68,10 +68,10 @@ var links = []link{
 }
 
 // findNamed returns the positions of secrets that a name announces.
-func findNamed(text string) (found []span) {
+func findNamed(text, lower string) (found []span) {
 	done := 0
 	blocks, columns := 0, 0
-	wordScanner.scan(lowerASCII(text), func(at, id int) {
+	wordScanner.scan(lower, func(at, id int) {
 		w := &secretWords[id]
 		if at < done {
 			return

@@ -95,14 +95,14 @@ func (r *Redactor) findIn(text string, nested int) []span {
 	if r != nil {
 		found = slices.Concat(r.findValues(text), r.findPlain(text), r.findDumped(text))
 	}
-	found = slices.Concat(found, findShapes(text), findNamed(text), findCommands(text), r.findBase64(text, nested))
-	if v := decoded(text, false); v != nil {
-		shown := string(v.bytes)
-		for _, secret := range slices.Concat(findShapes(shown), findNamed(shown), findCommands(shown)) {
-			found = append(found, v.inText(secret))
-		}
-	}
+	found = slices.Concat(found, findAnnounced(text), findDecoded(text), r.findBase64(text, nested))
 	return merge(withoutMasks(found, r.masks(text)))
+}
+
+// findAnnounced returns the positions of what is a secret by its shape, or by what is in front of it.
+func findAnnounced(text string) []span {
+	lower := lowerASCII(text)
+	return slices.Concat(findShapes(text, lower), findNamed(text, lower), findCommands(text, lower))
 }
 
 // masks returns the positions of this Redactor's masks in a text. Other text in the form of a mask, with an unknown

@@ -79,6 +79,17 @@ func everyByte(format string) func(string) string {
 	}
 }
 
+// everyRune writes each character of a text in the same way.
+func everyRune(format string) func(string) string {
+	return func(text string) string {
+		var b strings.Builder
+		for _, r := range text {
+			fmt.Fprintf(&b, format, r)
+		}
+		return b.String()
+	}
+}
+
 // printfQ writes a text as printf %q of bash does.
 func printfQ(text string) string {
 	if strings.Contains(text, "\n") {
@@ -116,7 +127,7 @@ func TestSpellingsOfValues(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
 		"DB_PASSWORD": `p&ss w0rd!/x<1>`, "FLEET_TOKEN": `tok+en/with=4711?ok`, "KUBE_TOKEN": "a1b2c3d4e5f60718293a4b5c6d7e8f90",
-		"NOTE_SECRET": "first line 1x\nsecond-line-22\n  third=333 line", "ODD_SECRET": `it's "quoted\" $HOME %d`,
+		"WORD_SECRET": "größe-4711-Übung", "NOTE_SECRET": "first line 1x\nsecond-line-22\n  third=333 line", "ODD_SECRET": `it's "quoted\" $HOME %d`,
 	}
 	var environ []string
 	for name, value := range values {
@@ -142,12 +153,12 @@ func TestSpellingsOfValues(t *testing.T) {
 		"go ascii":             strconv.QuoteToASCII,
 		"html":                 html.EscapeString,
 		"html twice":           func(v string) string { return html.EscapeString(html.EscapeString(v)) },
-		"html numbers":         everyByte("&#%d;"),
-		"html hexadecimal":     everyByte("&#x%X;"),
+		"html numbers":         everyRune("&#%d;"),
+		"html hexadecimal":     everyRune("&#x%X;"),
 		"bytes in hexadecimal": everyByte(`\x%02x`),
 		"bytes in octal":       everyByte(`\%03o`),
-		"unicode escapes":      everyByte(`\u%04x`),
-		"unicode in json":      func(v string) string { return inJSON(everyByte(`\u%04x`)(v)) },
+		"unicode escapes":      everyRune(`\u%04x`),
+		"unicode in json":      func(v string) string { return inJSON(everyRune(`\u%04x`)(v)) },
 		"hexadecimal":          func(v string) string { return hex.EncodeToString([]byte(v)) },
 		"hexadecimal, colons":  func(v string) string { return strings.TrimSuffix(everyByte("%02x:")(v), ":") },
 		"quoted-printable":     everyByte("=%02X"),

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// view is a text with its escapes decoded. For each byte it knows which part of the original text stands for it.
+// view is a text with its escapes decoded. For each byte it knows which part of the original text stands for it, unless start is nil.
 type view struct {
 	bytes      []byte
 	start, end []int32
@@ -19,45 +19,65 @@ const maxView = 1<<31 - 1
 // kind, such as %2520 and \\\".
 const maxPasses = 4
 
-// decoded returns the view of a text. If plain, it leaves out what differs between spellings of the same value: blanks, quotes and line
-// breaks. If there is nothing to decode, and plain is false, it returns nil.
-func decoded(text string, plain bool) *view {
-	if len(text) > maxView || !plain && !hasEscapes(text) {
-		return nil
-	}
-	v := &view{[]byte(text), make([]int32, len(text)), make([]int32, len(text))}
-	for i := range v.start {
-		v.start[i], v.end[i] = int32(i), int32(i+1) //nolint:gosec // limited by maxView
-	}
-	changed := false
-	for range maxPasses {
-		if !v.pass() {
-			break
+// newView returns a view of a text without escapes. Without positions it takes a tenth of the memory.
+func newView(text string, positions bool) *view {
+	v := &view{bytes: []byte(text)}
+	if positions {
+		v.start, v.end = make([]int32, len(text)), make([]int32, len(text))
+		for i := range v.start {
+			v.start[i], v.end[i] = int32(i), int32(i+1) //nolint:gosec // limited by maxView
 		}
-		changed = true
-	}
-	if plain {
-		v.drop(" \t\r\n+'\"`\\$")
-	} else if !changed {
-		return nil
 	}
 	return v
 }
 
-// drop leaves certain characters out.
-func (v *view) drop(set string) {
+// decode decodes all escapes.
+func (v *view) decode() *view {
+	for pass := 0; pass < maxPasses && hasEscapes(v.bytes); pass++ {
+		if !v.pass() {
+			break
+		}
+	}
+	return v
+}
+
+// spelling lists the characters that differ between spellings of a value: blanks, quotes, line breaks.
+var spelling = func() (set [256]bool) {
+	for _, c := range []byte(" \t\r\n+'\"`\\$") {
+		set[c] = true
+	}
+	return set
+}()
+
+// plain leaves out the characters of spelling.
+func (v *view) plain() *view {
 	to := 0
 	for at, c := range v.bytes {
-		if strings.IndexByte(set, c) < 0 {
-			v.bytes[to], v.start[to], v.end[to] = c, v.start[at], v.end[at]
+		if !spelling[c] {
+			v.move(to, at)
 			to++
 		}
 	}
-	v.bytes, v.start, v.end = v.bytes[:to], v.start[:to], v.end[:to]
+	v.cut(to)
+	return v
+}
+
+func (v *view) move(to, at int) {
+	v.bytes[to] = v.bytes[at]
+	if v.start != nil {
+		v.start[to], v.end[to] = v.start[at], v.end[at]
+	}
+}
+
+func (v *view) cut(length int) {
+	v.bytes = v.bytes[:length]
+	if v.start != nil {
+		v.start, v.end = v.start[:length], v.end[:length]
+	}
 }
 
 // hasEscapes reports whether a text has escapes.
-func hasEscapes(text string) bool {
+func hasEscapes[T string | []byte](text T) bool {
 	for i := range len(text) - 2 {
 		switch text[i] {
 		case '%':
@@ -66,6 +86,10 @@ func hasEscapes(text string) bool {
 			}
 		case '&':
 			if next := text[i+1]; next == '#' || next == 'a' || next == 'l' || next == 'g' || next == 'q' {
+				return true
+			}
+		case '=':
+			if text[i+1] == '3' && text[i+2] == 'D' || i+3 < len(text) && text[i+3] == '=' && isHex(text[i+1]) && isHex(text[i+2]) {
 				return true
 			}
 		case '\\':
@@ -79,28 +103,49 @@ func hasEscapes(text string) bool {
 func (v *view) pass() (changed bool) {
 	to := 0
 	for at := 0; at < len(v.bytes); {
+		c := v.bytes[at]
+		if c != '\\' && c != '%' && c != '=' && c != '&' {
+			v.move(to, at)
+			to, at = to+1, at+1
+			continue
+		}
 		char, length := v.escape(at)
 		if length == 0 {
-			v.bytes[to], v.start[to], v.end[to] = v.bytes[at], v.start[at], v.end[at]
+			v.move(to, at)
 			to, at = to+1, at+1
 			continue
 		}
 		changed = true
-		start, end := v.start[at], v.end[at+length-1]
-		var encoded [utf8.UTFMax]byte
-		size := 1
-		if encoded[0] = byte(char); char > 0xff { //nolint:gosec // smaller ones are bytes
-			size = utf8.EncodeRune(encoded[:], char)
-		}
-		for i := range min(size, length) {
-			v.bytes[to], v.start[to], v.end[to] = encoded[i], start, end
-			to++
-		}
+		to = v.put(to, at, length, char)
 		at += length
 	}
-	v.bytes, v.start, v.end = v.bytes[:to], v.start[:to], v.end[:to]
+	v.cut(to)
 	return changed
 }
+
+// put writes the character for which an escape stands, and returns the position after it.
+func (v *view) put(to, at, length int, char rune) int {
+	var encoded [utf8.UTFMax]byte
+	size := 1
+	if encoded[0] = byte(char); char&rawByte == 0 { //nolint:gosec // a byte
+		size = utf8.EncodeRune(encoded[:], char)
+	}
+	var start, end int32
+	if v.start != nil {
+		start, end = v.start[at], v.end[at+length-1]
+	}
+	for i := range min(size, length) {
+		v.bytes[to] = encoded[i]
+		if v.start != nil {
+			v.start[to], v.end[to] = start, end
+		}
+		to++
+	}
+	return to
+}
+
+// rawByte marks an escape that stands for a byte and not for a character.
+const rawByte = 1 << 30
 
 // escape returns the character for which the escape at a position stands, and the escape's length; 0 if there is none.
 func (v *view) escape(at int) (char rune, length int) {
@@ -138,7 +183,7 @@ func hexAfter(text []byte, mark byte, again string) (char rune, length int) {
 	for len(text) >= at+4 && (hasPrefix(text[at:], again)) && isHex(text[at+2]) && isHex(text[at+3]) {
 		at += 2
 	}
-	return rune(hexValue(text[at])<<4 | hexValue(text[at+1])), at + 2
+	return rune(hexValue(text[at])<<4|hexValue(text[at+1])) | rawByte, at + 2
 }
 
 func hexValue(c byte) byte {
@@ -185,8 +230,10 @@ func backslashed(text []byte) (char rune, length int) {
 		decoded, to = digits(at+1, 8, 16)
 	case 'x':
 		decoded, to = digits(at+1, 2, 16)
+		decoded |= rawByte
 	case '0', '1', '2', '3':
 		decoded, to = digits(at, 3, 8)
+		decoded |= rawByte
 	}
 	if to > 0 {
 		return decoded, to
@@ -241,26 +288,51 @@ func (v *view) inText(s span) span {
 }
 
 // plainForm returns the spelling of a value in the views that leave out blanks and quotes.
-func plainForm(value string) string { return string(decoded(value, true).bytes) }
+func plainForm(value string) string { return string(newView(value, false).decode().plain().bytes) }
 
-// findPlain returns the positions of known values in any mixture of escapes, quotes and line breaks.
+// findPlain returns the positions of known values in any mixture of escapes, quotes and line breaks. Most texts have none, and then it
+// needs no positions.
 func (r *Redactor) findPlain(text string) []span {
-	if len(r.plain) == 0 {
+	if len(r.plain) == 0 || len(text) > maxView {
 		return nil
 	}
-	v := decoded(text, true)
-	if v == nil {
+	if len(r.plainIn(newView(text, false).decode().plain())) == 0 {
 		return nil
 	}
-	var found []span
+	v := newView(text, true).decode().plain()
+	found := r.plainIn(v)
+	for i := range found {
+		found[i] = v.inText(found[i])
+	}
+	return found
+}
+
+// plainIn returns the positions of known values in a view.
+func (r *Redactor) plainIn(v *view) (found []span) {
 	seen := make([]int, len(r.plain))
 	shown := string(v.bytes)
 	r.plainScanner.scan(shown, func(at, id int) {
 		f := &r.plain[id]
 		if at >= seen[id] && strings.HasPrefix(shown[at:], f.text) {
 			seen[id] = at + len(f.text)
-			found = append(found, v.inText(span{at, at + len(f.text), f.name, 0}))
+			found = append(found, span{at, at + len(f.text), f.name, 0})
 		}
 	})
+	return found
+}
+
+// findDecoded returns the positions of secrets in a text with its escapes decoded.
+func findDecoded(text string) []span {
+	if len(text) > maxView || !hasEscapes(text) {
+		return nil
+	}
+	if len(findAnnounced(string(newView(text, false).decode().bytes))) == 0 {
+		return nil
+	}
+	v := newView(text, true).decode()
+	found := findAnnounced(string(v.bytes))
+	for i := range found {
+		found[i] = v.inText(found[i])
+	}
 	return found
 }
