@@ -28,7 +28,7 @@ func newHolder(t *testing.T) *person {
 	dir, programs := t.TempDir(), t.TempDir()
 	for _, name := range []string{"gh", "kubectl", "glab"} {
 		script := "#!/bin/sh\necho \"" + name + " has ${GH_TOKEN-nothing}\"\n"
-		require.NoError(t, os.WriteFile(filepath.Join(programs, name), []byte(script), 0o755)) //nolint:gosec // a program
+		require.NoError(t, os.WriteFile(filepath.Join(programs, name), []byte(script), 0o755))
 	}
 	parsed, err := guard.ParsePolicy(deploy.Policy)
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestVariablesOfAProgram(t *testing.T) {
 	require.Contains(t, p.printed(t, "glab"), "glab has nothing")
 	require.Contains(t, p.printed(t, "GH_TOKEN=own gh"), "gh has own")
 	own := filepath.Join(p.dir, "gh")
-	require.NoError(t, os.WriteFile(own, []byte("#!/bin/sh\necho own $GH_TOKEN"), 0o755)) //nolint:gosec // a program
+	require.NoError(t, os.WriteFile(own, []byte("#!/bin/sh\necho own $GH_TOKEN"), 0o755))
 	require.Equal(t, "own\nown\n", p.printed(t, "./gh; "+own), "another file with that name")
 	require.Contains(t, p.printed(t, "PATH=$PWD gh"), "gh has ", "the worker has looked it up")
 }

@@ -29,7 +29,7 @@ var commands = []command{
 	{words("sshpass mongo mongosh mongodump mongorestore mongoexport"), option(`-p ?`)},
 	{[]string{"docker login", "podman login", "nerdctl login", "skopeo login", "buildah login", "oras login", "registry login", "az login"}, option(`-p ?`)},
 	{words("7z 7za 7zr rar unrar"), option(`-p`)},
-	{words("zip unzip ipmitool mosquitto_pub mosquitto_sub"), option(`-P ?`)},
+	{words("zip unzip ipmitool mosquitto_pub mosquitto_sub"), option(`-P ?`)}, //nolint:misspell // names of programs
 	{words("redis-cli valkey-cli"), option(`-a `)},
 	{words("ldapsearch ldapmodify ldapadd ldapdelete ldapwhoami ldappasswd"), option(`-w ?`)},
 	{words("snmpwalk snmpget snmpset snmpbulkwalk"), option(`-(?:A|X|c) ?`)},

@@ -80,7 +80,7 @@ func (w *secretWord) columnOf(text string, at, end int) (cells []span, after int
 	}
 	delimiter := byte(0)
 	for _, one := range []byte("|,\t;") {
-		if strings.IndexByte(text[lineStart:lineEnd], one) >= 0 && isCell(text, lineStart, lineEnd, at, end, one) {
+		if strings.IndexByte(text[lineStart:lineEnd], one) >= 0 && isCell(text[lineStart:at], text[end:lineEnd], one) {
 			delimiter = one
 			break
 		}
@@ -140,9 +140,9 @@ func hasCells(line string, delimiter byte) bool {
 	return filled > 1
 }
 
-// isCell reports whether a name fills a cell of a line.
-func isCell(text string, lineStart, lineEnd, at, end int, delimiter byte) bool {
-	before := strings.TrimRight(text[lineStart:at], " \"'_abcdefghijklmnopqrstuvwxyz")
-	after := strings.TrimLeft(text[end:lineEnd], " \"'\r")
+// isCell reports whether a name fills a cell of a line. The arguments are the parts of the line before and after it.
+func isCell(before, after string, delimiter byte) bool {
+	before = strings.TrimRight(before, " \"'_abcdefghijklmnopqrstuvwxyz")
+	after = strings.TrimLeft(after, " \"'\r")
 	return (before == "" || before[len(before)-1] == delimiter) && (after == "" || after[0] == delimiter)
 }

@@ -43,29 +43,36 @@ const (
 
 // links lists the ways in order: the first that leads to a secret counts.
 var links = []link{
-	{relation: assigned, pattern: regexp.MustCompile(`^` + closers + blanks + `(?:=>?|:=|＝)[ \t]*(?:(?:\r?\n)[ \t]*string\(|)`)},
-	{relation: told, pattern: regexp.MustCompile(`^` + closers + blanks + `[:：]{1,2}(?:\*{2})?` + blanks)},
-	{relation: assigned, pattern: regexp.MustCompile(`^" *(?:;s:\d+:|\]=>\s+string\(\d+\) )`)},                                       // PHP
-	{relation: assigned, pattern: regexp.MustCompile(`^\([ \t]*`), quoted: true},                                                     // setPassword("x")
-	{relation: said, pattern: regexp.MustCompile(`^\\*["'][ \t]*,[ \t]*b?`), quoted: true, before: inCall},                           // define('PASSWORD', 'x')
-	{relation: assigned, element: true, pattern: regexp.MustCompile(`^` + element + `>\s{0,20}(?:<!\[CDATA\[)?`), before: inElement}, // <password>x<
-	{relation: assigned, element: true, pattern: regexp.MustCompile(`^["']` + element + `>`), before: inTag},                         // <x name="password">
-	{relation: assigned, pattern: regexp.MustCompile(`^["']?` + element + `[ \t]value=`), quoted: true, before: inTag},
-	{relation: assigned, element: true, pattern: regexp.MustCompile(`^\s*(?:</\w{1,20}>\s*){1,3}<\w{1,20}` + element + `>`)}, // <td>password</td><td>x
-	{relation: assigned, pattern: regexp.MustCompile(`^\\*["']?\s{0,40},?\s{0,40}\\*["']?(?i:value|string_value)\\*["']?[ \t]*:[ \t]*`), before: afterNameField},
+	{relation: assigned, pattern: after(closers + blanks + `(?:=>?|:=|＝)[ \t]*(?:(?:\r?\n)[ \t]*string\(|)`)},
+	{relation: told, pattern: after(closers + blanks + `[:：]{1,2}(?:\*{2})?` + blanks)},
+	{relation: assigned, pattern: after(`" *(?:;s:\d+:|\]=>\s+string\(\d+\) )`)}, // PHP
+	{relation: assigned, pattern: after(`\([ \t]*`), quoted: true},                // setPassword("x")
+	{relation: said, pattern: after(`\\*["'][ \t]*,[ \t]*b?`), quoted: true, before: inCall},
+	{relation: assigned, pattern: after(element + `>\s{0,20}(?:<!\[CDATA\[)?`), element: true, before: inElement},
+	{relation: assigned, pattern: after(`["']` + element + `>`), element: true, before: inTag},
+	{relation: assigned, pattern: after(`["']?` + element + `[ \t]value=`), quoted: true, before: inTag},
+	{relation: assigned, pattern: after(`\s*(?:</\w{1,20}>\s*){1,3}<\w{1,20}` + element + `>`), element: true}, // the next cell
 	{
-		relation: assigned, quoted: true, passwordOnly: true,
-		pattern: regexp.MustCompile(`^(?i: for [^\s=]{1,80})?[ \t]*(?:=[ \t]*)?(?:[ \t]|PASSWORD\()`), before: afterSQL,
+		relation: assigned, before: afterNameField,
+		pattern: after(`\\*["']?\s{0,40},?\s{0,40}\\*["']?(?i:value|string_value)\\*["']?[ \t]*:[ \t]*`),
 	},
-	{relation: assigned, pattern: regexp.MustCompile(`^[ \t]+`), before: afterCommand, last: true}, // setenv TOKEN x
-	{relation: said, pattern: regexp.MustCompile(`^` + closers + `[ \t]+\|?[ \t]*`), last: true, before: startsLine},
-	{relation: said, pattern: regexp.MustCompile(`^` + closers + `(?: (?:for|of|to|von|für|de|pour|para|di) [^\s:=]{1,40})?` +
-		`(?:(?: (?:is|was|has|been|set|reset|changed|updated|now|to|ist|lautet|wurde|auf|geändert|est|es|é|è|är|er|jest))+|は|是|为|это)[:：]?[ \t]*`)},
-	{relation: said, pattern: regexp.MustCompile(`^[ \t]+`), passwordOnly: true},
-	{relation: said, pattern: regexp.MustCompile(`^` + closers + `[ \t][^\n:=,;"]{1,90}:[ \t]*\n{0,2}[ \t]*`), passwordOnly: true, last: true},
-	{relation: said, pattern: regexp.MustCompile(`^ [^\n:=,;"]{0,30}\([^()\n]{1,80}\):[ \t]*\n{0,2}[ \t]*`), passwordOnly: true, last: true},
-	{relation: said, pattern: regexp.MustCompile(`^ [^\n:=,;"]{1,60} for [\w.@-]{1,40}:[ \t]*`), passwordOnly: true, last: true},
+	{
+		relation: assigned, quoted: true, passwordOnly: true, before: afterSQL,
+		pattern: after(`(?i: for [^\s=]{1,80})?[ \t]*(?:=[ \t]*)?(?:[ \t]|PASSWORD\()`),
+	},
+	{relation: assigned, pattern: after(`[ \t]+`), last: true, before: afterCommand}, // setenv TOKEN x
+	{relation: said, pattern: after(closers + `[ \t]+\|?[ \t]*`), last: true, before: startsLine},
+	{relation: said, pattern: after(closers + `(?: (?:for|of|to|von|für|de|pour|para|di) [^\s:=]{1,40})?` +
+		`(?:(?: (?:is|was|has|been|set|reset|changed|updated|now|to|ist|lautet|wurde|auf|geändert|est|es|é|è|är|er|jest))+` +
+		`|は|是|为|это)[:：]?[ \t]*`)},
+	{relation: said, pattern: after(`[ \t]+`), passwordOnly: true},
+	{relation: said, pattern: after(closers + `[ \t][^\n:=,;"]{1,90}:[ \t]*\n{0,2}[ \t]*`), passwordOnly: true, last: true},
+	{relation: said, pattern: after(` [^\n:=,;"]{0,30}\([^()\n]{1,80}\):[ \t]*\n{0,2}[ \t]*`), passwordOnly: true, last: true},
+	{relation: said, pattern: after(` [^\n:=,;"]{1,60} for [\w.@-]{1,40}:[ \t]*`), passwordOnly: true, last: true},
 }
+
+// after compiles a pattern for what follows a name.
+func after(pattern string) *regexp.Regexp { return regexp.MustCompile(`^` + pattern) }
 
 // findNamed returns the positions of secrets that a name announces.
 func findNamed(text, lower string) (found []span) {
@@ -183,7 +190,8 @@ func isMixed(text string) bool {
 }
 
 // code matches what refers to a value: config.password, *tls.Config.
-var code = regexp.MustCompile(`^[*&]?(?:[A-Za-z_]+\.)+[A-Za-z_]+[):,;]{0,3}$|^[*&]?\w+\.[A-Z]\w*|^[\w.]+\[|^[\w.]*\{|^[@&]?\w+::|^[a-z_]+_[a-z_]+[):,;]{0,3}$`)
+var code = regexp.MustCompile(`^[*&]?(?:[A-Za-z_]+\.)+[A-Za-z_]+[):,;]{0,3}$|^[*&]?\w+\.[A-Z]\w*|` +
+	`^[\w.]+\[|^[\w.]*\{|^[@&]?\w+::|^[a-z_]+_[a-z_]+[):,;]{0,3}$`)
 
 // nameEndingAt returns the name to which a value at a position is assigned.
 func nameEndingAt(text string, at int) string {
@@ -192,7 +200,8 @@ func nameEndingAt(text string, at int) string {
 }
 
 // ordinaryShape matches what is no secret although it mixes letters and digits: times, versions, names with a number, hosts.
-var ordinaryShape = regexp.MustCompile(`^(?:\d{4}-\d\d|v?\d+\.\d|[a-z]{2,}\d{0,2}[-./:]|[a-z-]+\d?$|\w+\.\w+\.\w|sha\d+|ssh\d|ipv?\d|utf-?\d|base\d|md5|http)`)
+var ordinaryShape = regexp.MustCompile(`^(?:\d{4}-\d\d|v?\d+\.\d|[a-z]{2,}\d{0,2}[-./:]|[a-z-]+\d?$|\w+\.\w+\.\w|` +
+	`sha\d+|ssh\d|ipv?\d|utf-?\d|base\d|md5|http)`)
 
 // assignedValue is the position of a value.
 type assignedValue struct {

@@ -102,9 +102,10 @@ func (w *secretWord) isName(text string, at int) (end int, is bool) {
 	if after == '-' && number+1 < len(text) && isAlphanumeric(text[number+1]) {
 		return 0, false
 	}
-	ascii := w.text[len(w.text)-1] < utf8.RuneSelf
-	return end, !(after == '_' || ascii && after < utf8.RuneSelf && (unicode.IsLetter(after) || unicode.IsDigit(after)) ||
-		ascii && after >= utf8.RuneSelf && unicode.In(after, unicode.Latin))
+	if w.text[len(w.text)-1] >= utf8.RuneSelf { // Japanese goes on without a blank
+		return end, after != '_'
+	}
+	return end, after != '_' && (after >= utf8.RuneSelf || !unicode.IsLetter(after) && !unicode.IsDigit(after)) && !unicode.In(after, unicode.Latin)
 }
 
 // maxNumber limits the digits after a name, as in password2.

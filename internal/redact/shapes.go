@@ -278,7 +278,8 @@ var shapes = []shape{
 	},
 	{
 		label: "secret option", keys: []string{"-pass", "-token", "-secret", "-api", "-access", "-auth"},
-		pattern: `(?i)(?:^|[\s"'=,\[(]|\\n)--?(?:[a-z]{1,20}-){0,3}(?:password|passwd|passphrase|token|secret|api-?key|access-?token|auth-?token|secret-?key)` +
+		pattern: `(?i)(?:^|[\s"'=,\[(]|\\n)--?(?:[a-z]{1,20}-){0,3}` +
+			`(?:password|passwd|passphrase|token|secret|api-?key|access-?token|auth-?token|secret-?key)` +
 			`(?:[ \t]+|["'],[ \t\n]*["'])(?:` + quotes + `)?([^\s"'\\-][^\s"'\\]{3,})`,
 		accept:  func(match []string) bool { return isSecretText(match[1]) && !ordinaryWords[strings.ToLower(match[1])] },
 		example: `mysql --user ops --password →hunter2`, near: "--token $TOKEN, --password required and --token-file x",
@@ -298,7 +299,8 @@ var shapes = []shape{
 		example: "ops:→hunter2@tcp(db:3306)/shop", near: "user@tcp(db:3306)", source: "the data source names of Go's MySQL driver",
 	},
 	{
-		label: "password", keys: []string{":5432:", ":5433:", ":6432:", ":*:"}, pattern: `(?:^|[\s"]|\\n)[\w.*-]+:(?:\d{4,5}|\*):[^:\s]+:[^:\s]+:([^\s"\\]{3,})`,
+		label: "password", keys: []string{":5432:", ":5433:", ":6432:", ":*:"},
+		pattern: `(?:^|[\s"]|\\n)[\w.*-]+:(?:\d{4,5}|\*):[^:\s]+:[^:\s]+:([^\s"\\]{3,})`,
 		accept:  func(match []string) bool { return isSecretText(match[1]) && !strings.Contains(match[1], ":") },
 		example: "db.lan:5432:shop:ops:→hunter2", near: "tcp 0.0.0.0:5432:x, lp:*:20228:0:99999:7:::", source: "the file .pgpass",
 	},
@@ -308,7 +310,8 @@ var shapes = []shape{
 		example: "machine x login ops password →hunter2", near: "login failed, password expired", source: "netrc(5)",
 	},
 	{
-		label: "password", keys: []string{"identified"}, pattern: `(?i)identified (?:with \S+ )?(?:by|as) (?:password )?["']([^"'\n]{3,})["']`,
+		label: "password", keys: []string{"identified"},
+		pattern: `(?i)identified (?:with \S+ )?(?:by|as) (?:password )?["']([^"'\n]{3,})["']`,
 		example: "identified by '→hunter2'", near: "identified by name", source: "SQL",
 	},
 	{
@@ -332,9 +335,11 @@ var shapes = []shape{
 	},
 	{
 		label: "password", keys: []string{"--password-stdin", "--stdin", "sudo -s", "sudo -ks", "chpasswd", "--pass-stdin"},
-		pattern: `(?:echo|printf)[ \t]+(?:-n[ \t]+)?["']?(?:[\w.-]+:)?([^\s"'|]{3,})["']?[ \t]*\|[ \t]*(?:sudo )?[^|\n]{0,80}(?:stdin|sudo -k?S|chpasswd)`,
+		pattern: `(?:echo|printf)[ \t]+(?:-n[ \t]+)?["']?(?:[\w.-]+:)?([^\s"'|]{3,})["']?[ \t]*\|[ \t]*` +
+			`(?:sudo )?[^|\n]{0,80}(?:stdin|sudo -k?S|chpasswd)`,
 		accept:  func(match []string) bool { return isSecretText(match[1]) },
-		example: "echo →hunter2 | docker login --password-stdin", near: "echo $PASSWORD | sudo -S true", source: "the manuals of the commands",
+		example: "echo →hunter2 | docker login --password-stdin", near: "echo $PASSWORD | sudo -S true",
+		source: "the manuals of the commands",
 	},
 	{
 		label: "secret", keys: []string{"--from-literal"}, pattern: `--from-literal[= ]["']?[\w.-]+=([^\s"']{3,})`,
@@ -342,9 +347,11 @@ var shapes = []shape{
 		example: "--from-literal=dsn=→hunter2", near: "--from-literal=x=$X", source: "kubectl(1)",
 	},
 	{
-		label: "password", keys: []string{"generated", "temporary"}, pattern: `(?i)(?:generated|temporary)[^\n:]{0,40}password[^\n:]{0,60}: ([^\s"\\]{8,})(?:[\s"\\]|$)`,
-		accept: func(match []string) bool { return isSecretText(match[1]) && hasDigit(match[1]) }, example: "a generated password for x: →q/Hk2.w#1xY",
-		near: "a temporary password was sent: see the mail", source: "servers at their first start",
+		label: "password", keys: []string{"generated", "temporary"},
+		pattern: `(?i)(?:generated|temporary)[^\n:]{0,40}password[^\n:]{0,60}: ([^\s"\\]{8,})(?:[\s"\\]|$)`,
+		accept: func(match []string) bool { return isSecretText(match[1]) && hasDigit(match[1]) },
+		example: "a generated password for x: →q/Hk2.w#1xY",
+		near:    "a temporary password was sent: see the mail", source: "servers at their first start",
 	},
 }
 

@@ -113,7 +113,8 @@ func inJSON(text string) string {
 	return string(written)
 }
 
-func wrapped(text, with string, width int) string {
+func wrapped(text, with string) string {
+	const width = 9
 	var b strings.Builder
 	for len(text) > width {
 		b.WriteString(text[:width] + with)
@@ -168,10 +169,10 @@ func TestSpellingsOfValues(t *testing.T) {
 			return base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(v))))
 		},
 		"base64 in url":     func(v string) string { return url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(v))) },
-		"wrapped":           func(v string) string { return wrapped(v, "\n", 9) },
-		"wrapped, indented": func(v string) string { return wrapped(v, "\n    ", 9) },
-		"wrapped in json":   func(v string) string { return inJSON(wrapped(v, "\n", 9)) },
-		"continued":         func(v string) string { return wrapped(v, "\\\n", 9) },
+		"wrapped":           func(v string) string { return wrapped(v, "\n") },
+		"wrapped, indented": func(v string) string { return wrapped(v, "\n    ") },
+		"wrapped in json":   func(v string) string { return inJSON(wrapped(v, "\n")) },
+		"continued":         func(v string) string { return wrapped(v, "\\\n") },
 		"lines of a log":    func(v string) string { return "web-1  | " + strings.ReplaceAll(v, "\n", "\nweb-1  | ") },
 		"indented":          func(v string) string { return "|\n    " + strings.ReplaceAll(v, "\n", "\n    ") },
 		"folded":            func(v string) string { return ">-\n    " + strings.ReplaceAll(v, " ", "\n    ") },

@@ -25,7 +25,7 @@ func newView(text string, positions bool) *view {
 	if positions {
 		v.start, v.end = make([]int32, len(text)), make([]int32, len(text))
 		for i := range v.start {
-			v.start[i], v.end[i] = int32(i), int32(i+1) //nolint:gosec // limited by maxView
+			v.start[i], v.end[i] = int32(i), int32(i+1)
 		}
 	}
 	return v
