@@ -10,7 +10,8 @@ import (
 const minAssigned = 4
 
 // placeholder matches values that stand in place of a secret: variables, templates, calls and stars.
-var placeholder = regexp.MustCompile(`^(?:\\?\$|<|%[a-z({]|\{\{|\*{3}|\.\.\.|…|x{3,}$|X{3,}$|[-_]+$|os\.|process\.env|env\.|var\.|[\w.]+\(|data\.\w+\.|\((?:sensitive|known|hidden|none|Read-Host)\b)`)
+var placeholder = regexp.MustCompile(`^(?:\\?\$|<|%[a-z({]|\{\{|\*{3}|\.\.\.|…|x{3,}$|X{3,}$|[-_]+$|os\.|process\.env|env\.|var\.|` +
+	`[\w.]+\(|data\.\w+\.|\((?:sensitive|known|hidden|none|Read-Host)\b)`)
 
 // path matches file paths with several components.
 var path = regexp.MustCompile(`^(?:~|\.{0,2})/(?:[\w.-]+/)+[\w.-]*$`)

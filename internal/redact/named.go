@@ -15,7 +15,9 @@ const (
 	assigned relation = iota
 	// told is name: value, which prose also has.
 	told
-	// said is a sentence, or a table: the value must look like a secret.
+	// stated is a sentence with a verb: the value must have a digit.
+	stated
+	// said is another sentence, or a table: the value must look like a secret.
 	said
 )
 
@@ -46,7 +48,7 @@ var links = []link{
 	{relation: assigned, pattern: after(closers + blanks + `(?:=>?|:=|＝)[ \t]*(?:(?:\r?\n)[ \t]*string\(|)`)},
 	{relation: told, pattern: after(closers + blanks + `[:：]{1,2}(?:\*{2})?` + blanks)},
 	{relation: assigned, pattern: after(`" *(?:;s:\d+:|\]=>\s+string\(\d+\) )`)}, // PHP
-	{relation: assigned, pattern: after(`\([ \t]*`), quoted: true},                // setPassword("x")
+	{relation: assigned, pattern: after(`\([ \t]*`), quoted: true},               // setPassword("x")
 	{relation: said, pattern: after(`\\*["'][ \t]*,[ \t]*b?`), quoted: true, before: inCall},
 	{relation: assigned, pattern: after(element + `>\s{0,20}(?:<!\[CDATA\[)?`), element: true, before: inElement},
 	{relation: assigned, pattern: after(`["']` + element + `>`), element: true, before: inTag},
@@ -62,7 +64,7 @@ var links = []link{
 	},
 	{relation: assigned, pattern: after(`[ \t]+`), last: true, before: afterCommand}, // setenv TOKEN x
 	{relation: said, pattern: after(closers + `[ \t]+\|?[ \t]*`), last: true, before: startsLine},
-	{relation: said, pattern: after(closers + `(?: (?:for|of|to|von|für|de|pour|para|di) [^\s:=]{1,40})?` +
+	{relation: stated, pattern: after(closers + `(?: (?:for|of|to|von|für|de|pour|para|di) [^\s:=]{1,40})?` +
 		`(?:(?: (?:is|was|has|been|set|reset|changed|updated|now|to|ist|lautet|wurde|auf|geändert|est|es|é|è|är|er|jest))+` +
 		`|は|是|为|это)[:：]?[ \t]*`)},
 	{relation: said, pattern: after(`[ \t]+`), passwordOnly: true},
@@ -151,7 +153,7 @@ func (w *secretWord) accepts(text string, by relation, v assignedValue) bool {
 	secret := text[v.start:v.end]
 	if len(secret) < minAssigned || !isSecretText(secret) || ordinaryWords[lowerASCII(strings.TrimRight(secret, ").:;,]}"))] ||
 		strings.HasPrefix(secret, maskStart) || secret[0] == ' ' && strings.Contains(secret, "\n") ||
-		!v.quoted && (code.MatchString(secret) || strings.EqualFold(secret, nameEndingAt(text, v.start))) {
+		!v.quoted && isReference(text, v) {
 		return false
 	}
 	if w.label != passwordLabel && len(secret) < minDigits && strings.Trim(secret, "0123456789") == "" {
@@ -160,8 +162,8 @@ func (w *secretWord) accepts(text string, by relation, v assignedValue) bool {
 	switch {
 	case w.directive:
 		return true
-	case by == said:
-		return v.quoted && hasDigit(secret) || isMixed(secret)
+	case by == said || by == stated:
+		return v.quoted && hasDigit(secret) || isMixed(secret) || by == stated && numbered.MatchString(secret)
 	case by == assigned || v.quoted:
 		return true
 	}
@@ -192,6 +194,17 @@ func isMixed(text string) bool {
 // code matches what refers to a value: config.password, *tls.Config.
 var code = regexp.MustCompile(`^[*&]?(?:[A-Za-z_]+\.)+[A-Za-z_]+[):,;]{0,3}$|^[*&]?\w+\.[A-Z]\w*|` +
 	`^[\w.]+\[|^[\w.]*\{|^[@&]?\w+::|^[a-z_]+_[a-z_]+[):,;]{0,3}$`)
+
+// numbered matches a word with a number, such as hunter2.
+var numbered = regexp.MustCompile(`^[A-Za-z]{4,}\d{1,4}[.!]?$`)
+
+// isReference reports whether a value without quotes refers to a variable, as in password = config.password. Files of settings have no
+// blanks around the equals sign.
+func isReference(text string, v assignedValue) bool {
+	secret := text[v.start:v.end]
+	spaced := v.start > 0 && isBreak(text[v.start-1])
+	return spaced && code.MatchString(secret) || strings.EqualFold(secret, nameEndingAt(text, v.start))
+}
 
 // nameEndingAt returns the name to which a value at a position is assigned.
 func nameEndingAt(text string, at int) string {

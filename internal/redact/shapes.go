@@ -349,7 +349,7 @@ var shapes = []shape{
 	{
 		label: "password", keys: []string{"generated", "temporary"},
 		pattern: `(?i)(?:generated|temporary)[^\n:]{0,40}password[^\n:]{0,60}: ([^\s"\\]{8,})(?:[\s"\\]|$)`,
-		accept: func(match []string) bool { return isSecretText(match[1]) && hasDigit(match[1]) },
+		accept:  func(match []string) bool { return isSecretText(match[1]) && hasDigit(match[1]) },
 		example: "a generated password for x: →q/Hk2.w#1xY",
 		near:    "a temporary password was sent: see the mail", source: "servers at their first start",
 	},
