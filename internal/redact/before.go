@@ -81,7 +81,8 @@ func afterCommand(text string, at int) bool {
 		return false
 	}
 	for _, words := range []string{"env", "arg", "setenv", "set", "set -x", "set -gx", "set -Ux", "set -gux", "configure set", "export"} {
-		if begin := at - 1 - len(words); endsWith(text, at-1, words) && (begin == 0 || !isAlphanumeric(text[begin-1]) || isEscaped(text, begin-1)) {
+		begin := at - 1 - len(words)
+		if endsWith(text, at-1, words) && (begin == 0 || !isAlphanumeric(text[begin-1]) || isEscaped(text, begin-1)) {
 			return true
 		}
 	}

@@ -27,7 +27,8 @@ func words(list string) []string { return strings.Fields(list) }
 var commands = []command{
 	{words("mysql mysqldump mysqladmin mysqlcheck mysqlimport mycli mariadb mariadb-dump mariadb-admin"), option(`-p`)},
 	{words("sshpass mongo mongosh mongodump mongorestore mongoexport"), option(`-p ?`)},
-	{[]string{"docker login", "podman login", "nerdctl login", "skopeo login", "buildah login", "oras login", "registry login", "az login"}, option(`-p ?`)},
+	{[]string{"docker login", "podman login", "nerdctl login", "skopeo login", "buildah login", "oras login"}, option(`-p ?`)},
+	{[]string{"registry login", "az login"}, option(`-p ?`)},
 	{words("7z 7za 7zr rar unrar"), option(`-p`)},
 	{words("zip unzip ipmitool mosquitto_pub mosquitto_sub"), option(`-P ?`)}, //nolint:misspell // names of programs
 	{words("redis-cli valkey-cli"), option(`-a `)},

@@ -20,7 +20,8 @@ const (
 	lookBack = 40
 )
 
-// findShapes returns the matches of all shapes in text. The argument lower is the text in lower case. No shape searches any part of text more than a few times.
+// findShapes returns the matches of all shapes in text. The argument lower is the text in lower case. No shape searches any
+// part of text more than a few times.
 func findShapes(text, lower string) []span {
 	found := slices.Concat(findPEM(text), findKeyBodies(text), findBlocks(text))
 	known := matchers()

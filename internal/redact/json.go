@@ -20,16 +20,10 @@ func (r *Redactor) JSON(document []byte) []byte {
 	}
 	var masked bytes.Buffer
 	masked.Grow(len(document))
-	name := ""         // name of the field whose value is next
-	announced := false // a field "name" of this object, or an option in front, says that a secret is next
+	var where position
 	for at := 0; at < len(document); {
 		if document[at] != '"' {
-			switch document[at] {
-			case '{', '}', '[', ']':
-				name, announced = "", false
-			case ',':
-				name = ""
-			}
+			where.pass(document[at])
 			masked.WriteByte(document[at])
 			at++
 			continue
@@ -37,24 +31,46 @@ func (r *Redactor) JSON(document []byte) []byte {
 		end := stringEnd(document, at)
 		text, isName := decodeString(document[at:end]), isFieldName(document, end)
 		clean := r.Text(text)
-		if !isName {
-			if isSecretName(name) || announced && (name == "" || isField(name, "value")) {
-				clean = r.maskField(text)
-			}
-			announced = isField(name, "name", "key") && isSecretName(text) ||
-				name == "" && strings.HasPrefix(text, "-") && isSecretName(strings.TrimLeft(text, "-"))
+		if !isName && where.ofSecret(text) {
+			clean = r.maskField(text)
 		}
 		if clean == text {
 			masked.Write(document[at:end])
 		} else {
 			masked.Write(encodeString(clean))
 		}
-		if name = ""; isName {
-			name = text
+		if where.field = ""; isName {
+			where.field = text
 		}
 		at = end
 	}
 	return masked.Bytes()
+}
+
+// position is a position in a JSON document.
+type position struct {
+	// field is the name of the field whose value is next.
+	field string
+	// announced means that a secret is next: a field "name" of this object says so, or an option in front.
+	announced bool
+}
+
+// pass moves the position behind a character that belongs to no string.
+func (p *position) pass(c byte) {
+	switch c {
+	case '{', '}', '[', ']':
+		*p = position{}
+	case ',':
+		p.field = ""
+	}
+}
+
+// ofSecret reports whether the string at the position is a secret as a whole. It notes whether the string announces one.
+func (p *position) ofSecret(text string) bool {
+	is := isSecretName(p.field) || p.announced && (p.field == "" || isField(p.field, "value"))
+	p.announced = isField(p.field, "name", "key") && isSecretName(text) ||
+		p.field == "" && strings.HasPrefix(text, "-") && isSecretName(strings.TrimLeft(text, "-"))
+	return is
 }
 
 // isField reports whether a field has one of the names, in any case.

@@ -78,46 +78,41 @@ func (w *secretWord) columnOf(text string, at, end int) (cells []span, after int
 	if !short {
 		return nil, 0
 	}
-	delimiter := byte(0)
-	for _, one := range []byte("|,\t;") {
-		if strings.IndexByte(text[lineStart:lineEnd], one) >= 0 && isCell(text[lineStart:at], text[end:lineEnd], one) {
-			delimiter = one
-			break
-		}
-	}
-	if delimiter == 0 || !hasCells(text[lineStart:lineEnd], delimiter) || strings.Count(text[lineStart:lineEnd], string(delimiter)) > maxCells {
+	delimiter := delimiterOf(text[lineStart:at], text[lineStart:lineEnd], text[end:lineEnd])
+	if delimiter == "" {
 		return nil, 0
 	}
-	column := strings.Count(text[lineStart:at], string(delimiter))
-	count := strings.Count(text[lineStart:lineEnd], string(delimiter))
+	column := strings.Count(text[lineStart:at], delimiter)
+	count := strings.Count(text[lineStart:lineEnd], delimiter)
 	for from := lineEnd + 1; from < len(text) && from-end < maxBlock; {
 		_, to, short := lineAround(text, from, from)
-		if !short {
+		line := text[from:to]
+		rows := strings.Count(line, delimiter) == count
+		if !short || !rows && strings.Trim(line, "-+=| \t\r") != "" {
 			return cells, from
 		}
-		line := text[from:to]
-		switch strings.Count(line, string(delimiter)) {
-		case count:
-			start := from
-			for range column {
-				start += strings.IndexByte(text[start:to], delimiter) + 1
-			}
-			cell, _, _ := strings.Cut(text[start:to], string(delimiter))
-			value := strings.Trim(cell, " \t\r\"'`")
-			start += strings.Index(cell, value)
-			if w.accepts(text, assigned, assignedValue{start: start, end: start + len(value)}) && hasDigit(value) &&
-				!strings.Contains(value, " ") {
-				cells = append(cells, w.span(start, start+len(value)))
-			}
-		default:
-			if strings.Trim(line, "-+=| \t\r") != "" {
-				return cells, from
+		if rows {
+			start, stop := cellAt(line, delimiter, column)
+			v := assignedValue{start: from + start, end: from + stop}
+			if value := line[start:stop]; hasDigit(value) && !strings.Contains(value, " ") && w.accepts(text, assigned, v) {
+				cells = append(cells, w.span(v.start, v.end))
 			}
 		}
 		from = to + 1
 		after = from
 	}
 	return cells, after
+}
+
+// cellAt returns the position of what a cell of a line holds.
+func cellAt(line, delimiter string, column int) (start, end int) {
+	for range column {
+		start += strings.Index(line[start:], delimiter) + 1
+	}
+	cell, _, _ := strings.Cut(line[start:], delimiter)
+	value := strings.Trim(cell, " \t\r\"'`")
+	start += strings.Index(cell, value)
+	return start, start + len(value)
 }
 
 // lineAround returns the line that contains a part of a text. It reports whether the line is short enough for a table.
@@ -131,18 +126,26 @@ func lineAround(text string, at, end int) (lineStart, lineEnd int, short bool) {
 	return lineStart, lineEnd, (lineStart > from || from == 0) && (lineEnd < to || to == len(text))
 }
 
-// hasCells reports whether more than one cell of a line has content.
-func hasCells(line string, delimiter byte) bool {
-	filled := 0
-	for cell := range strings.SplitSeq(line, string(delimiter)) {
-		filled += min(1, len(strings.Trim(cell, " \t\r\"'`")))
+// delimiterOf returns the delimiter of the cells of a line, if a name fills one of several; "" if not. The arguments before and after are
+// the parts of the line around the name.
+func delimiterOf(before, line, after string) string {
+	for _, delimiter := range []string{"|", ",", "\t", ";"} {
+		if count := strings.Count(line, delimiter); count > 0 && count <= maxCells && isCell(before, after, delimiter) {
+			filled := 0
+			for cell := range strings.SplitSeq(line, delimiter) {
+				filled += min(1, len(strings.Trim(cell, " \t\r\"'`")))
+			}
+			if filled > 1 {
+				return delimiter
+			}
+		}
 	}
-	return filled > 1
+	return ""
 }
 
 // isCell reports whether a name fills a cell of a line. The arguments are the parts of the line before and after it.
-func isCell(before, after string, delimiter byte) bool {
+func isCell(before, after, delimiter string) bool {
 	before = strings.TrimRight(before, " \"'_abcdefghijklmnopqrstuvwxyz")
 	after = strings.TrimLeft(after, " \"'\r")
-	return (before == "" || before[len(before)-1] == delimiter) && (after == "" || after[0] == delimiter)
+	return (before == "" || strings.HasSuffix(before, delimiter)) && (after == "" || strings.HasPrefix(after, delimiter))
 }

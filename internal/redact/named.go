@@ -303,7 +303,8 @@ func quotedAt(text string, at, mark int) assignedValue {
 		case text[end] == '\n' && (opener == "`" || end == start || strings.IndexByte("+,;:)]} .", text[start]) >= 0): // the end of another
 			return assignedValue{start: start, end: start, quoted: true}
 		case text[end] == '\n':
-			if lines++; lines == maxQuotedLines {
+			lines++
+			if lines == maxQuotedLines {
 				limit = end
 			}
 		case text[end] == '\\' && len(opener) == 1 && opener != "'":

@@ -77,35 +77,41 @@ var secretWords, wordScanner = func() (words []secretWord, _ *scanner) {
 func (w *secretWord) isName(text string, at int) (end int, is bool) {
 	if w.whole && at > 0 {
 		before, _ := utf8.DecodeLastRuneInString(text[:at])
-		if unicode.IsLetter(before) && (!unicode.IsLower(before) || !unicode.IsUpper(rune(text[at]))) && !isEscaped(text, at-1) {
+		camel := unicode.IsLower(before) && unicode.IsUpper(rune(text[at]))
+		if unicode.IsLetter(before) && !camel && !isEscaped(text, at-1) {
 			return 0, false
 		}
 	}
 	end = at + len(w.text)
 	for _, suffix := range []string{"_value", "_plain", "_b64", "_base64", "Value", "-value", "_text"} {
-		end += len(suffix) * min(1, strings.Count(text[end:min(len(text), end+len(suffix))], suffix))
+		if strings.HasPrefix(text[end:], suffix) {
+			end += len(suffix)
+		}
 	}
-	number := end
-	if number < len(text)-1 && strings.IndexByte("_- ", text[number]) >= 0 && isDigit(text[number+1]) {
-		number++
+	number := numberEnd(text, end)
+	next, _ := utf8.DecodeRuneInString(text[number:])
+	ascii := next < utf8.RuneSelf && (unicode.IsLetter(next) || unicode.IsDigit(next))
+	switch {
+	case number > end:
+		return number, next != '.' && !unicode.IsLetter(next) && !unicode.IsDigit(next)
+	case next == '-':
+		return end, number+1 == len(text) || !isAlphanumeric(text[number+1])
+	case w.text[len(w.text)-1] >= utf8.RuneSelf: // Japanese goes on without a blank
+		return end, next != '_'
 	}
-	for number < len(text) && number-end < maxNumber && isDigit(text[number]) {
-		number++
+	return end, next != '_' && !ascii && !unicode.In(next, unicode.Latin)
+}
+
+// numberEnd returns the end of a number after a name, as in password2; at if there is none.
+func numberEnd(text string, at int) int {
+	end := at
+	if end < len(text)-1 && strings.IndexByte("_- ", text[end]) >= 0 && isDigit(text[end+1]) {
+		end++
 	}
-	after, _ := utf8.DecodeRuneInString(text[number:])
-	if number > end && (unicode.IsLetter(after) || unicode.IsDigit(after) || after == '.') {
-		return 0, false
+	for end < len(text) && end-at < maxNumber && isDigit(text[end]) {
+		end++
 	}
-	if number > end {
-		return number, true
-	}
-	if after == '-' && number+1 < len(text) && isAlphanumeric(text[number+1]) {
-		return 0, false
-	}
-	if w.text[len(w.text)-1] >= utf8.RuneSelf { // Japanese goes on without a blank
-		return end, after != '_'
-	}
-	return end, after != '_' && (after >= utf8.RuneSelf || !unicode.IsLetter(after) && !unicode.IsDigit(after)) && !unicode.In(after, unicode.Latin)
+	return end
 }
 
 // maxNumber limits the digits after a name, as in password2.

@@ -27,7 +27,7 @@ func newScanner(keywords []keyword) *scanner {
 		s.filled[bucket/64] |= 1 << (bucket % 64)
 	}
 	count := uint16(0)
-	for i, set := range s.filled {
+	for i, set := range &s.filled {
 		s.before[i] = count
 		count += uint16(bits.OnesCount64(set)) //nolint:gosec // at most 64
 	}

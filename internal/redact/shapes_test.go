@@ -66,7 +66,7 @@ func TestShapesOfGitleaks(t *testing.T) {
 // exampleOf returns a text that a pattern matches. The number at lets characters vary.
 func exampleOf(pattern *syntax.Regexp, at *int) string {
 	var b strings.Builder
-	switch pattern.Op {
+	switch pattern.Op { //nolint:exhaustive // what the table has
 	case syntax.OpLiteral:
 		return string(pattern.Rune)
 	case syntax.OpCharClass:

@@ -180,7 +180,7 @@ func hexAfter(text []byte, mark byte, again string) (char rune, length int) {
 		return 0, 0
 	}
 	at := 1
-	for len(text) >= at+4 && (hasPrefix(text[at:], again)) && isHex(text[at+2]) && isHex(text[at+3]) {
+	for len(text) >= at+4 && hasPrefix(text[at:], again) && isHex(text[at+2]) && isHex(text[at+3]) {
 		at += 2
 	}
 	return rune(hexValue(text[at])<<4|hexValue(text[at+1])) | rawByte, at + 2
