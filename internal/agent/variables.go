@@ -39,6 +39,7 @@ func CheckVariables(cfg config.Config, environ []string) (string, error) {
 	if len(nobodys) == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("no program gets %s: name one in %sPASS_ENV, as in %s=PROGRAM, or write %s=%s if all of an agent's programs may read it",
+	return fmt.Sprintf(
+		"no program gets %s: name one in %sPASS_ENV, as in %s=PROGRAM, or write %s=%s if all of an agent's programs may read it",
 		strings.Join(nobodys, ", "), config.Prefix, nobodys[0], nobodys[0], cliProgram), nil
 }

@@ -29,7 +29,8 @@ func (c *CLI) passed() []string {
 	variables := map[string]string{}
 	for _, variable := range c.options.Environ {
 		name, value, _ := strings.Cut(variable, "=")
-		if !isTelemetrySecret(name) && slices.ContainsFunc(c.options.ProgramEnv, func(pattern string) bool { return matchesName(pattern, name) }) {
+		named := slices.ContainsFunc(c.options.ProgramEnv, func(pattern string) bool { return matchesName(pattern, name) })
+		if named && !isTelemetrySecret(name) {
 			variables[name] = value
 		}
 	}

@@ -25,7 +25,7 @@ func words(list string) []string { return strings.Fields(list) }
 
 // commands lists commands by their manuals.
 var commands = []command{
-	{words("mysql mysqldump mysqladmin mysqlcheck mysqlimport mycli mariadb mariadb-dump mariadb-admin"), option(`-p`)},
+	{words("mysql mysqldump mysqladmin mysqlcheck mysqlimport mariadb-dump mariadb-admin mycli mariadb"), option(`-p`)},
 	{words("sshpass mongo mongosh mongodump mongorestore mongoexport"), option(`-p ?`)},
 	{[]string{"docker login", "podman login", "nerdctl login", "skopeo login", "buildah login", "oras login"}, option(`-p ?`)},
 	{[]string{"registry login", "az login"}, option(`-p ?`)},
