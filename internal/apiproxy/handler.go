@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -97,15 +98,15 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) erro
 	ctx := context.WithValue(r.Context(), callKey{}, &call{
 		lease: lease, asked: asked.models[0], metered: r.URL.Path == messagesPath, bytes: len(body),
 	})
-	p.reverse.ServeHTTP(w, r.WithContext(ctx))
+	p.reverse.ServeHTTP(finalAnswer{w}, r.WithContext(ctx))
 	return nil
 }
 
-// passes reports whether a request is one of the calls that the CLI needs.
+// passes reports whether a request is one of the calls that the CLI needs. Its target is compared as it was sent: another spelling of a
+// path (/v1%2fmessages) could mean something else to the upstream.
 func passes(r *http.Request) bool {
-	known := r.URL.Path == messagesPath || r.URL.Path == countPath
-	return known && r.Method == http.MethodPost && r.Header.Get("Content-Encoding") == "" &&
-		(r.URL.RawQuery == "" || r.URL.RawQuery == betaQuery)
+	target := strings.TrimSuffix(r.RequestURI, "?"+betaQuery)
+	return (target == messagesPath || target == countPath) && r.Method == http.MethodPost && r.Header.Get("Content-Encoding") == ""
 }
 
 func (p *Proxy) refuse(w http.ResponseWriter, err error, lease *Lease) {
@@ -135,14 +136,13 @@ func callOf(r *http.Request) *call {
 // forwarder returns the reverse proxy to the upstream.
 func (p *Proxy) forwarder(options Options) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
-		Transport:     options.Transport,
+		Transport:     withoutTrailers{options.Transport},
 		ErrorLog:      slog.NewLogLogger(options.Logger.Handler(), slog.LevelDebug), // logs interrupted streams; see Count.Partial
 		FlushInterval: -1,                                                           // flush at once: the CLI watches the stream
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(options.Upstream)
-			for _, name := range []string{"Authorization", "X-Api-Key", "Cookie", "Upgrade"} {
-				r.Out.Header.Del(name)
-			}
+			keep(r.Out.Header, requestHeaders)
+			r.Out.Trailer, r.Out.TransferEncoding = nil, nil
 			r.Out.Header.Set("Accept-Encoding", "identity") // a compressed answer cannot be counted
 			for name, values := range options.Header {
 				r.Out.Header[http.CanonicalHeaderKey(name)] = values
@@ -153,11 +153,12 @@ func (p *Proxy) forwarder(options Options) *httputil.ReverseProxy {
 	}
 }
 
-// measure attaches a meter to a successful answer, if the call costs something.
+// measure attaches a meter to a successful answer, if the call costs something. It removes the headers that the CLI does not need.
 func measure(response *http.Response) error {
 	c := callOf(response.Request)
 	c.unreachable("")
 	c.limited(limitOf(response, time.Now()))
+	keep(response.Header, answerHeaders)
 	if !c.metered || response.StatusCode != http.StatusOK {
 		return nil
 	}

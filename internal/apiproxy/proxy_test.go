@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -91,6 +94,8 @@ type reply struct {
 	status int
 	header http.Header
 	text   string
+	// trailer holds the headers after the text, early those of answers before the final one.
+	trailer, early http.Header
 }
 
 // ask calls the model with key and body, and reads the answer to its end.
@@ -101,11 +106,16 @@ func (s *site) ask(key, body string) reply {
 
 func (s *site) send(method, path, body string, header http.Header) reply {
 	s.t.Helper()
-	answer, err := s.trySend(s.t.Context(), method, path, body, header)
+	early := http.Header{}
+	ctx := httptrace.WithClientTrace(s.t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(_ int, header textproto.MIMEHeader) error {
+		maps.Copy(early, http.Header(header))
+		return nil
+	}})
+	answer, err := s.trySend(ctx, method, path, body, header)
 	require.NoError(s.t, err)
 	text, _ := io.ReadAll(answer.Body) // the text of an interrupted answer is incomplete
 	require.NoError(s.t, answer.Body.Close())
-	return reply{answer.StatusCode, answer.Header, string(text)}
+	return reply{answer.StatusCode, answer.Header, string(text), answer.Trailer, early}
 }
 
 // trySend sends a request and returns when the answer begins.
@@ -144,14 +154,22 @@ func TestCredentialsAreTheWorkers(t *testing.T) {
 	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
 		sent, _ := io.ReadAll(r.Body)
 		seen, path, body = r.Header.Clone(), r.URL.String(), string(sent)
-		w.Header().Set("Request-Id", "req_1")
+		w.Header().Set("Set-Cookie", "early=1")
+		w.WriteHeader(http.StatusEarlyHints)
+		for name, value := range map[string]string{
+			"Request-Id": "req_1", "Anthropic-Ratelimit-Unified-Status": "allowed", "Set-Cookie": "a=b", "Anthropic-Organization-Id": "org-1", "Trailer": "X-Late",
+		} {
+			w.Header().Set(name, value)
+		}
 		_, _ = io.WriteString(w, whole)
+		w.Header().Set("X-Late", "1")
 	})
 	for name, value := range map[string]string{"X-Api-Key": "%s", "Authorization": "Bearer %s"} {
 		lease := s.proxy.Open(session())
 		header := http.Header{
 			name: {fmt.Sprintf(value, lease.Key())}, "X-Team": {"agents"}, "Cookie": {"a=b"}, "Anthropic-Beta": {"x,y"},
 			"Connection": {"Upgrade"}, "Upgrade": {"tunnel"}, "Accept-Encoding": {"gzip"}, "X-Forwarded-For": {"10.0.0.1"},
+			"X-Portkey-Provider": {"other"}, "X-Stainless-Lang": {"js"}, "Proxy-Authorization": {"x"}, "Te": {"trailers"},
 		}
 		answer := s.send(http.MethodPost, "/v1/messages?beta=true", question, header)
 		require.Equal(t, http.StatusOK, answer.status)
@@ -163,9 +181,16 @@ func TestCredentialsAreTheWorkers(t *testing.T) {
 		require.Equal(t, []string{"ops"}, seen.Values("X-Team"))
 		require.Equal(t, "x,y", seen.Get("Anthropic-Beta"))
 		require.Equal(t, "identity", seen.Get("Accept-Encoding"))
-		for _, gone := range []string{"Authorization", "Cookie", "Upgrade", "X-Forwarded-For"} {
+		require.Equal(t, "js", seen.Get("X-Stainless-Lang"))
+		for _, gone := range []string{"Authorization", "Cookie", "Upgrade", "X-Forwarded-For", "X-Portkey-Provider", "Proxy-Authorization", "Te"} {
 			require.Empty(t, seen.Values(gone), gone)
 		}
+		require.Equal(t, "allowed", answer.header.Get("Anthropic-Ratelimit-Unified-Status"))
+		for _, gone := range []string{"Set-Cookie", "Anthropic-Organization-Id", "Trailer"} {
+			require.Empty(t, answer.header.Values(gone), gone)
+		}
+		require.Empty(t, answer.trailer)
+		require.Empty(t, answer.early)
 		require.NotContains(t, fmt.Sprint(seen), lease.Key())
 		require.InDelta(t, 10, lease.Close().CostUSD, 1e-9)
 	}
@@ -205,6 +230,9 @@ func TestRefusals(t *testing.T) {
 		"an admin path":   {method: "GET", path: "/v1/organizations/api_keys", status: 404, kind: "not_found_error"},
 		"out of the path": {path: "/v1/messages/../files", status: 404, kind: "not_found_error"},
 		"encoded path":    {path: "/v1/messages%2f..%2ffiles", status: 404, kind: "not_found_error"},
+		"encoded slash":   {path: "/v1%2fmessages", status: 404, kind: "not_found_error"},
+		"encoded letter":  {path: "/v1/message%73", status: 404, kind: "not_found_error"},
+		"empty query":     {path: messages + "?", status: 404, kind: "not_found_error"},
 		"GET":             {method: "GET", status: 404, kind: "not_found_error"},
 		"another query":   {path: messages + "?beta=true&x=1", status: 404, kind: "not_found_error"},
 		"compressed":      {header: http.Header{"Content-Encoding": {"gzip"}}, status: 404, kind: "not_found_error"},
@@ -234,12 +262,29 @@ func TestRefusals(t *testing.T) {
 		"two models":       {body: `{"model":"claude-opus-5-5","model":"claude-haiku-5-5"}`, status: 400, kind: "invalid_request_error"},
 		"in other letters": {body: `{"model":"claude-opus-5-5","Model":"claude-haiku-5-5"}`, status: 403, kind: "permission_error"},
 		"escaped":          {body: `{"mod\u0065l":"claude-opus-5-5"}`, status: 403, kind: "permission_error"},
-		"two in a tool":    {body: `{"model":"claude-haiku-5-5","tools":[{"model":"claude-opus-5-5","model":"claude-haiku-5-5"}]}`, status: 400, kind: "invalid_request_error"},
-		"two objects":      {body: question + question, status: 400, kind: "invalid_request_error"},
-		"no model":         {body: `{"messages":[]}`, status: 400, kind: "invalid_request_error"},
-		"no string":        {body: `{"model":["claude-opus-5-5"]}`, status: 400, kind: "invalid_request_error"},
-		"no JSON":          {body: `model=claude-haiku-5-5`, status: 400, kind: "invalid_request_error"},
-		"cut off":          {body: `{"model":"claude-haiku-5-5"`, status: 400, kind: "invalid_request_error"},
+		"two in a fallback": {
+			body: `{"model":"claude-haiku-5-5","fallbacks":[{"model":"claude-opus-5-5","model":"claude-haiku-5-5"}]}`, status: 400, kind: "invalid_request_error",
+		},
+		"a fallback of the API's choice": {body: `{"model":"claude-haiku-5-5","fallbacks":"default"}`, status: 400, kind: "invalid_request_error"},
+		"a fallback in a word":           {body: `{"model":"claude-haiku-5-5","fallbacks":["claude-opus-5-5"]}`, status: 400, kind: "invalid_request_error"},
+		"a list of names of a fallback":  {body: `{"model":"claude-haiku-5-5","fallbacks":[{"model":["claude-opus-5-5"]}]}`, status: 400, kind: "invalid_request_error"},
+		"a fallback without a name":      {body: `{"model":"claude-haiku-5-5","fallbacks":[{"model":null}]}`, status: 403, kind: "permission_error"},
+		"a faster fallback": {
+			body: `{"model":"claude-haiku-5-5","fallbacks":[{"model":"claude-haiku-5-5","speed":"fast"}]}`, status: 403, kind: "permission_error",
+		},
+		"a faster output": {body: `{"model":"claude-haiku-5-5","output_config":{"speed":"fast"}}`, status: 403, kind: "permission_error"},
+		"a model's model": {body: `{"model":"claude-haiku-5-5","tools":[{"model":"claude-haiku-5-5"}]}`, status: 403, kind: "permission_error"},
+		"a type in a list": {
+			body: `{"model":"claude-haiku-5-5","tools":[{"type":["code_execution_20250825"]}]}`, status: 400, kind: "invalid_request_error",
+		},
+		"deep lists": {
+			body: `{"model":"claude-haiku-5-5","stop_sequences":` + strings.Repeat("[", 20<<20) + `}`, status: 400, kind: "invalid_request_error",
+		},
+		"two objects": {body: question + question, status: 400, kind: "invalid_request_error"},
+		"no model":    {body: `{"messages":[]}`, status: 400, kind: "invalid_request_error"},
+		"no string":   {body: `{"model":["claude-opus-5-5"]}`, status: 400, kind: "invalid_request_error"},
+		"no JSON":     {body: `model=claude-haiku-5-5`, status: 400, kind: "invalid_request_error"},
+		"cut off":     {body: `{"model":"claude-haiku-5-5"`, status: 400, kind: "invalid_request_error"},
 	} {
 		header := c.header.Clone()
 		if header == nil {
@@ -293,12 +338,13 @@ func TestWhatPasses(t *testing.T) {
 		`{"messages":[{"role":"user","content":[{"type":"text","model":"claude-opus-5-5"}]}],"model":"claude-haiku-5-5"}`,
 		`{"model":"claude-haiku-5-5","tools":[{"type":"custom","name":"Bash"}],"thinking":{"type":"adaptive"}}`,
 		`{"model":"claude-haiku-5-5","tools":[{"name":"Agent","input_schema":{"properties":{"model":{"enum":["opus"]}},"model":"opus"}}]}`,
-		`{"model":"claude-haiku-5-5","system":[{"model":"opus"}],"max_tokens":1e3,"tools":[{"model":"claude-haiku-4-5"}],"metadata":[[{}],null,true]}`,
+		`{"model":"claude-haiku-5-5","system":[{"model":"opus"}],"max_tokens":1e3,"tools":[],"fallbacks":[{"model":"claude-haiku-4-5"}],"diagnostics":null}`,
+		`{"model":"claude-haiku-5-5","stop_sequences":["a"],"context_management":{"edits":[{"type":"x","keep":"all"},{"keep":{"type":"t","value":1}}]}}`,
 	} {
 		require.Equal(t, http.StatusOK, s.ask(lease.Key(), body).status, body)
 	}
 	require.Equal(t, http.StatusOK, s.send(http.MethodPost, "/v1/messages/count_tokens?beta=true", question, http.Header{"X-Api-Key": {lease.Key()}}).status)
-	require.Equal(t, 4, lease.Count().Calls, "counting tokens costs nothing")
+	require.Equal(t, 5, lease.Count().Calls, "counting tokens costs nothing")
 }
 
 // TestTheProbe covers the request with which the CLI probes for a server. It has no key.
@@ -400,12 +446,17 @@ func TestASessionHasSoManyCallsAtOnce(t *testing.T) {
 	rest := make(chan struct{})
 	s := newSite(t, hold(make(chan struct{}), rest))
 	lease := s.proxy.Open(session())
-	for range 16 {
-		s.begin(lease.Key())
+	answers := make([]io.ReadCloser, 16)
+	for i := range answers {
+		answers[i] = s.begin(lease.Key())
 	}
 	require.Equal(t, http.StatusTooManyRequests, s.ask(lease.Key(), question).status)
 	require.EqualValues(t, 16, s.reached.Load())
 	close(rest)
+	for _, answer := range answers {
+		_, err := io.Copy(io.Discard, answer)
+		require.NoError(t, err)
+	}
 	require.Eventually(t, func() bool { return s.ask(lease.Key(), question).status == http.StatusOK }, patience, time.Millisecond)
 	require.Zero(t, lease.Close().Partial)
 }

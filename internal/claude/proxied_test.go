@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -200,5 +204,41 @@ func TestAProxiedCLIAsksAsItAsksTheAPI(t *testing.T) {
 				require.Equal(t, mark, strings.Contains(api.Requests()[0].System, "cch="))
 			})
 		}
+	}
+}
+
+// headersOf plays a scenario on an API that records the names of the headers of its calls.
+func headersOf(t *testing.T, b backend, scenario claudesim.Scenario) []string {
+	t.Helper()
+	api := simtest.StartAPI(t, scenario)
+	target, err := url.Parse(api.URL())
+	require.NoError(t, err)
+	forward := httputil.NewSingleHostReverseProxy(target)
+	seen := make(chan http.Header, 100)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			seen <- r.Header.Clone()
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	at := func(o *claude.Options) { o.Environ = append(o.Environ, "ANTHROPIC_BASE_URL="+front.URL) } // the last value counts
+	site := newBench(t, b, scenario, at)
+	site.run(t, site.invocation("look"))
+	return slices.Sorted(maps.Keys(<-seen))
+}
+
+// TestTheProxyPassesOnTheCLIsHeaders compares the headers that reach the API through the proxy with those that the CLI sends.
+func TestTheProxyPassesOnTheCLIsHeaders(t *testing.T) {
+	t.Parallel()
+	for _, version := range simtest.Versions(t) {
+		t.Run(simtest.Number(t, version), func(t *testing.T) {
+			t.Parallel()
+			scenario := claudesim.Play(claudesim.Always(claudesim.Say("hi")))
+			direct := headersOf(t, backend{version: version, real: true}, scenario)
+			require.Contains(t, direct, "Anthropic-Beta")
+			direct = slices.DeleteFunc(direct, func(name string) bool { return name == "Connection" })
+			require.Subset(t, headersOf(t, backend{version: version, real: true, proxied: true}, scenario), direct)
+		})
 	}
 }
