@@ -59,7 +59,7 @@ func isForCLI(entry guard.Passed) bool {
 func ClaudeOptions(settings config.Claude, environ []string) claude.Options {
 	options := claude.Options{
 		Path:       settings.Path,
-		Environ:    environ,
+		Environ:    guard.WithPlainLocales(environ),
 		ConfigDir:  settings.ConfigDir,
 		MaxRetries: settings.APIRetries,
 

@@ -313,7 +313,7 @@ func (s *stage) run(t *testing.T, post *hook.Post, script string) outcome {
 	command := exec.CommandContext(ctx, s.self, "eval "+quote(script))
 	command.Dir = s.place.Work[0]
 	command.Env = []string{
-		"PATH=" + s.bin, "HOME=" + s.place.Home, "TMPDIR=" + s.place.Temp, "TERM=dumb", "ANTHROPIC_API_KEY=" + key,
+		"PATH=" + s.bin, "HOME=" + s.place.Home, "TMPDIR=" + s.place.Temp, "TERM=dumb", "ANTHROPIC_API_KEY=" + key, "GIT_CONFIG_COUNT=0",
 		agentdoor.SocketVariable + "=" + post.Environment("", "")[agentdoor.SocketVariable],
 	}
 	command.SysProcAttr = &syscall.SysProcAttr{

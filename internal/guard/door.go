@@ -13,7 +13,8 @@ type Act struct {
 	Place Place
 	// Words are the program and its arguments. There is at least one word.
 	Words []string
-	// Set lists variables, as NAME=value, that differ from those of the session.
+	// Set lists variables, as NAME=value, that differ from those of the session. NAME alone is one that the session has and the
+	// program would lack.
 	Set []string
 }
 

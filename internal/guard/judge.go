@@ -25,7 +25,7 @@ type Action struct {
 type Command struct {
 	// Words holds the program and its arguments. There is at least one word.
 	Words []string
-	// Set lists the variables that are set for the command, as NAME=value.
+	// Set lists the variables that are set for the command, as NAME=value, and those that are taken from it, as NAME.
 	Set []string
 	// Dir is the working directory; empty if it is unknown because the command is in a script that has not run.
 	Dir string
@@ -76,9 +76,15 @@ func (j judge) environment(variables []string) error {
 		return nil
 	}
 	for _, variable := range variables {
-		name, value, _ := strings.Cut(variable, "=")
+		name, value, set := strings.Cut(variable, "=")
 		if !MatchesAny(j.policy.Environment, name) {
+			if !set {
+				return denied("the variable %s may not be taken from a program: leave out its unset", name)
+			}
 			return denied("the variable %s may not be set for a program", name)
+		}
+		if isLocale(name) && !plainLocale.MatchString(value) {
+			return denied("%s is no locale of UTF-8, in which programs read bytes as the guard does: write %s=C.UTF-8", variable, name)
 		}
 		if strings.ContainsAny(value, "/:") && !timezone.MatchString(variable) {
 			return denied("this value of the variable %s may name a file", name)
@@ -86,6 +92,25 @@ func (j judge) environment(variables []string) error {
 	}
 	return nil
 }
+
+// WithPlainLocales returns an environment in which locales of another character set than UTF-8 and ASCII are C.UTF-8. In GBK, Big5 and
+// Shift JIS the second byte of a character can be a quote, a backslash or a letter of ASCII, so a program could read other words than the
+// guard.
+func WithPlainLocales(environ []string) []string {
+	plain := slices.Clone(environ)
+	for i, variable := range plain {
+		if name, value, _ := strings.Cut(variable, "="); isLocale(name) && !plainLocale.MatchString(value) {
+			plain[i] = name + "=C.UTF-8"
+		}
+	}
+	return plain
+}
+
+func isLocale(variable string) bool { return variable == "LANG" || strings.HasPrefix(variable, "LC_") }
+
+// plainLocale matches the values of a locale whose character set is ASCII or UTF-8. Without a character set, a name such as zh_TW has
+// another one.
+var plainLocale = regexp.MustCompile(`^(|C|POSIX|[A-Za-z0-9_]+\.(?i:utf-?8)(@[a-z]+)?)$`)
 
 // timezone matches values of TZ that name a zone.
 var timezone = regexp.MustCompile(`^TZ=[A-Za-z_]+/[A-Za-z_]+$`)

@@ -143,9 +143,9 @@ func (r *reader) stmt(stmt *syntax.Stmt, dir *string) error {
 	return r.branches(stmt.Cmd, dir)
 }
 
-// isOption reports whether an argument of declare is an option, which can change what a variable means.
+// isOption reports whether an argument of declare is an option, which can change what a variable means, or hides a variable.
 func isOption(assign *syntax.Assign) bool {
-	return assign.Name == nil || strings.HasPrefix(assign.Name.Value, "-")
+	return assign.Name == nil || assign.Naked || strings.HasPrefix(assign.Name.Value, "-")
 }
 
 // branches reads a command that contains other commands, each of which may run or not. It reads them in the directory in

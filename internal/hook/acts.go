@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -156,19 +157,34 @@ func (p *Post) refund(act string) {
 	_ = p.ledger.Return(ctx, act)
 }
 
-// changed returns the variables of a program that its call's shell did not start with.
+// changed returns the variables of a program that its call's shell did not start with, as NAME=value, and the names of those that it
+// started with and the program lacks.
 func (r *running) changed(environ []string) (changed []string) {
+	missing := maps.Clone(r.environ)
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
-		if before, had := r.environ[name]; (!had || before != value) && !slices.Contains(shellVariables, name) {
+		delete(missing, name)
+		if before, had := r.environ[name]; (!had || before != value) && !ofShell(name) {
 			changed = append(changed, variable)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		if !ofShell(name) && !guard.IsSecret(name) {
+			changed = append(changed, name)
 		}
 	}
 	return changed
 }
 
+// ofShell reports whether a shell changes a variable itself, or has it for itself only.
+func ofShell(name string) bool {
+	return slices.Contains(shellVariables, name) || strings.HasPrefix(name, "CLAUDE_CODE_MESSAGING_")
+}
+
 // shellVariables lists the variables that a shell changes itself, and those of the shell's own questions.
-var shellVariables = []string{"PWD", "OLDPWD", "SHLVL", "_", agentdoor.SocketVariable, "CLAUDEOPS_TICKET"}
+var shellVariables = []string{
+	"PWD", "OLDPWD", "SHLVL", "_", "IFS", "OPTIND", "UID", "EUID", "GID", "", agentdoor.SocketVariable, "CLAUDEOPS_TICKET",
+}
 
 // inherited returns the passed variables in the environment of a program that another program starts, and the environment without them.
 // They are those of the program that starts it.

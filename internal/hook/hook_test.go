@@ -152,3 +152,30 @@ func TestScriptsThatTheShellPutsTogetherDoNotRun(t *testing.T) {
 	require.True(t, ask(t, post, agentdoor.Question{Script: `eval 'ls '`}).Allowed)
 	require.NoError(t, post.Close())
 }
+
+// TestAMissingVariableIsAChange checks that a program of Tiers 1 and 2 has all variables with which its shell started. Some of them
+// protect: GIT_CONFIG_COUNT keeps git from running what a repository's configuration names.
+func TestAMissingVariableIsAChange(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "docker")
+	given := []string{
+		"GIT_CONFIG_COUNT=3", "HOME=/home/agent", "LANG=C.UTF-8", "PWD=/", "CLAUDE_CODE_MESSAGING_URL=x", "API_TOKEN=x", agentdoor.SocketVariable + "=x",
+	}
+	for _, tier := range []int{1, 3} {
+		post := s.open(tier)
+		ask(t, post, calls(t, "1", "docker ps"))
+		question := wrapped(`'docker ps'`)
+		question.Environ = given
+		shell := ask(t, post, question)
+		start := func(environ ...string) agentdoor.Answer {
+			return ask(t, post, agentdoor.Question{
+				Ticket: shell.Ticket, Start: &agentdoor.Start{Words: []string{"docker", "ps"}, Dir: s.work, Environ: environ},
+			})
+		}
+		whole := start(given[:2]...)
+		require.True(t, whole.Allowed, "the others are not for programs, or change nothing: %s", whole.Reason)
+		require.Equal(t, tier == 3, start("HOME=/home/agent").Allowed)
+		require.Equal(t, tier == 3, start("HOME=/home/agent", "GIT_CONFIG_COUNT=").Allowed)
+		require.NoError(t, post.Close())
+	}
+}
