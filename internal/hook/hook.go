@@ -8,12 +8,12 @@
 package hook
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -78,6 +78,8 @@ type Post struct {
 
 	listener net.Listener
 	socket   string
+	// large has room for one connection, whose question is large.
+	large chan struct{}
 	// answering is the context of all answers. Close cancels answering by calling the function end.
 	answering context.Context
 	end       context.CancelFunc
@@ -118,7 +120,7 @@ func Open(dir string, g *guard.Guard, session Session, ledger Ledger, record fun
 	answering, end := context.WithCancel(context.Background())
 	p := &Post{
 		session: session, guard: g, ledger: ledger, record: record,
-		listener: listener, socket: socket, answering: answering, end: end,
+		listener: listener, socket: socket, large: make(chan struct{}, 1), answering: answering, end: end,
 		decided: map[string]bool{}, granted: map[string][]string{}, running: map[string]*running{},
 	}
 	p.served.Go(p.serve)
@@ -175,15 +177,8 @@ func (p *Post) serve() {
 	}
 }
 
-// The limits of the questions of one session.
-const (
-	// maxQuestion limits a question, in bytes. It can contain a whole file that the agent writes.
-	maxQuestion = 16 << 20
-	// maxConnections limits the connections. A shell has one, and so has each command that a program starts.
-	maxConnections = 256
-	// maxSilence limits the time between two questions on a connection. A shell that waits for a program asks again later.
-	maxSilence = 24 * time.Hour
-)
+// maxConnections limits the connections of a session. A shell has one, and so has each command that a program starts.
+const maxConnections = 256
 
 // handle answers the questions of one connection.
 func (p *Post) handle(connection net.Conn) {
@@ -196,21 +191,23 @@ func (p *Post) handle(connection net.Conn) {
 			return
 		}
 	}
-	limited := &io.LimitedReader{R: connection}
-	questions := json.NewDecoder(limited)
-	for {
-		limited.N = maxQuestion
-		if err := connection.SetReadDeadline(time.Now().Add(maxSilence)); err != nil {
-			return
-		}
-		var question agentdoor.Question
-		if err := questions.Decode(&question); err != nil {
-			return
-		}
-		if err := json.NewEncoder(connection).Encode(p.answer(question)); err != nil {
-			return
-		}
+	questions := questions{connection: connection, buffered: bufio.NewReader(connection), large: p.large}
+	for p.serveNext(&questions) == nil {
 	}
+}
+
+// serveNext answers the next question of a connection.
+func (p *Post) serveNext(questions *questions) error {
+	defer questions.done()
+	text, err := questions.next(p.answering)
+	if err != nil {
+		return err
+	}
+	var question agentdoor.Question
+	if err := json.Unmarshal(text, &question); err != nil {
+		return err
+	}
+	return json.NewEncoder(questions.connection).Encode(p.answer(question))
 }
 
 func (p *Post) answer(question agentdoor.Question) agentdoor.Answer {
