@@ -95,8 +95,14 @@ func (e Explanation) refused() []string {
 		lines = append(lines, "- reading what may hold secrets: `.env`, `.ssh`, private keys, "+
 			"files named after passwords, tokens or secrets, `/etc/shadow`, Kubernetes Secrets")
 	}
-	if files := slices.Concat(e.Protected, e.Keep); len(files) > 0 {
+	const listed = 6
+	switch files := slices.Concat(e.Protected, e.Keep); {
+	case len(files) == 0:
+	case len(files) <= listed:
 		lines = append(lines, "- changing "+ticked(files))
+	default:
+		lines = append(lines, "- changing "+ticked(e.Protected)+", and what programs, editors, CI systems and agents run or obey by themselves: "+
+			"`.git`, `.github` and the like, `.vscode` and the like, compose files, `.env`, `.envrc`, `CLAUDE.md` and the like")
 	}
 	pushes := func(g Grant) bool { return g.is("git") && g.Command == "push" }
 	if len(e.Branches) > 0 && (e.Anything || slices.ContainsFunc(e.Grants, pushes)) {

@@ -191,7 +191,7 @@ func (j judge) touches(word, dir string) error {
 			if err := j.private(one); err != nil {
 				return err
 			}
-			if matchesAny(j.policy.Protected, one) {
+			if kept(j.policy.Protected, one) {
 				return &DeniedError{Rule: "protected", Reason: one + " is changed by people only"}
 			}
 		}

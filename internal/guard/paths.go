@@ -276,10 +276,17 @@ func (j judge) isSecret(path string) bool { return matchesAny(j.policy.Secrets, 
 
 // protected refuses changes to files that match the policy's protected patterns or the tier's keep patterns.
 func (j judge) protected(path string) error {
-	if matchesAny(j.policy.Protected, path) || matchesAny(j.limits().Keep, path) {
+	if kept(j.policy.Protected, path) || kept(j.limits().Keep, path) {
 		return &DeniedError{Rule: "protected", Reason: path + " is changed by people only"}
 	}
 	return nil
+}
+
+// kept reports whether one of the patterns matches a path, whatever the case of the letters: some file systems ignore it.
+func kept(patterns []string, path string) bool {
+	fold := func(text string) string { return strings.ToLower(strings.ToUpper(text)) }
+	folded := fold(path)
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return doublestar.MatchUnvalidated(fold(pattern), folded) })
 }
 
 // matchesAny reports whether one of the patterns matches a path.

@@ -5,7 +5,7 @@ package treeinit
 type Opens struct {
 	// Secret lists files that no program reads.
 	Secret []string
-	// Kept lists files that no program changes.
+	// Kept lists files that no program changes. Upper and lower case count as the same, because some file systems ignore the case.
 	Kept []string
 	// Clear lists directories in which nothing is secret: those of the system's programs and of the agent itself.
 	Clear []string
@@ -70,7 +70,10 @@ type program struct {
 
 func newFileRules(s *Sandbox) *fileRules {
 	rules := &fileRules{granted: map[string]access{}, clear: s.Opens.Clear}
-	rules.secret, rules.kept = newPatterns(s.Opens.Secret), newPatterns(s.Opens.Kept)
+	rules.secret, rules.kept = newPatterns(s.Opens.Secret), newPatterns(nil)
+	for _, pattern := range s.Opens.Kept {
+		rules.kept.add(folded(pattern))
+	}
 	for _, grant := range s.Grants {
 		rights := toRead
 		if grant.Write {
@@ -101,7 +104,7 @@ func (r *fileRules) grants(path string, wanted access) bool {
 // refuses returns the reason for which a program may not use the file at a real path; "" if it may. The function executable
 // returns the path of the program, and is called only if the answer depends on it.
 func (r *fileRules) refuses(path string, wanted access, executable func() string) string {
-	if wanted&toWrite != 0 && r.kept.match(path) && !r.opens(path, toWrite, executable) {
+	if wanted&toWrite != 0 && r.kept.match(folded(path)) && !r.opens(path, toWrite, executable) {
 		return "it is changed by people only"
 	}
 	if wanted&toRead != 0 && !r.isClear(path) && r.secret.match(path) && !r.opens(path, toRead, executable) {
@@ -157,24 +160,28 @@ type prefixed struct{ prefix, pattern string }
 func newPatterns(list []string) patterns {
 	p := patterns{files: map[string]bool{}, dirs: map[string]bool{}}
 	for _, pattern := range list {
-		rest := pattern
-		if hasPrefix(pattern, "**/") {
-			rest = pattern[len("**/"):]
-		}
-		dir := trimSuffix(rest, "/**")
-		anywhere := rest != pattern
-		switch {
-		case anywhere && dir != rest && isName(dir):
-			p.dirs[dir] = true
-		case anywhere && isName(rest):
-			p.files[rest] = true
-		case anywhere && baseOf(rest) == rest:
-			p.bases = append(p.bases, rest)
-		default:
-			p.others = append(p.others, prefixed{trimSuffix(pattern[:literal(pattern)], "/"), pattern})
-		}
+		p.add(pattern)
 	}
 	return p
+}
+
+func (p *patterns) add(pattern string) {
+	rest := pattern
+	if hasPrefix(pattern, "**/") {
+		rest = pattern[len("**/"):]
+	}
+	dir := trimSuffix(rest, "/**")
+	anywhere := rest != pattern
+	switch {
+	case anywhere && dir != rest && isName(dir):
+		p.dirs[dir] = true
+	case anywhere && isName(rest):
+		p.files[rest] = true
+	case anywhere && baseOf(rest) == rest:
+		p.bases = append(p.bases, rest)
+	default:
+		p.others = append(p.others, prefixed{trimSuffix(pattern[:literal(pattern)], "/"), pattern})
+	}
 }
 
 // literal returns the length of the text before the first character with a meaning in patterns.

@@ -71,3 +71,17 @@ func TestMatches(t *testing.T) {
 		}
 	}
 }
+
+// TestKeptFilesHaveNoCase checks that a kept file is kept in every spelling that a file system without case takes for its name.
+func TestKeptFilesHaveNoCase(t *testing.T) {
+	t.Parallel()
+	rules := newFileRules(&Sandbox{Opens: &Opens{Kept: []string{"**/CLAUDE.md", "**/.vscode/**", "/srv/*.YML"}, Secret: []string{"**/.env"}}})
+	nobody := func() string { return "" }
+	for _, path := range []string{"/a/CLAUDE.md", "/a/claude.MD", "/.VSCODE/x", "/a/.vſcode", "/srv/A.yml", "/srv/ä.Yml"} {
+		require.NotEmpty(t, rules.refuses(path, toWrite, nobody), path)
+		require.Empty(t, rules.refuses(path, toRead, nobody), path)
+	}
+	require.Empty(t, rules.refuses("/a/CLAUDE.mdx", toWrite, nobody))
+	require.Empty(t, rules.refuses("/a/.ENV", toRead, nobody), "reading is not changing")
+	require.Equal(t, "/ä\xff/docker", folded("/ä\xff/DOC\u212aER"))
+}

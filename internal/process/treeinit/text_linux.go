@@ -1,5 +1,7 @@
 package treeinit
 
+import "unicode/utf8"
+
 // These functions are those of package strings, which is initialized too late.
 
 func hasPrefix(text, prefix string) bool {
@@ -46,3 +48,35 @@ func baseOf(path string) string {
 
 // below returns the path of a name in a directory.
 func below(dir, name string) string { return trimSlashes(dir) + "/" + name }
+
+// folded returns a text with small letters in place of capital ones. Of the letters beyond ASCII it changes those that a file system
+// without case takes for a letter of ASCII: the long s and the sign of Kelvin.
+func folded(text string) string {
+	var small []byte
+	for at := 0; at < len(text); {
+		letter, size := utf8.DecodeRuneInString(text[at:])
+		replaced := letter
+		switch {
+		case 'A' <= letter && letter <= 'Z':
+			replaced += 'a' - 'A'
+		case letter == 'ſ':
+			replaced = 's'
+		case letter == '\u212a':
+			replaced = 'k'
+		}
+		if replaced != letter && small == nil {
+			small = append(make([]byte, 0, len(text)), text[:at]...)
+		}
+		switch {
+		case replaced != letter:
+			small = append(small, byte(replaced)) // of ASCII
+		case small != nil:
+			small = append(small, text[at:at+size]...)
+		}
+		at += size
+	}
+	if small == nil {
+		return text
+	}
+	return string(small)
+}
