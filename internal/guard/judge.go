@@ -2,14 +2,11 @@ package guard
 
 import (
 	"errors"
-	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/goccy/go-yaml"
 )
 
 // Action is a restart or redeployment of a service by a call. Cooldowns limit how often a service is restarted or
@@ -133,6 +130,9 @@ func (j judge) program(word string) (string, error) {
 		return "", denied("%s is a program of the working directory; only those of the system are granted, by their names", word)
 	}
 	name := filepath.Base(filepath.Clean(word))
+	if j.remote && path == word && !j.limits().Anything && !slices.Contains(j.policy.Directories, filepath.Dir(path)) {
+		return "", denied("%s can be any program of the container or host: name the program without its path", word)
+	}
 	if j.remote || j.limits().Anything || path == "" || slices.Contains(j.policy.Directories, filepath.Dir(filepath.Clean(path))) {
 		return name, nil
 	}
@@ -260,6 +260,9 @@ func (j judge) grants(use *Use, name string, command Command, got given) (found,
 	if err := use.form.checkNeeds(&got); err != nil {
 		return found{}, err
 	}
+	if err := j.namedThere(name, got); err != nil {
+		return found{}, err
+	}
 	dir, err := j.changed(got, command.Dir)
 	if err != nil {
 		return found{}, err
@@ -275,6 +278,11 @@ func (j judge) grants(use *Use, name string, command Command, got given) (found,
 	words := slices.Concat(got.values, args)
 	for _, word := range words {
 		if err := j.check(word, command); err != nil {
+			return found{}, err
+		}
+	}
+	if use.In == "project" && use.Tier > 1 {
+		if err := j.unwritten(words, command.Dir); err != nil {
 			return found{}, err
 		}
 	}
@@ -328,25 +336,6 @@ func (j judge) isProject(dir string) bool {
 	return err == nil && !j.remote && slices.Contains(j.roots(j.policy.Projects), resolved)
 }
 
-// composed returns the names of the services in the compose file of a directory. If the directory has no readable
-// compose file, composed returns nil.
-func (j judge) composed(dir string) []string {
-	for _, name := range []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"} {
-		content, err := j.files.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			continue
-		}
-		var project struct {
-			Services map[string]any `yaml:"services"`
-		}
-		if yaml.Unmarshal(content, &project) != nil {
-			return nil
-		}
-		return slices.Sorted(maps.Keys(project.Services))
-	}
-	return nil
-}
-
 // actionsOf returns the actions of a command on services.
 func (j judge) actionsOf(use *Use, words []typed, command Command) ([]Action, error) {
 	if use.Action == "" {
@@ -355,6 +344,9 @@ func (j judge) actionsOf(use *Use, words []typed, command Command) ([]Action, er
 	var services []string
 	for _, word := range words {
 		if service, is := serviceOf(word); is {
+			if byID(command) {
+				service = j.composedName(service, command.Dir)
+			}
 			services = append(services, service)
 		}
 	}

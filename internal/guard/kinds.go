@@ -1,8 +1,6 @@
 package guard
 
 import (
-	"net/url"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -45,7 +43,7 @@ func init() { //nolint:gochecknoinits // breaks an initialization cycle between 
 		"AWK":      program(checkAWK),
 		"SED":      program(checkSED),
 		"SERVICE":  judge.service,
-		"UNIT":     judge.service,
+		"UNIT":     judge.unit,
 		"WORKLOAD": judge.workload,
 		"BRANCH":   judge.branch,
 		"RESOURCE": judge.resource,
@@ -246,46 +244,6 @@ func (j judge) yq(word string, command Command) error {
 	return checkJQ(word)
 }
 
-// apprise accepts a single URL of a notification service. If the URL has a port, the tier must be permitted to connect
-// to the URL's host and port.
-func (j judge) apprise(word string, _ Command) error {
-	scheme, rest, is := strings.Cut(word, "://")
-	if !is || strings.Trim(strings.ToLower(scheme), "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
-		return denied("%s is no address of a notification", word)
-	}
-	if strings.ContainsAny(rest, ", ") || strings.Contains(strings.ToLower(rest), "method=") {
-		return denied("%s holds several addresses, or a method", word)
-	}
-	if parsed, err := url.Parse("http://" + rest); err == nil && parsed.Port() != "" {
-		return j.connect(parsed.Hostname(), parsed.Port())
-	}
-	return nil
-}
-
-// compose accepts a compose file in the working directory, or in the directory of one of the policy's projects. If the session
-// has a worktree, the working directory is the one from which the worktree was made. The built-in policy forbids Tiers 1 and 2 to
-// write compose files.
-func (j judge) compose(word string, command Command) error {
-	path, err := at(word, command.Dir)
-	if err != nil {
-		return err
-	}
-	paths, err := j.resolve(path)
-	if err != nil {
-		return err
-	}
-	base, from := filepath.Base(paths[1]), []string{"."}
-	if j.place.Worktree != nil {
-		from = j.origin()
-	}
-	if !composeFile.MatchString(base) || !isBelow(paths[1], j.roots(from)) && !j.isProject(filepath.Dir(paths[1])) {
-		return denied("%s is no compose file of the working directory or of a project in the policy", word)
-	}
-	return nil
-}
-
-var composeFile = regexp.MustCompile(`compose.*\.ya?ml$`)
-
 // method accepts an HTTP method that the tier is granted.
 func (j judge) method(word string, _ Command) error {
 	if !slices.Contains(j.limits().Methods, word) {
@@ -293,35 +251,6 @@ func (j judge) method(word string, _ Command) error {
 	}
 	return nil
 }
-
-// service accepts the name of one service, so that the ledger can count the actions on it.
-func (j judge) service(word string, _ Command) error {
-	if word == "" || strings.ContainsAny(word, "*?[],: \t\n") || strings.HasPrefix(word, "-") {
-		return denied("%q is not the name of one service", word)
-	}
-	if containerID.MatchString(word) {
-		return denied("write the name of the service, not the id of a container")
-	}
-	if strings.HasSuffix(word, ".target") || strings.HasSuffix(word, "shell.service") {
-		return denied("%s is no service", word)
-	}
-	for _, part := range hostUnits {
-		if strings.Contains(word, part) {
-			return denied("%s ends the host, opens it, or ends the sessions of its users", word)
-		}
-	}
-	return nil
-}
-
-// hostUnits lists parts of the names of units that end the host, open it, or end the sessions of its users
-// (systemd.special(7)).
-var hostUnits = []string{
-	"poweroff", "reboot", "halt", "kexec", "suspend", "hibernate", "hybrid-sleep", "debug-shell", "rescue", "emergency",
-	"systemd-exit", "user@", "user-runtime-dir@", "systemd-logind", "session-",
-}
-
-// containerID matches container ids, in full or in docker's abbreviated form.
-var containerID = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
 
 // serviceOf returns the service that a word names, in the ledger's spelling. If the word's type is not a service,
 // serviceOf returns false.
@@ -376,5 +305,5 @@ func (j judge) workload(word string, command Command) error {
 	if !is || kind == "" || name == "" {
 		return denied("name the workload with its kind, as in deployment/web: %s alone is all of them", word)
 	}
-	return j.service(word, command)
+	return j.service(name, command)
 }

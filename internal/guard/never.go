@@ -220,7 +220,7 @@ func (j judge) doors(word string) error {
 // fractions of decimal numbers.
 func containsNumber(text string, number int) bool {
 	for _, at := range wholeNumber.FindAllStringSubmatch(text, -1) {
-		if at[1] == "" && at[2] == strconv.Itoa(number) {
+		if at[1] == "" && strings.TrimLeft(at[2], "0") == strconv.Itoa(number) {
 			return true
 		}
 	}

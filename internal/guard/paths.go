@@ -31,6 +31,8 @@ type Place struct {
 	Own []string
 	// Doors lists the supervisor's ports, to which agents may not connect.
 	Doors []Door
+	// Services lists the supervisor's own unit and container, on which agents may not act.
+	Services []string
 	// Asked lists files that the agent is asked to write. Each is listed twice: by its name, and with symbolic links
 	// resolved. The agent may write these files at every tier.
 	Asked []string
@@ -194,6 +196,9 @@ func (j judge) reach(path string, roots []string, refuse func(path string) error
 func (j judge) resolve(path string) ([]string, error) {
 	clean := filepath.Clean(path)
 	if j.remote {
+		if !j.limits().Anything && slices.Contains(strings.Split(path, "/"), "..") {
+			return nil, denied("%s: write the path there without ..", path)
+		}
 		return []string{clean, clean}, nil
 	}
 	resolved, err := j.files.Resolve(path)

@@ -13,6 +13,9 @@ import (
 func (j judge) inner(use *Use, got given, command Command, result found) (found, error) {
 	for _, value := range got.values {
 		if value.kind == kindExec {
+			if j.remote {
+				return found{}, denied("what find finds there is not known before: name the files")
+			}
 			result.edits = append(result.edits, edit{at: len(command.Words) - value.fromEnd})
 			result.atRun = "what find finds"
 			if err := j.partly(value.command, command.Dir); err != nil {
@@ -63,6 +66,9 @@ func (j judge) inner(use *Use, got given, command Command, result found) (found,
 // started puts the executable that asks in front of the command at an index. A command that is certain to be denied is
 // denied at once.
 func (j judge) started(command Command, at int, more bool, result found) (found, error) {
+	if j.remote {
+		return j.startedThere(command, at, more, result)
+	}
 	result.edits = append(result.edits, edit{at: at})
 	inner := Command{Words: command.Words[at:], Set: command.Set, Dir: command.Dir}
 	if more {
@@ -75,6 +81,23 @@ func (j judge) started(command Command, at int, more bool, result found) (found,
 	}
 	read.actions = nil // they are charged when the command starts
 	return result.and(read), err
+}
+
+// startedThere judges a command that a program starts in a container or on another host. Our executable is not there to ask, so the words
+// decide.
+func (j judge) startedThere(command Command, at int, more bool, result found) (found, error) {
+	if more {
+		return found{}, denied("what xargs reads decides what runs there: write it out")
+	}
+	there, err := j.deeper().run(Command{Words: command.Words[at:], Set: command.Set})
+	if err != nil {
+		return found{}, err
+	}
+	for _, e := range there.edits {
+		result.edits = append(result.edits, edit{at + e.at, e.text})
+	}
+	result.script = there.script
+	return result.and(there), nil
 }
 
 // other judges a command that another user runs. A program of that user cannot ask the worker, so the words decide.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -75,8 +76,31 @@ func GuardPlace(cfg config.Config, environ []string, session AgentPlace) (guard.
 		Variables: names,
 		Own:       bothNames(ownFiles(cfg, environ)),
 		Doors:     append(doors, session.Doors...),
+		Services:  ownServices(),
 		Asked:     bothNames(session.Asked),
 	}, nil
+}
+
+// ownServices returns the unit of systemd in which this process runs; nil if there is none.
+func ownServices() []string {
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil
+	}
+	return unitsOf(string(groups))
+}
+
+// unitsOf returns the innermost unit in each of the control groups of a process (cgroups(7)).
+func unitsOf(groups string) (units []string) {
+	for line := range strings.Lines(groups) {
+		for _, part := range slices.Backward(strings.Split(strings.TrimSpace(line), "/")) {
+			if unit, is := strings.CutSuffix(part, ".service"); is {
+				units = append(units, unit)
+				break
+			}
+		}
+	}
+	return slices.Compact(units)
 }
 
 // shellVariables lists the variables that the CLI and the shell set for every command.

@@ -143,3 +143,16 @@ func TestGuardPlaceHolds(t *testing.T) {
 		require.Equal(t, allowed, got.Allowed, "%s: %s", command, got.Reason)
 	}
 }
+
+func TestUnitsOf(t *testing.T) {
+	t.Parallel()
+	for groups, want := range map[string][]string{
+		"0::/system.slice/ops-worker.service\n":                                       {"ops-worker"},
+		"0::/system.slice/system-ops.slice/ops@a.service/agents\n":                    {"ops@a"},
+		"12:pids:/system.slice/ops.service\n1:name=systemd:/system.slice/ops.service": {"ops"},
+		"0::/user.slice/user-1000.slice/session-3.scope\n":                            nil,
+		"0::/\n": nil,
+	} {
+		require.Equal(t, want, unitsOf(groups), groups)
+	}
+}

@@ -1,0 +1,298 @@
+package guard
+
+import (
+	"maps"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// This file judges what daemons do for a program: systemd, Docker and the services that send notifications.
+
+// serviceName matches the names of containers, of services in a compose file, of units and of workloads. A path would be another name
+// of the same service, or lead to another script.
+var serviceName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@\\-]*$`)
+
+// service accepts the name of one service, so that the ledger can count the actions on it.
+func (j judge) service(word string, command Command) error {
+	name := strings.TrimSuffix(word, ".service")
+	switch {
+	case !serviceName.MatchString(word):
+		return denied("%q is not the plain name of one service", word)
+	case containerID.MatchString(word), maybeID.MatchString(word) && byID(command) && !j.isComposed(word, command.Dir):
+		return denied("%s can be the id of a container: write the container's whole name, or restart its service with docker compose", word)
+	case strings.Contains(strings.ToLower(word), "claudeops"), slices.Contains(j.place.Services, name):
+		return &DeniedError{Rule: "services", Reason: word + " is the supervisor's own: agents do not act on it"}
+	case slices.ContainsFunc(hostUnits, func(part string) bool { return strings.Contains(word, part) }):
+		return denied("%s ends the host, opens it, or ends the sessions of its users", word)
+	}
+	return nil
+}
+
+// unit accepts the name of one unit of systemd that runs a service, or starts one.
+func (j judge) unit(word string, command Command) error {
+	if kind := strings.TrimPrefix(filepath.Ext(word), "."); slices.Contains(otherUnits, kind) {
+		return denied("%s is no service: agents act on services, and on timers, sockets and paths that start them", word)
+	}
+	if slices.ContainsFunc(systemUnits, func(prefix string) bool { return strings.HasPrefix(word, prefix) }) &&
+		!strings.HasPrefix(word, "systemd-resolved") && !strings.HasPrefix(word, "systemd-timesyncd") {
+		return denied("%s holds up the host and other services", word)
+	}
+	return j.service(word, command)
+}
+
+// otherUnits are the types of units that are no service and start none (systemd.unit(5)).
+var otherUnits = []string{"target", "mount", "automount", "slice", "scope", "swap", "device", "snapshot"}
+
+// systemUnits are beginnings of the names of units without which other units fail, or that hold the sessions of users.
+var systemUnits = []string{
+	"systemd-", "dbus", "init", "getty", "serial-getty", "console-getty", "container-getty", "display-manager", "gdm", "sddm", "lightdm",
+	"polkit",
+}
+
+// hostUnits lists parts of the names of units that end the host, open it, or end the sessions of its users
+// (systemd.special(7)).
+var hostUnits = []string{
+	"poweroff", "reboot", "halt", "kexec", "suspend", "hibernate", "hybrid-sleep", "debug-shell", "rescue", "emergency",
+	"systemd-exit", "user@", "user-runtime-dir@", "systemd-logind", "session-", "shell.service",
+}
+
+// containerID matches container ids, in full or in docker's abbreviated form. maybeID also matches what docker takes for the beginning of
+// one. Names such as db look the same.
+var (
+	containerID = regexp.MustCompile(`^[0-9a-f]{12,64}$`)
+	maybeID     = regexp.MustCompile(`^[0-9a-f]+$`)
+)
+
+// byID reports whether a program takes the beginning of an id for the name of a container.
+func byID(command Command) bool {
+	program := filepath.Base(command.Words[0])
+	return (program == "docker" || program == "podman") && !slices.Contains(command.Words, "compose")
+}
+
+// project is what matters of a compose file.
+type project struct {
+	Name     string `yaml:"name"`
+	Services map[string]struct {
+		ContainerName string `yaml:"container_name"`
+		Extends       any    `yaml:"extends"`
+	} `yaml:"services"`
+	Include []any `yaml:"include"`
+}
+
+// composeFiles returns the compose files in a directory that docker compose would read, in its order.
+func (j judge) composeFiles(dir string) (files []string) {
+	for _, name := range []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"} {
+		if path := filepath.Join(dir, name); j.files.Exists(path) {
+			return []string{path}
+		}
+	}
+	return nil
+}
+
+// readProject reads a compose file; false if it cannot be read.
+func (j judge) readProject(path string) (read project, ok bool) {
+	content, err := j.files.ReadFile(path)
+	return read, err == nil && yaml.Unmarshal(content, &read) == nil
+}
+
+// composed returns the names of the services in the compose file of a directory. If the directory has no readable
+// compose file, composed returns nil.
+func (j judge) composed(dir string) []string {
+	for _, file := range j.composeFiles(dir) {
+		if read, ok := j.readProject(file); ok {
+			return slices.Sorted(maps.Keys(read.Services))
+		}
+	}
+	return nil
+}
+
+// isComposed reports whether a project that the agent can use has a service or a container of that name.
+func (j judge) isComposed(name, dir string) bool {
+	for _, each := range j.projectDirs(dir) {
+		if slices.Contains(j.composed(each), name) {
+			return true
+		}
+	}
+	return j.composedName(name, dir) != name
+}
+
+// projectDirs returns the directories of the projects that the agent can use.
+func (j judge) projectDirs(dir string) []string {
+	return unique(slices.Concat([]string{dir}, j.roots([]string{"."}), j.origin(), j.roots(j.policy.Projects)))
+}
+
+// composedName returns the name of the service that runs in a container, if it is a service of a project that the agent can use, so
+// that both names count as one. Otherwise it returns the container's name.
+func (j judge) composedName(container, dir string) string {
+	for _, each := range j.projectDirs(dir) {
+		for _, file := range j.composeFiles(each) {
+			read, _ := j.readProject(file)
+			name := read.Name
+			if name == "" {
+				name = notInProject.ReplaceAllString(strings.ToLower(filepath.Base(each)), "")
+			}
+			for service, one := range read.Services {
+				numbered := regexp.MustCompile("^" + regexp.QuoteMeta(name) + "[-_]" + regexp.QuoteMeta(service) + "[-_][0-9]+$")
+				if one.ContainerName == container || numbered.MatchString(container) {
+					return service
+				}
+			}
+		}
+	}
+	return container
+}
+
+// notInProject matches the characters that docker compose leaves out of the name of a project.
+var notInProject = regexp.MustCompile(`[^a-z0-9_-]`)
+
+// compose accepts a compose file in the working directory, or in the directory of one of the policy's projects. If the session
+// has a worktree, the working directory is the one from which the worktree was made. The built-in policy forbids Tiers 1 and 2 to
+// write compose files. Docker compose takes other words for the address of a project, which would run as root.
+func (j judge) compose(word string, command Command) error {
+	first, _, deeper := strings.Cut(word, "/")
+	if strings.ContainsAny(word, ":#") || deeper && strings.Contains(strings.Trim(first, "."), ".") {
+		return denied("%s can be the address of a project elsewhere: write the path of a file, beginning with / or ./", word)
+	}
+	path, err := at(word, command.Dir)
+	if err != nil {
+		return err
+	}
+	paths, err := j.resolve(path)
+	if err != nil {
+		return err
+	}
+	base, from := filepath.Base(paths[1]), []string{"."}
+	if j.place.Worktree != nil {
+		from = j.origin()
+	}
+	if !composeFile.MatchString(base) || !isBelow(paths[1], j.roots(from)) && !j.isProject(filepath.Dir(paths[1])) {
+		return denied("%s is no compose file of the working directory or of a project in the policy", word)
+	}
+	return nil
+}
+
+var composeFile = regexp.MustCompile(`compose.*\.ya?ml$`)
+
+// unwritten refuses a project that takes services from a file that the tier may write, or from elsewhere: its services run as root. The
+// argument words has the files that are named.
+func (j judge) unwritten(words []typed, dir string) error {
+	var files []string
+	for _, word := range words {
+		if path, err := at(word.word, dir); word.kind == "COMPOSE" && err == nil {
+			files = append(files, path)
+		}
+	}
+	if len(files) == 0 {
+		files = j.composeFiles(dir)
+		for _, file := range files {
+			extension := filepath.Ext(file)
+			if override := strings.TrimSuffix(file, extension) + ".override" + extension; j.files.Exists(override) {
+				files = append(files, override)
+			}
+		}
+	}
+	const most = 100
+	for i := 0; i < len(files); i++ {
+		if i == most {
+			return denied("the project has too many files")
+		}
+		read, _ := j.readProject(files[i])
+		for _, named := range read.taken() {
+			path, err := at(named, filepath.Dir(files[i]))
+			if err != nil || strings.ContainsAny(named, ":#$") || j.write(path) == nil {
+				return denied("%s takes services from %s, which is elsewhere, or which agents may write: a person must start them", files[i], named)
+			}
+			files = append(files, path)
+		}
+	}
+	return nil
+}
+
+// taken returns the names of the files from which a compose file takes services and their variables.
+func (p *project) taken() (names []string) {
+	add := func(value any) {
+		switch v := value.(type) {
+		case string:
+			names = append(names, v)
+		case []any:
+			for _, one := range v {
+				if name, is := one.(string); is {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	for _, include := range p.Include {
+		if with, is := include.(map[string]any); is {
+			add(with["path"])
+			add(with["env_file"])
+		} else {
+			add(include)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Services)) {
+		if extends, is := p.Services[name].Extends.(map[string]any); is {
+			add(extends["file"])
+		}
+	}
+	return names
+}
+
+// apprise accepts a single URL of a notification service. If the URL has a port, the tier must be permitted to connect
+// to the URL's host and port.
+func (j judge) apprise(word string, _ Command) error {
+	scheme, rest, is := strings.Cut(word, "://")
+	if !is || strings.Trim(strings.ToLower(scheme), "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+		return denied("%s is no address of a notification", word)
+	}
+	if strings.ContainsAny(rest, ", \\") || strings.Contains(strings.ToLower(rest), "method=") {
+		return denied("%s holds several addresses, a backslash or a method", word)
+	}
+	authority := strings.TrimLeft(rest, "/") // as apprise does
+	if end := strings.IndexAny(authority, "/?#"); end >= 0 {
+		authority = authority[:end]
+	}
+	target := appriseTarget.FindStringSubmatch(authority[strings.LastIndexByte(authority, '@')+1:])
+	if target == nil {
+		return denied("%s: the host is not written plainly", word)
+	}
+	host, port := strings.Trim(target[1], "[]"), target[2]
+	if linkLocal(host) {
+		return &DeniedError{Rule: "hosts", Reason: host + " is where clouds give out credentials"}
+	}
+	decoded, err := url.PathUnescape(word)
+	if err != nil {
+		decoded = word
+	}
+	for _, door := range j.place.Doors { // wherever apprise looks for the port
+		if door.Port != 80 && door.Port != 443 && (containsNumber(word, door.Port) || containsNumber(decoded, door.Port)) {
+			return &DeniedError{Rule: "doors", Reason: word + " names a port of the supervisor, which agents do not ask"}
+		}
+	}
+	if port == "" || strings.Trim(port, "0123456789") != "" { // a token of a bot
+		return nil
+	}
+	return j.connect(host, port)
+}
+
+// appriseTarget matches the host, or the first part of a token, and the port or the rest of the token.
+var appriseTarget = regexp.MustCompile(`^([A-Za-z0-9._~-]*|\[[0-9A-Fa-f:.]+\])(?::([A-Za-z0-9_-]*))?$`)
+
+// namedThere refuses a program that finds files by itself in a container or on another host. Nobody there asks us before it opens them,
+// and each directory can contain secret files.
+func (j judge) namedThere(name string, got given) error {
+	if !j.remote || j.limits().Anything {
+		return nil
+	}
+	walks := name == "rg" || name == "diff" || name == "cmp" ||
+		strings.HasSuffix(name, "grep") && (got.flags["-r"] || got.flags["-R"] || got.flags["--recursive"])
+	if walks {
+		return denied("there it is granted only without a search of directories: name the files, with grep or cat")
+	}
+	return nil
+}
