@@ -104,11 +104,11 @@ func TestWhatStartsIsCharged(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "docker")
 	post := s.open(2)
-	ask(t, post, calls(t, "never ran", "docker restart b"))
-	ask(t, post, calls(t, "ran", "docker restart a"))
-	shell := ask(t, post, wrapped(`'docker restart a'`))
+	ask(t, post, calls(t, "never ran", "docker restart other"))
+	ask(t, post, calls(t, "ran", "docker restart web"))
+	shell := ask(t, post, wrapped(`'docker restart web'`))
 	require.Empty(t, s.ledger.charged)
-	start := agentdoor.Question{Ticket: shell.Ticket, Start: &agentdoor.Start{Words: []string{"docker", "restart", "a"}, Dir: s.work}}
+	start := agentdoor.Question{Ticket: shell.Ticket, Start: &agentdoor.Start{Words: []string{"docker", "restart", "web"}, Dir: s.work}}
 	for range 2 {
 		require.True(t, ask(t, post, start).Allowed)
 	}
@@ -118,7 +118,7 @@ func TestWhatStartsIsCharged(t *testing.T) {
 	require.Len(t, s.ledger.charged, 2)
 	for act, actions := range s.ledger.charged {
 		require.Contains(t, act, "ran#")
-		require.Equal(t, []guard.Action{{Kind: "restart", Service: "a"}}, actions)
+		require.Equal(t, []guard.Action{{Kind: "restart", Service: "web"}}, actions)
 	}
 }
 
