@@ -58,6 +58,9 @@ func (g *Guard) Start(act Act) Start {
 	}
 	start := Start{Decision: result.decision(), Script: result.script, EmptyInput: result.emptyInput, Path: j.located(act.Words[0])}
 	start.Words, start.Inner = apply(result.edits, act.Words)
+	if result.words != nil {
+		start.Words = result.words
+	}
 	if start.Script == nil && slices.Contains(j.policy.Directories, filepath.Dir(filepath.Clean(start.Path))) {
 		start.Variables = j.policy.VariablesOf(filepath.Base(filepath.Clean(act.Words[0])))
 	}

@@ -120,13 +120,17 @@ type given struct {
 	flags  map[string]bool
 	values []typed
 	args   []string
+	// at has the number of words from each argument to the end of the command line, dashes that from "--"; 0 if it is not given.
+	at     []int
+	dashes int
 }
 
 // and returns g with what is given after it.
 func (g *given) and(after given) given {
 	flags := maps.Clone(after.flags)
 	maps.Copy(flags, g.flags)
-	return given{flags, slices.Concat(after.values, g.values), after.args}
+	after.flags, after.values = flags, slices.Concat(after.values, g.values)
+	return after
 }
 
 // typed is a word with the type that it must have.
@@ -151,10 +155,10 @@ func (f *form) read(words []string, anyOption bool, stop func(string) bool) (giv
 		word := words[i]
 		switch {
 		case ended:
-			g.args = append(g.args, word)
+			g.args, g.at = append(g.args, word), append(g.at, len(words)-i)
 		case word == "--" && f.style != styleWords:
 			ended = true
-			g.flags["--"] = true
+			g.flags["--"], g.dashes = true, len(words)-i
 		case f.isOption(word):
 			used, err := f.option(&g, words[i:], anyOption)
 			if err != nil {
@@ -164,7 +168,7 @@ func (f *form) read(words []string, anyOption bool, stop func(string) bool) (giv
 		case stop(word):
 			return g, i, nil
 		default:
-			g.args = append(g.args, word)
+			g.args, g.at = append(g.args, word), append(g.at, len(words)-i)
 			ended = f.style == stylePOSIX
 		}
 	}

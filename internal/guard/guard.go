@@ -99,6 +99,8 @@ type found struct {
 	atRun string
 	// edits change the words of a program before it is started.
 	edits []edit
+	// words replaces the words of a program; nil if they stay.
+	words []string
 	// emptyInput reports that the program must get an empty standard input.
 	emptyInput bool
 	// script is the script that the program would run.
@@ -107,7 +109,7 @@ type found struct {
 
 func allowedBy(rule string) found { return found{rules: []string{rule}} }
 
-// and returns the findings of both, with the edits, the input and the script of f.
+// and returns the findings of both, with the edits, the words, the input and the script of f.
 func (f found) and(other found) found {
 	f.rules = append(slices.Clip(f.rules), other.rules...)
 	f.actions = append(slices.Clip(f.actions), other.actions...)

@@ -288,6 +288,9 @@ func (j judge) grants(use *Use, name string, command Command, got given) (found,
 	}
 	result := allowedBy(name)
 	result.emptyInput = use.Stdin != ""
+	if result.words, err = j.committed(name, command, got, args); err != nil {
+		return found{}, err
+	}
 	if result.actions, err = j.actionsOf(use, words, command); err != nil {
 		return found{}, err
 	}
