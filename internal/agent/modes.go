@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/config"
+
+	"github.com/claudeops/claudeops/internal/agentfiles"
 )
 
 // openToOthers holds the permissions that other users have.
@@ -134,6 +136,6 @@ func closeToOthers(root *os.Root, name string) (changed bool, err error) {
 	if mode == info.Mode().Perm() {
 		return false, nil
 	}
-	err = root.Chmod(name, mode)
+	err = agentfiles.Chmod(root, name, mode)
 	return err == nil, err
 }

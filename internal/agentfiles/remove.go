@@ -31,7 +31,7 @@ func removeAll(root *os.Root, name string) (err error) {
 	if !info.IsDir() {
 		return root.Remove(name)
 	}
-	if err := root.Chmod(name, dirMode); err != nil {
+	if err := Chmod(root, name, dirMode); err != nil {
 		return err
 	}
 	top, err := root.OpenRoot(name)
@@ -104,7 +104,7 @@ func (r *remover) remove(dir *os.Root, path string, isDir bool) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) || !isDir {
 		return ignoreMissing(err)
 	}
-	if err := dir.Chmod(name, dirMode); err != nil {
+	if err := Chmod(dir, name, dirMode); err != nil {
 		return err
 	}
 	if strings.Count(path, string(filepath.Separator)) >= maxLevels {

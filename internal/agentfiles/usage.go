@@ -61,7 +61,7 @@ func (u *Usage) Measure(root *os.Root, quota Quota) error {
 // measureDir adds the entries of a directory to u. It returns the directories among them.
 func (u *Usage) measureDir(root *os.Root, dir string, quota Quota) (below []string, err error) {
 	opened, err := root.Open(dir)
-	if errors.Is(err, fs.ErrPermission) && root.Chmod(dir, dirMode) == nil { // an agent may not hide what it stores
+	if errors.Is(err, fs.ErrPermission) && Chmod(root, dir, dirMode) == nil { // an agent may not hide what it stores
 		opened, err = root.Open(dir)
 	}
 	if gone(err) {
