@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/config"
-
 	"github.com/claudeops/claudeops/internal/agentfiles"
+	"github.com/claudeops/claudeops/internal/config"
 )
 
 // openToOthers holds the permissions that other users have.

@@ -36,7 +36,8 @@ func requestShape() shape {
 		"output_config": object(map[string]shape{"effort": scalar, "format": format}),
 		"output_format": format,
 		"context_management": object(map[string]shape{"edits": each(map[string]shape{
-			"type": scalar, "keep": amount, "trigger": amount, "clear_at_least": amount, "clear_tool_inputs": scalar, "exclude_tools": scalars,
+			"type": scalar, "keep": amount, "trigger": amount, "clear_at_least": amount,
+			"clear_tool_inputs": scalar, "exclude_tools": scalars,
 		})}),
 		"diagnostics": object(map[string]shape{"previous_message_id": scalar}),
 		"fallbacks":   each(map[string]shape{"model": scalar}),

@@ -97,7 +97,7 @@ func exists(path string) bool {
 
 // stallingAPI starts an API that begins to answer each call and then sends nothing more. begun gets a value for each
 // such answer, and gone for each caller that has disconnected.
-func stallingAPI(t *testing.T) (url string, begun, gone chan struct{}) {
+func stallingAPI(t *testing.T) (address string, begun, gone chan struct{}) {
 	t.Helper()
 	begun, gone = make(chan struct{}, 100), make(chan struct{}, 100)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -124,8 +124,8 @@ func TestAStalledStreamEndsThroughTheProxy(t *testing.T) {
 	for _, version := range simtest.Versions(t) {
 		t.Run(simtest.Number(t, version), func(t *testing.T) {
 			t.Parallel()
-			url, begun, gone := stallingAPI(t)
-			stalling := func(o *claude.Options) { o.Environ = append(o.Environ, "ANTHROPIC_BASE_URL="+url) } // the last value counts
+			address, begun, gone := stallingAPI(t)
+			stalling := func(o *claude.Options) { o.Environ = append(o.Environ, "ANTHROPIC_BASE_URL="+address) } // the last value counts
 			b := newBench(t, backend{version: version, real: true, proxied: true}, claudesim.Play(claudesim.Always(claudesim.Say("never"))), stalling)
 
 			invocation := b.invocation("look")

@@ -14,29 +14,24 @@ import (
 // what a repository has stored of them. So git leaves out secret files by their paths, and takes revisions for commits only: by the
 // hash of a file or a directory it would show them without a path.
 func (j judge) committed(name string, command Command, got given, args []typed) ([]string, error) {
-	shows := name == "git show" || name == "git diff" || name == "git grep" ||
-		name == "git log" && slices.ContainsFunc([]string{"-p", "--patch", "-S", "-G"}, func(flag string) bool { return got.flags[flag] })
-	if !shows || j.limits().Anything || j.remote {
+	if !shows(name, got) || j.limits().Anything || j.remote {
 		return nil, nil
 	}
 	if got.flags["--follow"] {
 		return nil, denied("leave out --follow, or the patch and the search: a file that was renamed can have been a secret one")
 	}
-	positions := map[int]bool{len(command.Words) - got.dashes: got.dashes > 0}
+	moved := map[int]bool{len(command.Words) - got.dashes: got.dashes > 0}
 	var words, revisions, paths []string
 	for i, arg := range args {
-		positions[len(command.Words)-got.at[i]] = true
+		moved[len(command.Words)-got.at[i]] = true
 		before := got.dashes == 0 || got.at[i] > got.dashes
 		switch {
 		case arg.kind == "TEXT" && name == "git grep":
 			revisions = append(revisions, "-e", arg.word)
 		case before && arg.kind == "REV" && len(paths) == 0 && (got.dashes > 0 || !j.isFile(arg.word, command.Dir)):
-			revision, err := asCommit(arg.word)
+			revision, err := asCommit(name, arg.word)
 			if err != nil {
 				return nil, err
-			}
-			if name == "git diff" && strings.Contains(arg.word, ":") { // of directories it would show all files
-				return nil, denied("%s: put the path behind the revisions, as in git diff HEAD~1 HEAD -- PATH", arg.word)
 			}
 			revisions = append(revisions, revision)
 		default:
@@ -44,11 +39,22 @@ func (j judge) committed(name string, command Command, got given, args []typed) 
 		}
 	}
 	for at, word := range command.Words {
-		if !positions[at] {
+		if !moved[at] {
 			words = append(words, word)
 		}
 	}
 	return slices.Concat(words, revisions, []string{"--"}, paths, j.secretPaths(command.Dir)), nil
+}
+
+// shows reports whether a command of git shows the text of files, or searches it.
+func shows(name string, got given) bool {
+	switch name {
+	case "git show", "git diff", "git grep":
+		return true
+	case "git log":
+		return slices.ContainsFunc([]string{"-p", "--patch", "-S", "-G"}, func(flag string) bool { return got.flags[flag] })
+	}
+	return false
 }
 
 func (j judge) isFile(word, dir string) bool {
@@ -58,9 +64,11 @@ func (j judge) isFile(word, dir string) bool {
 
 // asCommit returns a revision that stands for the same commits, or for a file of the same commit, and for nothing else
 // (gitrevisions(7)).
-func asCommit(word string) (string, error) {
+func asCommit(name, word string) (string, error) {
 	revision, path, isFile := strings.Cut(word, ":")
 	switch {
+	case isFile && name == "git diff": // of directories it would show all files
+		return "", denied("%s: put the path behind the revisions, as in git diff HEAD~1 HEAD -- PATH", word)
 	case strings.Contains(path, ":"):
 		return "", denied("%s: write one colon, between the revision and the file", word)
 	case isFile:
@@ -85,7 +93,7 @@ func asCommit(word string) (string, error) {
 }
 
 // parents matches revisions that only a commit has: all its parents, and itself without them.
-var parents = regexp.MustCompile(`\^(!|@|-[0-9]*)$`)
+var parents = regexp.MustCompile(`\^(!|@|-\d*)$`)
 
 // secretPaths returns pathspecs that leave out the secret files of a repository.
 func (j judge) secretPaths(dir string) (pathspecs []string) {
@@ -110,7 +118,10 @@ func (j judge) secretPaths(dir string) (pathspecs []string) {
 func withoutBraces(pattern string) (without []string) {
 	word := &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: pattern}}}
 	syntax.SplitBraces(word)
-	for _, each := range expand.Braces(word) {
+	for each, err := range expand.BracesSeq(nil, word) {
+		if err != nil { // too many alternatives
+			return []string{"**"}
+		}
 		without = append(without, each.Lit())
 	}
 	return without

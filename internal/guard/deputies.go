@@ -205,7 +205,8 @@ func (j judge) unwritten(words []typed, dir string) error {
 		for _, named := range read.taken() {
 			path, err := at(named, filepath.Dir(files[i]))
 			if err != nil || strings.ContainsAny(named, ":#$") || j.write(path) == nil {
-				return denied("%s takes services from %s, which is elsewhere, or which agents may write: a person must start them", files[i], named)
+				return denied("%s takes services from %s, which is elsewhere or which agents may write: a person must start them",
+					files[i], named)
 			}
 			files = append(files, path)
 		}

@@ -46,8 +46,7 @@ func TestKeptFiles(t *testing.T) {
 		require.NoError(t, err)
 		return g.Decide(guard.Call{Tier: 2, Tool: "Edit", Input: input, Place: place}).Allowed
 	}
-	names := strings.Fields(obeyed)
-	for _, name := range names {
+	for name := range strings.FieldsSeq(obeyed) {
 		for _, each := range []string{name, strings.ToUpper(name), strings.ToLower(name), strings.ReplaceAll(name, "s", "ſ")} {
 			require.False(t, edits(filepath.Join(place.Work[0], each)), each)
 			require.False(t, edits(filepath.Join(place.Work[0], "sub/deeper", each)), each)

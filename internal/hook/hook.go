@@ -192,7 +192,8 @@ func (p *Post) handle(connection net.Conn) {
 		}
 	}
 	questions := questions{connection: connection, buffered: bufio.NewReader(connection), large: p.large}
-	for p.serveNext(&questions) == nil {
+	for err := error(nil); err == nil; {
+		err = p.serveNext(&questions)
 	}
 }
 
