@@ -71,7 +71,7 @@ var (
 // byID reports whether a program takes the beginning of an id for the name of a container.
 func byID(command Command) bool {
 	program := filepath.Base(command.Words[0])
-	return (program == "docker" || program == "podman") && !slices.Contains(command.Words, "compose")
+	return (program == "docker" || program == "podman") && len(command.Words) > 1 && command.Words[1] != "compose"
 }
 
 // project is what matters of a compose file.
@@ -94,17 +94,23 @@ func (j judge) composeFiles(dir string) (files []string) {
 	return nil
 }
 
-// readProject reads a compose file; false if it cannot be read.
-func (j judge) readProject(path string) (read project, ok bool) {
+// readProject reads a compose file. A file that is missing, or that nobody may read, has no services.
+func (j judge) readProject(path string) (read project, err error) {
 	content, err := j.files.ReadFile(path)
-	return read, err == nil && yaml.Unmarshal(content, &read) == nil
+	if err != nil {
+		return read, nil
+	}
+	if err := yaml.Unmarshal(content, &read); err != nil {
+		return read, denied("%s cannot be read: %v", path, err)
+	}
+	return read, nil
 }
 
 // composed returns the names of the services in the compose file of a directory. If the directory has no readable
 // compose file, composed returns nil.
 func (j judge) composed(dir string) []string {
 	for _, file := range j.composeFiles(dir) {
-		if read, ok := j.readProject(file); ok {
+		if read, err := j.readProject(file); err == nil {
 			return slices.Sorted(maps.Keys(read.Services))
 		}
 	}
@@ -131,7 +137,7 @@ func (j judge) projectDirs(dir string) []string {
 func (j judge) composedName(container, dir string) string {
 	for _, each := range j.projectDirs(dir) {
 		for _, file := range j.composeFiles(each) {
-			read, _ := j.readProject(file)
+			read, _ := j.readProject(file) // without services if it cannot be read
 			name := read.Name
 			if name == "" {
 				name = notInProject.ReplaceAllString(strings.ToLower(filepath.Base(each)), "")
@@ -201,7 +207,10 @@ func (j judge) unwritten(words []typed, dir string) error {
 		if i == most {
 			return denied("the project has too many files")
 		}
-		read, _ := j.readProject(files[i])
+		read, err := j.readProject(files[i])
+		if err != nil {
+			return err
+		}
 		for _, named := range read.taken() {
 			path, err := at(named, filepath.Dir(files[i]))
 			if err != nil || strings.ContainsAny(named, ":#$") || j.write(path) == nil {

@@ -39,6 +39,8 @@ func TestAProjectTakesNoServicesFromFilesOfAgents(t *testing.T) {
 		"from a registry":               {map[string]string{"compose.yaml": "include: ['oci://evil.example.net/x']"}, false},
 		"from a repository":             {map[string]string{"compose.yaml": "include: ['https://evil.example.net/x.git']"}, false},
 		"from a variable":               {map[string]string{"compose.yaml": "include: ['${WHERE}/compose.yaml']"}, false},
+		"with a tag":                    {map[string]string{"compose.override.yaml": "services: {a: {ports: !reset []}}"}, true},
+		"without a form":                {map[string]string{"compose.yaml": "services: [a]"}, false},
 		"a file that includes itself":   {map[string]string{"compose.yaml": "include: [compose.yaml]"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +81,10 @@ func TestOneContainerCountsOnce(t *testing.T) {
 		require.True(t, got.Allowed, "%s: %s", command, got.Reason)
 		require.Equal(t, []guard.Action{{Kind: "restart", Service: service}}, got.Actions, command)
 	}
-	place.Services = []string{"ops-worker", "4a1b"}
+	for _, command := range []string{"docker restart compose 3f2a1", "podman start compose 3f2a1"} {
+		require.False(t, starts(t, place, 2, command).Allowed, command)
+	}
+	place.Services = []string{"ops-worker"}
 	for _, command := range []string{"systemctl restart ops-worker.service", "service ops-worker restart", "docker restart ops-worker"} {
 		require.False(t, starts(t, place, 2, command).Allowed, command)
 	}
@@ -100,4 +105,21 @@ func TestProgramsInContainersStartThemselves(t *testing.T) {
 	}
 	got := starts(t, place, 1, "timeout 5 docker exec web timeout 5 ls /")
 	require.Equal(t, []int{2}, got.Inner, "outside it does")
+}
+
+// TestServicesOfADirectoryNamedAsTheSupervisor checks that only services of the supervisor are its own: worktrees are in its directory.
+func TestServicesOfADirectoryNamedAsTheSupervisor(t *testing.T) {
+	t.Parallel()
+	place, _ := stage(t)
+	place.Work = []string{filepath.Join(place.Work[0], "claudeops")}
+	require.NoError(t, os.Mkdir(place.Work[0], 0o700))
+	for _, tier := range []int{2, 3} {
+		for _, command := range []string{"docker restart web", "systemctl restart nginx", "service nginx restart"} {
+			got := starts(t, place, tier, command)
+			require.True(t, got.Allowed, "%d: %s: %s", tier, command, got.Reason)
+		}
+		for _, command := range []string{"docker restart claudeops-worker-1", "systemctl restart claudeops-worker"} {
+			require.False(t, starts(t, place, tier, command).Allowed, command)
+		}
+	}
 }

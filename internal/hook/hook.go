@@ -341,7 +341,10 @@ func (p *Post) script(question agentdoor.Question) agentdoor.Answer {
 	}
 	environ, hidden := map[string]string{}, []string{}
 	for _, variable := range question.Environ {
-		name, value, _ := strings.Cut(variable, "=")
+		name, value, is := strings.Cut(variable, "=")
+		if !is { // no program gets it
+			continue
+		}
 		if environ[name] = value; guard.IsSecret(name) {
 			hidden = append(hidden, name)
 		}
