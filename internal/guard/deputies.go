@@ -96,14 +96,14 @@ func (j judge) composeFiles(dir string) (files []string) {
 
 // readProject reads a compose file. A file that is missing, or that nobody may read, has no services.
 func (j judge) readProject(path string) (read project, err error) {
-	content, err := j.files.ReadFile(path)
+	content, missing := j.files.ReadFile(path)
+	if missing == nil {
+		err = yaml.Unmarshal(content, &read)
+	}
 	if err != nil {
-		return read, nil
+		err = denied("%s cannot be read: %v", path, err)
 	}
-	if err := yaml.Unmarshal(content, &read); err != nil {
-		return read, denied("%s cannot be read: %v", path, err)
-	}
-	return read, nil
+	return read, err
 }
 
 // composed returns the names of the services in the compose file of a directory. If the directory has no readable
@@ -187,21 +187,7 @@ var composeFile = regexp.MustCompile(`compose.*\.ya?ml$`)
 // unwritten refuses a project that takes services from a file that the tier may write, or from elsewhere: its services run as root. The
 // argument words has the files that are named.
 func (j judge) unwritten(words []typed, dir string) error {
-	var files []string
-	for _, word := range words {
-		if path, err := at(word.word, dir); word.kind == "COMPOSE" && err == nil {
-			files = append(files, path)
-		}
-	}
-	if len(files) == 0 {
-		files = j.composeFiles(dir)
-		for _, file := range files {
-			extension := filepath.Ext(file)
-			if override := strings.TrimSuffix(file, extension) + ".override" + extension; j.files.Exists(override) {
-				files = append(files, override)
-			}
-		}
-	}
+	files := j.projectFiles(words, dir)
 	const most = 100
 	for i := 0; i < len(files); i++ {
 		if i == most {
@@ -221,6 +207,29 @@ func (j judge) unwritten(words []typed, dir string) error {
 		}
 	}
 	return nil
+}
+
+// projectFiles returns the files of a project: those that the words name, or those that docker compose finds from the directory.
+func (j judge) projectFiles(words []typed, dir string) (files []string) {
+	for _, word := range words {
+		if path, err := at(word.word, dir); word.kind == "COMPOSE" && err == nil {
+			files = append(files, path)
+		}
+	}
+	if len(files) > 0 {
+		return files
+	}
+	for ; ; dir = filepath.Dir(dir) { // docker compose looks in the directories above, too
+		if files = j.composeFiles(dir); len(files) > 0 || dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	for _, name := range []string{"compose.override.yml", "compose.override.yaml", "docker-compose.override.yml", "docker-compose.override.yaml"} {
+		if path := filepath.Join(dir, name); j.files.Exists(path) {
+			files = append(files, path)
+		}
+	}
+	return files
 }
 
 // taken returns the names of the files from which a compose file takes services and their variables.

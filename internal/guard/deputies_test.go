@@ -35,6 +35,7 @@ func TestAProjectTakesNoServicesFromFilesOfAgents(t *testing.T) {
 		"its variables":                 {map[string]string{"compose.yaml": "include: [{path: compose.b.yaml, env_file: values}]"}, false},
 		"an extended service":           {map[string]string{"compose.yaml": "services: {a: {extends: {file: base.yaml, service: b}}}"}, false},
 		"of the override":               {map[string]string{"compose.override.yaml": "include: [stack.yaml]"}, false},
+		"of an older override":          {map[string]string{"docker-compose.override.yml": "include: [stack.yaml]"}, false},
 		"in a file that is included":    {map[string]string{"compose.yaml": "include: [sub/compose.yaml]", "sub/compose.yaml": "include: [stack.yaml]"}, false},
 		"from a registry":               {map[string]string{"compose.yaml": "include: ['oci://evil.example.net/x']"}, false},
 		"from a repository":             {map[string]string{"compose.yaml": "include: ['https://evil.example.net/x.git']"}, false},
@@ -52,6 +53,12 @@ func TestAProjectTakesNoServicesFromFilesOfAgents(t *testing.T) {
 			for _, command := range []string{"docker compose up -d a", "docker compose restart a"} {
 				got := starts(t, place, 2, command)
 				require.Equal(t, tt.allowed, got.Allowed, got.Reason)
+				below := place
+				below.Work = []string{filepath.Join(place.Work[0], "sub")}
+				if _, own := tt.files["sub/compose.yaml"]; !own {
+					below.Work = append(below.Work, place.Work[0])
+					require.Equal(t, tt.allowed, starts(t, below, 2, command).Allowed, "below")
+				}
 			}
 		})
 	}
