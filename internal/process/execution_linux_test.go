@@ -35,6 +35,9 @@ func becomeExecutor() {
 	if os.Getenv(openRace) != "" {
 		os.Exit(raceToOpen())
 	}
+	if os.Getenv(connectAttempt) != "" {
+		os.Exit(connectTo())
+	}
 	if list := os.Getenv(executes); list != "" {
 		os.Exit(tryToExecute(list))
 	}

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -20,15 +21,21 @@ func judgedCalls() []string {
 	}
 }
 
-// openFilter returns the encoded filter that makes the kernel ask before the judged calls.
-var openFilter = sync.OnceValues(func() (string, error) {
+// fileFilter returns the encoded filter that makes the kernel ask before the judged calls, and openFilter one for connections, too. A
+// socket without a connection sends nothing over TCP (see fastOpen), and the supervisor listens to nothing else.
+var (
+	openFilter = sync.OnceValues(func() (string, error) { return newOpenFilter(append(judgedCalls(), "connect")) })
+	fileFilter = sync.OnceValues(func() (string, error) { return newOpenFilter(judgedCalls()) })
+)
+
+func newOpenFilter(judged []string) (string, error) {
 	native, err := arch.GetInfo("")
 	if err != nil {
 		return "", fmt.Errorf("build a filter of system calls: %w", err)
 	}
 	policy := seccomp.Policy{
 		DefaultAction: seccomp.ActionAllow,
-		Syscalls:      []seccomp.SyscallGroup{{Action: seccomp.ActionUserNotify, Names: known(native, judgedCalls())}},
+		Syscalls:      []seccomp.SyscallGroup{{Action: seccomp.ActionUserNotify, Names: known(native, judged)}},
 	}
 	instructions, err := policy.Assemble()
 	if err != nil {
@@ -39,7 +46,7 @@ var openFilter = sync.OnceValues(func() (string, error) {
 		return "", fmt.Errorf("assemble a filter of system calls: %w", err)
 	}
 	return string(encodeFilter(raw)), nil
-})
+}
 
 // forInit converts o to the form that an init reads.
 func (o *Opens) forInit() (*treeinit.Opens, error) {
@@ -47,13 +54,20 @@ func (o *Opens) forInit() (*treeinit.Opens, error) {
 		return nil, nil //nolint:nilnil // no files are judged
 	}
 	calls, err := openFilter()
-	opens := &treeinit.Opens{Secret: expanded(o.Secret), Kept: expanded(o.Kept), Clear: o.Clear, Filter: calls}
+	files, failed := fileFilter()
+	opens := &treeinit.Opens{
+		Secret: expanded(o.Secret), Kept: expanded(o.Kept), Clear: o.Clear, Filter: calls, FileFilter: files,
+		Sockets: expanded(o.Sockets), OwnSockets: o.OwnSockets,
+	}
+	for _, address := range o.Addresses {
+		opens.Addresses = append(opens.Addresses, treeinit.Address(address))
+	}
 	for _, each := range o.Programs {
 		opens.Programs = append(opens.Programs, treeinit.ProgramOpens{
 			Program: each.Program, Read: expanded(each.Read), Write: expanded(each.Write),
 		})
 	}
-	return opens, err
+	return opens, errors.Join(err, failed)
 }
 
 // expanded returns patterns without braces that stand for the given patterns.

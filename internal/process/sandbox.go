@@ -46,13 +46,14 @@ type Sandbox struct {
 	// Offline denies all sockets: the network, the loopback interface and sockets with a path. The programs of the tree can still talk
 	// to each other through pipes and pairs of sockets.
 	Offline bool
-	// Opens has each file judged when a program of the tree opens it, by its real path; nil judges none. It needs Linux 5.14, and
+	// Opens has each file judged when a program of the tree opens it, by its real path, and each connection by its address; nil judges
+	// none. It needs Linux 5.14, and
 	// a containment in the process numbers of this host. Where it is not to be had, Sandboxed.Remark says so.
 	Opens *Opens
 }
 
-// Opens says which files the programs of a tree may open, change or move, in addition to the grants of the sandbox. All patterns
-// are those of doublestar, and match absolute paths without symbolic links.
+// Opens says which files the programs of a tree may open, change or move, in addition to the grants of the sandbox, and to which
+// addresses they connect. All patterns are those of doublestar, and match absolute paths without symbolic links.
 type Opens struct {
 	// Secret lists files that no program reads.
 	Secret []string
@@ -62,8 +63,28 @@ type Opens struct {
 	Clear []string
 	// Programs lists what single programs open nevertheless.
 	Programs []ProgramOpens
-	// Refused is called for the files that a program may not use, from one goroutine. nil ignores them.
+	// Addresses lists the addresses to which no program connects.
+	Addresses []Address
+	// Sockets lists patterns of sockets to which no program connects, except for OwnSockets and those below directories that the tree
+	// may write.
+	Sockets, OwnSockets []string
+	// Refused is called for what a program may not do, from one goroutine. nil ignores it.
 	Refused func(Refused)
+}
+
+// Address is an address to which no program of a tree connects.
+type Address struct {
+	// IP is an IPv6 address, or an IPv4 address in IPv6 form. All addresses with the same first Bits bits are meant.
+	IP   [16]byte
+	Bits int
+	// Here stands for all addresses of this host instead.
+	Here bool
+	// Port 0 stands for all ports except that of the domain name system.
+	Port int
+	// Except lists programs that connect nevertheless, by the absolute paths of their executables.
+	Except []string
+	// Reason says why, for people.
+	Reason string
 }
 
 // ProgramOpens lists secret files that one program reads, and kept files that it changes.
@@ -74,14 +95,14 @@ type ProgramOpens struct {
 	Read, Write []string
 }
 
-// Refused is a file that a program was not allowed to use.
+// Refused is a file or an address that a program was not allowed to use.
 type Refused struct {
-	// Path is the file's real path.
+	// Path is the file's real path, or the address.
 	Path string
 	// Program is the path of the program's executable; "" if the program has ended.
 	Program string
-	// Write reports that the program wanted to change the file.
-	Write bool
+	// Write reports that the program wanted to change the file, and Connect that it wanted to connect.
+	Write, Connect bool
 	// Reason says why it may not.
 	Reason string
 }
@@ -92,8 +113,8 @@ type Sandboxed struct {
 	ABI int
 	// Remark says why there is no sandbox, or what the sandbox cannot enforce or grant. It is empty if neither applies.
 	Remark string
-	// Opens reports that files are judged when they are opened.
-	Opens bool
+	// Opens reports that files are judged when they are opened, and Connects that connections are.
+	Opens, Connects bool
 }
 
 // String describes s for a person.
@@ -104,6 +125,9 @@ func (s Sandboxed) String() string {
 	said := fmt.Sprintf("landlock (ABI %d", s.ABI)
 	if s.Opens {
 		said += "; files judged when opened"
+	}
+	if s.Connects {
+		said += "; connections judged"
 	}
 	if s.Remark != "" {
 		said += "; " + s.Remark

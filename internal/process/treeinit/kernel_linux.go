@@ -7,8 +7,10 @@ import (
 
 // System call numbers that are missing in package syscall. They are the same on amd64 and arm64.
 const (
+	sysPidfdOpen             = 434
 	sysCloseRange            = 436
 	sysOpenat2               = 437
+	sysPidfdGetfd            = 438
 	sysLandlockCreateRuleset = 444
 	sysLandlockAddRule       = 445
 	sysLandlockRestrictSelf  = 446
@@ -36,8 +38,9 @@ const (
 
 	linuxCapabilityVersion3 = 0x20080522
 
-	capSetpcap  = 8
-	capSysAdmin = 21
+	capSetpcap   = 8
+	capSysPtrace = 19
+	capSysAdmin  = 21
 
 	landlockCreateRulesetVersion = 1
 	landlockRulePathBeneath      = 1

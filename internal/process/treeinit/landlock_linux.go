@@ -2,6 +2,7 @@ package treeinit
 
 import (
 	"errors"
+	"os"
 	"strconv"
 	"syscall"
 )
@@ -169,22 +170,56 @@ func (r ruleset) enforce() error {
 // kernel asks; -1 without one.
 func (s *Sandbox) confine(target int) (state Sandboxed, listener int) {
 	listener = -1
+	unjudged := connectionsUnjudged(target)
 	state = s.enter(target)
 	if state.ABI == 0 || s.Opens == nil {
 		return state, listener
 	}
-	why := errors.New("the tier's rules grant sudo")
-	if !s.Setuid {
-		listener, why = installListener(s.Opens.Filter)
+	why, filter := errors.New("the tier's rules grant sudo"), s.Opens.Filter
+	if unjudged != nil {
+		filter = s.Opens.FileFilter
 	}
-	state.Opens = why == nil
-	if why != nil {
-		if state.Remark != "" {
-			state.Remark += "; "
-		}
-		state.Remark += "files are not judged when they are opened: " + why.Error()
+	if !s.Setuid {
+		listener, why = installListener(filter)
+	}
+	state.Opens, state.Connects = why == nil, why == nil && unjudged == nil
+	switch {
+	case why != nil:
+		state.add("files are not judged when they are opened, nor are connections: " + why.Error())
+	case unjudged != nil:
+		state.add("connections are not judged: " + unjudged.Error())
 	}
 	return state, listener
+}
+
+// add adds a sentence to the remark.
+func (s *Sandboxed) add(text string) {
+	if s.Remark != "" {
+		text = s.Remark + "; " + text
+	}
+	s.Remark = text
+}
+
+// connectionsUnjudged returns the reason for which an init cannot judge the connections of programs of a user; nil if it can. It must
+// copy the descriptors of these programs.
+func connectionsUnjudged(target int) error {
+	held, err := effectiveCapabilities()
+	if err != nil {
+		return err
+	}
+	if target != os.Geteuid() && !held.has(capSysPtrace) {
+		return errors.New("this worker has no CAP_SYS_PTRACE, which that takes if agents have a user of their own")
+	}
+	handle, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(os.Getpid()), 0, 0)
+	if errno != 0 {
+		return failed("call pidfd_open", errno)
+	}
+	defer func() { _ = syscall.Close(int(handle)) }()
+	copied, _, errno := syscall.Syscall(sysPidfdGetfd, handle, controlDescriptor, 0)
+	if errno != 0 {
+		return failed("call pidfd_getfd", errno)
+	}
+	return syscall.Close(int(copied))
 }
 
 // enter is confine without the judging of files.

@@ -143,6 +143,10 @@ const pipePause = 2 * time.Millisecond
 
 // openPipe opens a named pipe, and waits for its other end as long as the caller waits.
 func (c *call) openPipe(file, flags int) (int, error) {
+	if err := c.stepAside(); err != nil {
+		return -1, err
+	}
+	defer c.stepBack()
 	for {
 		opened, err := syscall.Openat(atFDCWD, ownDescriptor(file), flags&^(syscall.O_CREAT|syscall.O_NOFOLLOW)|syscall.O_NONBLOCK, 0)
 		switch {
@@ -181,13 +185,22 @@ func written(pipe, copies int) bool {
 	if n, err := syscall.Tee(pipe, copies, 1, nonBlocking); n > 0 || errors.Is(err, syscall.EAGAIN) {
 		return true
 	}
+	return poll(pipe, pollIn, pipePause) // it is found, too, if the writer has closed the pipe already
+}
+
+const (
+	pollIn  = 1
+	pollOut = 4
+)
+
+// poll waits until a descriptor is ready, but not longer than pause. It reports whether it is.
+func poll(descriptor int, wanted int16, pause time.Duration) bool {
 	type pollRequest struct {
 		descriptor    int32
 		wanted, found int16
 	}
-	const pollIn = 1                                                // it is found, too, if the writer has closed the pipe already
-	request := pollRequest{descriptor: int32(pipe), wanted: pollIn} //nolint:gosec // a descriptor
-	timeout := syscall.NsecToTimespec(int64(pipePause))
+	request := pollRequest{descriptor: int32(descriptor), wanted: wanted} //nolint:gosec // a descriptor
+	timeout := syscall.NsecToTimespec(int64(pause))
 	n, _, _ := syscall.Syscall6(syscall.SYS_PPOLL,
 		uintptr(unsafe.Pointer(&request)), 1, uintptr(unsafe.Pointer(&timeout)), 0, 0, 0) //nolint:gosec // how the kernel takes structs
 	return n == 1

@@ -53,17 +53,21 @@ const (
 )
 
 // maxAnswerers limits the threads that answer at once. Further calls wait in the kernel. Threads are needed at once only while
-// files are slow to open: a pipe without its other end, or a network file system.
-const maxAnswerers = 64
+// files are slow to open, such as those of a network file system. maxAside limits the threads that wait for somebody else besides: for
+// the other end of a pipe or of a connection.
+const (
+	maxAnswerers = 64
+	maxAside     = 256
+)
 
 // Refused is a call that the answerer has refused.
 type Refused struct {
-	// Path is the real path of the file.
+	// Path is the real path of the file, or the address.
 	Path string
 	// Program is the path of the program's executable.
 	Program string
-	// Write reports that the program wanted to change the file.
-	Write bool
+	// Write reports that the program wanted to change the file, and Connect that it wanted to connect.
+	Write, Connect bool
 	// Reason says why.
 	Reason string
 }
@@ -74,8 +78,8 @@ type answerer struct {
 	rules    *fileRules
 	sandbox  *Sandbox
 	user     *User
-	idle     atomic.Int32
-	all      atomic.Int32
+	// all counts the threads that answer, idle those that wait for a call, and aside those that wait for somebody else.
+	idle, all, aside atomic.Int32
 	// reports passes what is refused to the reporter.
 	reports chan Refused
 }
@@ -131,8 +135,30 @@ func (a *answerer) loop() {
 			a.another()
 		}
 		a.judge(&asked)
+		if a.all.Load() > maxAnswerers { // it was aside
+			a.all.Add(-1)
+			return
+		}
 		a.idle.Add(1)
 	}
+}
+
+// stepAside lets another thread answer calls while this one waits for somebody else.
+func (a *answerer) stepAside() error {
+	if a.aside.Add(1) > maxAside {
+		a.aside.Add(-1)
+		return syscall.EAGAIN
+	}
+	if a.all.Add(-1); a.idle.Load() == 0 {
+		a.another()
+	}
+	return nil
+}
+
+// stepBack ends the effect of stepAside.
+func (a *answerer) stepBack() {
+	a.all.Add(1)
+	a.aside.Add(-1)
 }
 
 func ioctl(descriptor int, request uintptr, argument unsafe.Pointer) syscall.Errno {
@@ -140,8 +166,12 @@ func ioctl(descriptor int, request uintptr, argument unsafe.Pointer) syscall.Err
 	return errno
 }
 
-// becomeAgent gives the calling thread the rights to files that the programs of the tree have, with a mask for new files of its
-// own. The thread keeps its other identity, so that no program of the tree can send it a signal.
+// unchanged stands for a user or group that a call leaves as it is.
+const unchanged = ^uintptr(0)
+
+// becomeAgent gives the calling thread the rights to files and connections that the programs of the tree have, with a mask for new files
+// of its own. The other side of a connection sees the agent's user. The thread keeps its real and its saved user, so that no program of
+// the tree can send it a signal.
 func (a *answerer) becomeAgent() error {
 	if err := syscall.Unshare(syscall.CLONE_FS); err != nil {
 		return err
@@ -152,16 +182,17 @@ func (a *answerer) becomeAgent() error {
 		for i, group := range u.Groups {
 			groups[i] = uint32(group) //nolint:gosec // a group's number
 		}
-		// The calls concern this thread only, unlike those of package syscall.
+		// The calls concern this thread only, unlike those of package syscall. Signals are a matter of the other two users of the thread.
 		_, _, errno := syscall.RawSyscall(syscall.SYS_SETGROUPS,
 			uintptr(len(u.Groups)), uintptr(unsafe.Pointer(&groups[0])), 0) //nolint:gosec // how the kernel takes a list
+		if errno == 0 {
+			_, _, errno = syscall.RawSyscall(syscall.SYS_SETRESGID, unchanged, uintptr(u.GID), unchanged)
+		}
+		if errno == 0 {
+			_, _, errno = syscall.RawSyscall(syscall.SYS_SETRESUID, unchanged, uintptr(u.UID), unchanged)
+		}
 		if errno != 0 {
 			return errno
-		}
-		_, _, _ = syscall.RawSyscall(syscall.SYS_SETFSGID, uintptr(u.GID), 0, 0)
-		_, _, _ = syscall.RawSyscall(syscall.SYS_SETFSUID, uintptr(u.UID), 0, 0)
-		if found, _, _ := syscall.RawSyscall(syscall.SYS_SETFSUID, uintptr(u.UID), 0, 0); int(found) != u.UID {
-			return syscall.EPERM
 		}
 	}
 	data, err := capget()
@@ -215,6 +246,8 @@ func (c *call) judge() error {
 		return c.create(dir(0), args[1], flags(2)&^syscall.S_IFMT|syscall.S_IFDIR)
 	case syscall.SYS_MKNODAT:
 		return c.createNode(dir(0), args[1], flags(2))
+	case syscall.SYS_CONNECT:
+		return c.connect(dir(0), args[1], dir(2))
 	case syscall.SYS_TRUNCATE:
 		return c.truncate(args[0], int64(args[1])) //nolint:gosec // the kernel's type
 	}

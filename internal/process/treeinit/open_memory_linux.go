@@ -85,6 +85,18 @@ func (c *call) memory(address uint64, buffer []byte) (int, error) {
 	return read, nil
 }
 
+// copyMemory fills the buffer from the caller's memory.
+func (c *call) copyMemory(address uint64, buffer []byte) error {
+	for read := 0; read < len(buffer); {
+		n, err := c.memory(address+uint64(read), buffer[read:])
+		if err != nil {
+			return err
+		}
+		read += n
+	}
+	return nil
+}
+
 // openHow reads the struct open_how of openat2.
 func (c *call) openHow(address, size uint64) (how openHow, err error) {
 	if size < uint64(unsafe.Sizeof(how)) {
@@ -94,12 +106,8 @@ func (c *call) openHow(address, size uint64) (how openHow, err error) {
 		return how, syscall.E2BIG
 	}
 	var buffer [unsafe.Sizeof(how)]byte
-	for read := 0; read < len(buffer); {
-		n, err := c.memory(address+uint64(read), buffer[read:])
-		if err != nil {
-			return how, err
-		}
-		read += n
+	if err := c.copyMemory(address, buffer[:]); err != nil {
+		return how, err
 	}
 	return *(*openHow)(unsafe.Pointer(&buffer[0])), nil //nolint:gosec // the kernel's struct
 }

@@ -1,6 +1,6 @@
 package treeinit
 
-// Opens says which files the programs of a tree may open. It adds to the grants of the sandbox: both must permit the file. All
+// Opens says which files the programs of a tree may open, and to which addresses they connect. It adds to the grants of the sandbox: both must permit the file. All
 // patterns match the real path of a file: absolute and without symbolic links. The function matches describes them.
 type Opens struct {
 	// Secret lists files that no program reads.
@@ -11,8 +11,12 @@ type Opens struct {
 	Clear []string
 	// Programs lists what single programs open nevertheless.
 	Programs []ProgramOpens
-	// Filter holds the filter of the system calls that are judged, in the kernel's form.
-	Filter string
+	// Addresses lists the addresses to which no program connects.
+	Addresses []Address
+	// Sockets lists sockets to which no program connects, except for OwnSockets and those below directories that the tree can write.
+	Sockets, OwnSockets []string
+	// Filter holds the filter of the system calls that are judged, in the kernel's form. FileFilter is the same without connections.
+	Filter, FileFilter string
 }
 
 // ProgramOpens lists files that one program needs although they are secret or kept.
@@ -33,7 +37,14 @@ func (o *Opens) encode(e *encoder) {
 		e.texts(program.Read)
 		e.texts(program.Write)
 	}
+	e.number(len(o.Addresses))
+	for i := range o.Addresses {
+		o.Addresses[i].encode(e)
+	}
+	e.texts(o.Sockets)
+	e.texts(o.OwnSockets)
 	e.text(o.Filter)
+	e.text(o.FileFilter)
 }
 
 // decodeOpens is the reverse of encode.
@@ -42,7 +53,10 @@ func decodeOpens(d *decoder) *Opens {
 	for range d.length() {
 		o.Programs = append(o.Programs, ProgramOpens{Program: d.text(), Read: d.texts(), Write: d.texts()})
 	}
-	o.Filter = d.text()
+	for range d.length() {
+		o.Addresses = append(o.Addresses, decodeAddress(d))
+	}
+	o.Sockets, o.OwnSockets, o.Filter, o.FileFilter = d.texts(), d.texts(), d.text(), d.text()
 	return o
 }
 
@@ -61,6 +75,9 @@ type fileRules struct {
 	clear        []string
 	secret, kept patterns
 	programs     []program
+	addresses    []Address
+	sockets      patterns
+	ownSockets   []string
 }
 
 type program struct {
@@ -69,8 +86,10 @@ type program struct {
 }
 
 func newFileRules(s *Sandbox) *fileRules {
-	rules := &fileRules{granted: map[string]access{}, clear: s.Opens.Clear}
-	rules.secret, rules.kept = newPatterns(s.Opens.Secret), newPatterns(nil)
+	rules := &fileRules{
+		granted: map[string]access{}, clear: s.Opens.Clear, addresses: s.Opens.Addresses, ownSockets: s.Opens.OwnSockets,
+	}
+	rules.secret, rules.kept, rules.sockets = newPatterns(s.Opens.Secret), newPatterns(nil), newPatterns(s.Opens.Sockets)
 	for _, pattern := range s.Opens.Kept {
 		rules.kept.add(folded(pattern))
 	}

@@ -40,8 +40,8 @@ type Sandboxed struct {
 	ABI int
 	// Remark says why there is no sandbox, or what the sandbox cannot enforce or grant. It is empty if neither applies.
 	Remark string
-	// Opens reports that files are judged when they are opened.
-	Opens bool
+	// Opens reports that files are judged when they are opened, and Connects that connections are.
+	Opens, Connects bool
 }
 
 func (s *Sandbox) encode(e *encoder) {

@@ -153,6 +153,7 @@ func (a Answer) encode() []byte {
 	body.number(a.Sandbox.ABI)
 	body.text(a.Sandbox.Remark)
 	body.flag(a.Sandbox.Opens)
+	body.flag(a.Sandbox.Connects)
 	body.number(int(a.Errno))
 	body.text(a.Reason)
 	body.number(int(a.Status))
@@ -160,6 +161,7 @@ func (a Answer) encode() []byte {
 	body.text(a.File.Path)
 	body.text(a.File.Program)
 	body.flag(a.File.Write)
+	body.flag(a.File.Connect)
 	body.text(a.File.Reason)
 	var message encoder
 	message.text(string(body.written))
@@ -200,12 +202,12 @@ func decodeAnswer(body string) (Answer, error) {
 	d := decoder{rest: body}
 	answer := Answer{
 		Kind:      AnswerKind(d.number()),
-		Sandbox:   Sandboxed{ABI: d.number(), Remark: d.text(), Opens: d.flag()},
+		Sandbox:   Sandboxed{ABI: d.number(), Remark: d.text(), Opens: d.flag(), Connects: d.flag()},
 		Errno:     syscall.Errno(d.number()),
 		Reason:    d.text(),
 		Status:    syscall.WaitStatus(d.number()), //nolint:gosec // it was one
 		Survivors: d.number(),
-		File:      Refused{Path: d.text(), Program: d.text(), Write: d.flag(), Reason: d.text()},
+		File:      Refused{Path: d.text(), Program: d.text(), Write: d.flag(), Connect: d.flag(), Reason: d.text()},
 	}
 	return answer, d.err
 }
