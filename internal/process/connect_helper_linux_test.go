@@ -39,7 +39,12 @@ func connectTo() int {
 	if err := json.Unmarshal([]byte(os.Getenv(connectServers)), &s); err != nil {
 		panic(err)
 	}
-	fmt.Println(connectAttempts()[os.Getenv(connectAttempt)](s))
+	name := os.Getenv(connectAttempt)
+	if scenario := connectScenarios()[name]; scenario != nil {
+		fmt.Println(scenario(s))
+		return 0
+	}
+	fmt.Println(connectAttempts()[name](s))
 	return 0
 }
 
@@ -107,9 +112,11 @@ func connectAttempts() map[string]func(servers) error {
 				return err
 			})
 		},
-		"an address that changes":    func(s servers) error { return race(s, unix.AF_INET, inet4(s.Open), inet4(s.Closed)) },
-		"a path that changes":        func(s servers) error { return race(s, unix.AF_UNIX, local1(s.OpenPath), local1(s.ClosedPath)) },
-		"a path that turns abstract": func(s servers) error { return race(s, unix.AF_UNIX, local1(s.OpenPath), local1("\x00"+s.Name)) },
+		"an address that changes": func(s servers) error { return race(s, unix.AF_INET, inet4(s.Open), inet4(s.Closed)) },
+		"a path that changes":     func(s servers) error { return race(s, unix.AF_UNIX, local1(s.OpenPath), local1(s.ClosedPath)) },
+		"a path that turns abstract": func(s servers) error {
+			return race(s, unix.AF_UNIX, local1(s.OpenPath), append([]byte{unix.AF_UNIX, 0, 0}, s.Name...))
+		},
 		"a link that changes": func(s servers) error {
 			_, _ = os.Symlink(s.OpenPath, "l"), os.Symlink(s.ClosedPath, "m")
 			swap := func() { _ = unix.Renameat2(unix.AT_FDCWD, "l", unix.AT_FDCWD, "m", unix.RENAME_EXCHANGE) }

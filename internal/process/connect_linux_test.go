@@ -85,7 +85,7 @@ func newServers(t *testing.T, s site) (at servers, open, closed *visits) {
 	port := func(v *visits) int { return v.serve(t, "tcp", "[::]:0").(*net.TCPAddr).Port } //nolint:forcetypeassert // it is one
 	at = servers{
 		Open: port(open), Closed: port(closed), OpenPath: filepath.Join(s.workspace, "open"), ClosedPath: filepath.Join(s.root, "closed"),
-		Name: "claudeops-test-" + filepath.Base(s.root) + t.Name(),
+		Name: strings.ReplaceAll(filepath.Join(s.workspace, "open"), "/", "-"), // as long as the path
 	}
 	open.serve(t, "unix", at.OpenPath)
 	closed.serve(t, "unix", at.ClosedPath)
@@ -158,6 +158,115 @@ func TestConnections(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestConnectionsOfOthersWork runs programs that do nothing forbidden. With judging they find what they find without.
+func TestConnectionsOfOthersWork(t *testing.T) {
+	t.Parallel()
+	requireConnects(t)
+	for name := range connectScenarios() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := map[bool]string{}
+			for _, judge := range []bool{false, true} {
+				s := newSite(t)
+				s.secretsIn(t)
+				at, _, _ := newServers(t, s)
+				sandbox := s.connecting(at)
+				if !judge {
+					sandbox.Opens = nil
+				}
+				found[judge] = s.attempt(t, sandbox, at, name)
+			}
+			t.Log(found[true])
+			require.Equal(t, found[false], found[true])
+		})
+	}
+}
+
+// TestConnectionsToWhatRulesCover checks which addresses a rule is about, for whom, and what is told of it.
+func TestConnectionsToWhatRulesCover(t *testing.T) {
+	t.Parallel()
+	requireConnects(t)
+	s := newSite(t)
+	at, _, _ := newServers(t, s)
+	sandbox := s.judged()
+	var mutex sync.Mutex
+	told := map[string]bool{}
+	perl, err := filepath.EvalSymlinks("/usr/bin/perl")
+	require.NoError(t, err)
+	sandbox.Opens.Addresses = []process.Address{
+		{IP: [16]byte{10: 0xff, 11: 0xff, 12: 127, 13: 9}, Bits: 96 + 15, Reason: "a part of loopback"},
+		{IP: [16]byte{10: 0xff, 11: 0xff, 12: 127, 13: 1, 15: 1}, Bits: 128, Port: at.Open, Reason: "one address"},
+		{Here: true, Port: at.Closed, Except: []string{perl}, Reason: "not for everybody"},
+	}
+	sandbox.Opens.Refused = func(r process.Refused) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		told[fmt.Sprint(r.Path, " ", filepath.Base(r.Program), " ", r.Connect, " ", r.Reason)] = true
+	}
+	program, err := os.Executable()
+	require.NoError(t, err)
+	script := `use Socket; for (@ARGV) { my ($h, $p) = split /,/; socket(S, PF_INET, SOCK_STREAM, 0);
+		print "$h ", connect(S, sockaddr_in($p, inet_aton($h))) ? "yes" : $!, "\n" }`
+	ask := `perl -e '` + script + `' 127.9.1.1,%[1]d 127.8.255.255,%[1]d 127.10.0.1,%[1]d 127.9.1.1,53 127.1.0.1,%[1]d 127.1.0.2,%[1]d 127.1.0.1,%[2]d`
+	_, printed := inside(t, process.ModeSubreaper, sandbox, fmt.Sprintf(ask, at.Open, at.Closed))
+	require.Equal(t, `127.9.1.1 Permission denied
+127.8.255.255 Permission denied
+127.10.0.1 yes
+127.9.1.1 Connection refused
+127.1.0.1 Permission denied
+127.1.0.2 yes
+127.1.0.1 yes
+`, printed)
+	require.Contains(t, s.attempt(t, sandbox, at, "IPv6"), unix.EACCES.Error())
+	base := filepath.Base(program)
+	require.Equal(t, map[string]bool{
+		fmt.Sprintf("127.9.1.1:%d perl true a part of loopback", at.Open):              true,
+		fmt.Sprintf("127.8.255.255:%d perl true a part of loopback", at.Open):          true,
+		fmt.Sprintf("127.1.0.1:%d perl true one address", at.Open):                     true,
+		fmt.Sprintf("[0:0:0:0:0:0:0:1]:%d %s true not for everybody", at.Closed, base): true,
+	}, told)
+}
+
+// TestConnectionsOfAnotherUser checks that a server of this host sees the agent's user, although the init connects.
+func TestConnectionsOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	requireConnects(t)
+	if os.Geteuid() != 0 {
+		t.Skip("only the superuser starts programs of others")
+	}
+	root := openDir(t)
+	path := filepath.Join(root, "socket")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	require.NoError(t, os.Chmod(path, 0o777)) //nolint:gosec // for the other user
+	seen := make(chan *unix.Ucred, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			close(seen)
+			return
+		}
+		raw, _ := conn.(*net.UnixConn).SyscallConn() //nolint:forcetypeassert // it is one
+		_ = raw.Control(func(fd uintptr) {
+			peer, _ := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+			seen <- peer
+		})
+		_ = conn.Close()
+	}()
+	require.NoError(t, os.Mkdir(filepath.Join(root, "closed"), 0o700))
+	closed, err := new(net.ListenConfig).Listen(t.Context(), "unix", filepath.Join(root, "closed", "socket"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = closed.Close() })
+	spec := shell(t, process.ModeSubreaper, `perl -e 'use Socket; for (@ARGV) { socket(S, PF_UNIX, SOCK_STREAM, 0);
+		print connect(S, sockaddr_un($_)) ? "yes" : $!, "\n" }' `+path+" "+closed.Addr().String())
+	spec.Sandbox, spec.User = &process.Sandbox{Required: true, Opens: &process.Opens{}}, otherUser()
+	_, printed := run(t, t.Context(), spec)
+	require.Equal(t, "yes\nPermission denied\n", printed)
+	peer := <-seen
+	require.Equal(t, []uint32{nobody, nobody}, []uint32{peer.Uid, peer.Gid})
 }
 
 // requireConnects skips the test where connections are not judged. The kernel of CI lets us.

@@ -194,10 +194,7 @@ func (c *call) allowSocket(to []byte) (place, error) {
 	none := place{file: -1, parent: -1}
 	name := to[unixPath:]
 	if name[0] == 0 {
-		if name = name[1:]; !ownsAbstract(string(name)) {
-			return none, c.refuseConnection("@"+string(name), "it is not of this session")
-		}
-		return none, nil
+		return none, c.allowAbstract(string(name[1:]))
 	}
 	if end := bytes.IndexByte(name, 0); end >= 0 {
 		name = name[:end]
@@ -237,12 +234,12 @@ func (r *fileRules) refusesSocket(path string) bool {
 	return r.sockets.match(path) && !r.grants(path, toRead|toWrite)
 }
 
-// ownsAbstract reports whether a program of this tree has the socket with an abstract name. This process does not have the
-// tree's restriction of such sockets.
-func ownsAbstract(name string) bool {
+// allowAbstract judges an abstract name: a program of this tree must have it. This process does not have the tree's own restriction of
+// such names.
+func (c *call) allowAbstract(name string) error {
 	table, err := os.ReadFile("/proc/self/net/unix")
 	if err != nil {
-		return false
+		return syscall.EACCES
 	}
 	const inodeColumn = 6
 	end := []byte(" @" + name + "\n")
@@ -254,26 +251,22 @@ func ownsAbstract(name string) bool {
 	wanted := map[string]bool{}
 	for row := range bytes.Lines(table) {
 		if columns := bytes.Fields(row); bytes.HasSuffix(row, end) && len(columns) > inodeColumn {
-			wanted["socket:["+string(columns[inodeColumn])+"]"] = false
+			wanted["socket:["+string(columns[inodeColumn])+"]"] = true
 		}
 	}
 	if len(wanted) == 0 {
-		return false
+		return syscall.ECONNREFUSED
 	}
 	for _, process := range proctable.Descendants(proctable.All(), os.Getpid()) {
 		dir := "/proc/" + strconv.Itoa(process.PID) + "/fd"
 		descriptors, _ := os.ReadDir(dir)
 		for _, each := range descriptors {
-			file, err := os.Readlink(dir + "/" + each.Name())
-			if _, is := wanted[file]; is && err == nil {
-				wanted[file] = true
-			}
+			file, _ := os.Readlink(dir + "/" + each.Name())
+			delete(wanted, file)
 		}
 	}
-	for _, held := range wanted {
-		if !held {
-			return false
-		}
+	if len(wanted) > 0 {
+		return c.refuseConnection("@"+name, "it is not of this session")
 	}
-	return true
+	return nil
 }

@@ -139,21 +139,23 @@ func (c *call) connectTo(socket int, to []byte) error {
 		_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, uintptr(socket), syscall.F_SETFL, flags)
 		return err
 	}
-	if err := attempt(); !isPending(err, to) {
-		return err
+	pending := attempt()
+	if !isPending(pending, to) {
+		return pending
 	}
 	if err := c.stepAside(); err != nil {
 		return err
 	}
 	defer c.stepBack()
-	return c.awaitConnection(socket, to, attempt)
+	return c.awaitConnection(socket, to, attempt, pending)
 }
 
 // connectPause is the time between two looks whether the caller still waits for its connection.
 const connectPause = 20 * time.Millisecond
 
-// awaitConnection repeats an attempt until it succeeds or fails. A connection that has begun is not begun again by that.
-func (c *call) awaitConnection(socket int, to []byte, attempt func() error) error {
+// awaitConnection repeats an attempt until it succeeds or fails. A connection that has begun is not begun again by that. At the time
+// limit of the socket the error is pending, that of the first attempt.
+func (c *call) awaitConnection(socket int, to []byte, attempt func() error, pending error) error {
 	limit := sendTimeout(socket)
 	for began := time.Now(); ; {
 		if familyOf(to) == syscall.AF_UNIX { // the other side has too many visitors
@@ -166,7 +168,7 @@ func (c *call) awaitConnection(socket int, to []byte, attempt func() error) erro
 		case !isPending(err, to):
 			return err
 		case limit > 0 && time.Since(began) >= limit:
-			return err
+			return pending
 		case !c.valid() || c.caller.hasSignal():
 			return syscall.EINTR
 		}
