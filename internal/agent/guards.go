@@ -31,6 +31,8 @@ type guards struct {
 	// sockets is the directory with the sockets of all sessions. shell is a link in it to the executable.
 	sockets socketDir
 	shell   string
+	// names holds the addresses of the supervisor's hosts.
+	names   names
 	records Records
 	logger  *slog.Logger
 	// passed lists the variables, as NAME=value, that only certain programs get.
@@ -112,7 +114,9 @@ func (g *guards) open(
 		return nil, err
 	}
 	if invocation.Sandbox != nil {
-		invocation.Sandbox.Opens = fileRules(g.policyOf(run, at).FileRules(int(tier)), invocation.Env, place.Asked, recordIn(post))
+		opens := fileRules(g.policyOf(run, at).FileRules(int(tier)), invocation.Env, place.Asked, recordIn(post))
+		g.connectionRules(ctx, opens, place, post)
+		invocation.Sandbox.Opens = opens
 	}
 	invocation.Guard = &claude.Guard{
 		Settings: hook.Settings(g.executable), Env: post.Environment(g.executable, g.shell), Started: visitors.begin,

@@ -26,7 +26,7 @@ func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (str
 	boxes := newSandboxes(cfg, policy, environ)
 	var said []string
 	separate := cfg.Claude.HasAgentUser()
-	weakest, judged := levelOf(true, separate), true
+	weakest, files, connections := levelOf(true, separate), true, true
 	for _, tier := range []escalation.Tier{escalation.TierObserve, escalation.TierSafeRepair} {
 		sandbox, why := boxes.of(activities.AgentRun{
 			Tier: tier, Directory: cfg.Claude.WorkDir,
@@ -43,18 +43,25 @@ func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (str
 		if found.ABI == 0 {
 			weakest = levelOf(false, separate)
 		}
-		judged = judged && found.Opens
+		files, connections = files && found.Opens, connections && found.Connects
 		said = append(said, fmt.Sprintf("%s: %s", tier, why))
 	}
 	open := weakest.open()
-	if !judged {
+	if !files {
 		open += "; " + openFiles
+	}
+	if !connections {
+		open += "; " + openConnections
 	}
 	return fmt.Sprintf("%s (%s): %s", weakest, strings.Join(said, "; "), open), nil
 }
 
 // openFiles says what is open at Tiers 1 and 2 where the kernel does not ask before files are opened.
 const openFiles = "granted programs can read secret files of their user, if options or links name them in a way that the guard does not see"
+
+// openConnections says what is open at Tiers 1 and 2 where the kernel does not ask before programs connect.
+const openConnections = "granted programs can connect to the supervisor's ports and to metadata services, if a name or a notation hides " +
+	"these from the guard"
 
 // ProbeRepositories says in which directories of agents sessions may not commit, or commits cannot be pushed; nil if nobody must review
 // commits.

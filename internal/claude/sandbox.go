@@ -2,9 +2,11 @@ package claude
 
 import (
 	"context"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claudeops/claudeops/internal/binfmt"
@@ -57,7 +59,37 @@ func (c *CLI) opens(rules process.Opens, i Invocation) *process.Opens {
 	if path, err := filepath.EvalSymlinks(c.path); err == nil && len(own) > 0 {
 		rules.Programs = append(slices.Clone(rules.Programs), process.ProgramOpens{Program: path, Read: own, Write: own})
 	}
+	if api, is := c.ownAPI(i); is {
+		rules.Addresses = append(slices.Clone(rules.Addresses), api)
+	}
 	return &rules
+}
+
+// ownAPI returns the rule that only the CLI connects to the endpoint of an invocation's API. If a shell script starts the CLI, nobody
+// knows which program that is in the end, so there is no rule.
+func (c *CLI) ownAPI(i Invocation) (rule process.Address, is bool) {
+	if i.API == nil {
+		return rule, false
+	}
+	endpoint, err := url.Parse(i.API.URL)
+	if err != nil {
+		return rule, false
+	}
+	port, err := strconv.Atoi(endpoint.Port())
+	if err != nil || endpoint.Hostname() != "127.0.0.1" {
+		return rule, false
+	}
+	rule = process.Address{Here: true, Port: port, Reason: "only the CLI itself uses the session's key of the model's API"}
+	programs := binfmt.Programs{Search: filepath.SplitList(lookupVariable(c.options.Environ, "PATH"))}
+	for _, file := range programs.With(c.path) {
+		switch name := filepath.Base(file); {
+		case slices.Contains([]string{"sh", "bash", "dash", "zsh", "busybox"}, name):
+			return rule, false
+		case !strings.HasPrefix(name, "ld-"): // the loader, which runs any program
+			rule.Except = append(rule.Except, file)
+		}
+	}
+	return rule, len(rule.Except) > 0
 }
 
 // executables returns the files that the CLI executes in every session: its own file, the files that run it, and this

@@ -74,25 +74,35 @@ func (p *Post) open(ticket string, asked agentdoor.Open) agentdoor.Answer {
 	return agentdoor.Answer{Allowed: opening.Allowed, Reason: opening.Reason, Path: opening.Path}
 }
 
-// RuleFiles is the rule in entries about files that a program wanted to open.
-const RuleFiles = "files"
+// The rules in entries about files that a program wanted to open, and about addresses to which it wanted to connect.
+const (
+	RuleFiles       = "files"
+	RuleConnections = "connections"
+)
 
-// File is a file that a program of the session was not allowed to use.
+// File is a file or an address that a program of the session was not allowed to use.
 type File struct {
-	// Path is the file's real path.
+	// Path is the file's real path, or the address.
 	Path string
 	// Program is the path of the program's executable.
 	Program string
-	// Write reports that the program wanted to change the file.
-	Write bool
+	// Write reports that the program wanted to change the file, and Connect that it wanted to connect.
+	Write, Connect bool
 	// Reason says why it may not.
 	Reason string
 }
 
-// Refused records that the kernel has refused a file to a program. If a single call of the session runs, it is an act of that call.
+// Refused records that the kernel has refused a file or an address to a program. If a single call of the session runs, it is an act of that call.
 func (p *Post) Refused(file File) {
-	text := filepath.Base(file.Program) + map[bool]string{false: " < ", true: " > "}[file.Write] + file.Path
-	decision := guard.Decision{Rule: RuleFiles, Reason: file.Path + ": " + file.Reason}
+	rule, sign := RuleFiles, " < "
+	switch {
+	case file.Connect:
+		rule, sign = RuleConnections, " -> "
+	case file.Write:
+		sign = " > "
+	}
+	text := filepath.Base(file.Program) + sign + file.Path
+	decision := guard.Decision{Rule: rule, Reason: file.Path + ": " + file.Reason}
 	if run := p.onlyRunning(); run != nil {
 		p.addAct(run, text, decision)
 		return

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/claudeops/claudeops/internal/agentdoor"
 )
@@ -29,6 +30,27 @@ func doorAttacks() []attack {
 	return []attack{
 		{at: onDoors, name: "ask another session's guard about a call", act: askOther(hookQuestion("docker restart web"))},
 		{at: onDoors, name: "use a grant of another session", act: askOther(agentdoor.Question{Script: "eval '" + grantedCommand + "'"})},
+		{at: onServers, name: "connect to Temporal", act: connectTo("tcp", func(v victim) string { return v.Temporal })},
+		{at: onServers, name: "connect to Temporal by another address", act: connectTo("tcp", func(v victim) string {
+			_, port, _ := net.SplitHostPort(v.Temporal)
+			return "[::ffff:0.0.0.0]:" + port
+		})},
+		{at: onServers, name: "connect to a terminal of tmux", act: connectTo("unix", func(v victim) string { return v.Tmux })},
+		{at: onServers, name: "open a socket of virtual machines", act: func(victim) error {
+			_, err := unix.Socket(unix.AF_VSOCK, unix.SOCK_STREAM, 0)
+			return err
+		}},
+	}
+}
+
+// connectTo returns an attack that connects to a server of the victim.
+func connectTo(network string, address func(victim) string) func(victim) error {
+	return func(v victim) error {
+		conn, err := new(net.Dialer).DialContext(context.Background(), network, address(v))
+		if err != nil {
+			return err
+		}
+		return conn.Close()
 	}
 }
 

@@ -251,7 +251,7 @@ func (s *hellStage) begin(t *testing.T, address string) func() map[string]string
 	}
 	s.worker = startRoleOf(t, "worker", command)
 	s.worker.awaitReady(t)
-	s.victim.Worker = s.worker.Process.Pid
+	s.victim.Worker, s.victim.Temporal, s.victim.Tmux = s.worker.Process.Pid, address, listenAsTmux(t)
 	s.brief = hellBrief{Victim: s.victim, Reports: listener.Addr().String(), Bystander: s.arrivals.Addr().String()}
 	s.writeBrief(t)
 	return collectReports(listener)
@@ -263,6 +263,19 @@ func listen(t *testing.T) net.Listener {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	return listener
+}
+
+// listenAsTmux opens a socket as tmux would, to which everybody may connect, and returns its path.
+func listenAsTmux(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(openDir(t), "tmux-0")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	path := filepath.Join(dir, "default")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	require.NoError(t, os.Chmod(path, 0o777)) //nolint:gosec // for the agents
+	return path
 }
 
 func (s *hellStage) writeBrief(t *testing.T) {

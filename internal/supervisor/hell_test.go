@@ -40,6 +40,7 @@ const (
 	onFiles     target = "permissions, owner and times of the worker's files"
 	onSecrets   target = "secret files that everybody may read"
 	onDoors     target = "the guard of another session"
+	onServers   target = "the supervisor's ports, terminals of tmux, sockets of virtual machines"
 	onPrograms  target = "programs that the policy does not grant"
 	onRights    target = "capabilities, other users and groups, the host's packets"
 	onTerminals target = "terminals"
@@ -73,6 +74,8 @@ type victim struct {
 	Terminal string
 	// Door is the guard's socket of another session of the same worker. Every process can find it in /proc/net/unix.
 	Door string
+	// Temporal is the address of Temporal, and Tmux the path of a socket of tmux to which everybody may connect.
+	Temporal, Tmux string
 }
 
 // TestAgentFromHell runs the attacks as an agent of each tier, in each mode that this process's user can install.

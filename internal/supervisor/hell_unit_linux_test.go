@@ -78,7 +78,7 @@ func readUnit(t *testing.T, files ...string) *unitHardening {
 	}
 	numbers := map[string]uintptr{
 		"CAP_CHOWN": unix.CAP_CHOWN, "CAP_DAC_OVERRIDE": unix.CAP_DAC_OVERRIDE, "CAP_KILL": unix.CAP_KILL,
-		"CAP_SETGID": unix.CAP_SETGID, "CAP_SETUID": unix.CAP_SETUID,
+		"CAP_SETGID": unix.CAP_SETGID, "CAP_SETUID": unix.CAP_SETUID, "CAP_SYS_PTRACE": unix.CAP_SYS_PTRACE,
 	}
 	for _, name := range settings["CapabilityBoundingSet"] {
 		require.Contains(t, numbers, name)
