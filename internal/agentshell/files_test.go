@@ -62,7 +62,7 @@ func (s *stage) confined(t *testing.T, tier int, script string) (printed string,
 	require.Empty(t, post.Try(script), script)
 	rules := policy.FileRules(tier)
 	opens := &process.Opens{
-		Secret: rules.Secret, Kept: rules.Kept, Clear: append(rules.Clear, s.place.Temp),
+		Secret: rules.Secret, Kept: rules.Kept, Clear: append(rules.Clear, s.place.Temp), Addresses: s.addresses,
 		Refused: func(refused process.Refused) { post.Refused(hook.File(refused)) },
 	}
 	var output bytes.Buffer

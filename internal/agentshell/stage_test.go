@@ -28,6 +28,7 @@ import (
 	_ "github.com/claudeops/claudeops/internal/agentshell" // the test binary is also the shell
 	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/hook"
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 // row is one call of the guard's corpus.
@@ -102,6 +103,8 @@ type stage struct {
 	before                        map[string]string
 	// harmless lists the attacks that may run.
 	harmless []row
+	// addresses lists the addresses to which confined lets no program connect.
+	addresses []process.Address
 
 	mutex   sync.Mutex
 	entries []hook.Entry

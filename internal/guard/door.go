@@ -64,8 +64,15 @@ func (g *Guard) Start(act Act) Start {
 	if start.Script == nil && slices.Contains(j.policy.Directories, filepath.Dir(filepath.Clean(start.Path))) {
 		start.Variables = j.policy.VariablesOf(filepath.Base(filepath.Clean(act.Words[0])))
 	}
+	if name := filepath.Base(act.Words[0]); len(start.Inner) == 0 && !j.limits().Anything {
+		start.Words = slices.Insert(start.Words, 1, firstWords[name]...)
+	}
 	return start
 }
+
+// firstWords maps programs to options that stand in front of those of the agent. curl guesses a protocol from the name of a host, and
+// each redirect names one.
+var firstWords = map[string][]string{"curl": {"-q", "--proto", "=http,https", "--proto-redir", "=http,https"}}
 
 // located returns the file of a program, with symbolic links resolved; "" if there is none.
 func (j judge) located(name string) string {

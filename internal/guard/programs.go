@@ -1,12 +1,9 @@
 package guard
 
 import (
-	"errors"
 	"regexp"
 	"strings"
 )
-
-var errNotation = errors.New("no address")
 
 var (
 	// awkForbidden matches constructs that run programs, read files that no argument names, show the environment, or

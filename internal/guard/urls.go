@@ -2,7 +2,6 @@ package guard
 
 import (
 	"net"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -83,9 +82,6 @@ func (j judge) connect(host, port string) error {
 	if j.limits().Anything {
 		return nil
 	}
-	if linkLocal(host) {
-		return &DeniedError{Rule: "hosts", Reason: host + " is where clouds give out credentials"}
-	}
 	name := strings.TrimSuffix(strings.ToLower(host), ".")
 	if !slices.ContainsFunc(j.limits().Hosts, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, name) }) {
 		return &DeniedError{
@@ -107,40 +103,4 @@ var schemeless = regexp.MustCompile(`^[A-Za-z0-9._-]+(:\d+)?([/?#]|$)`)
 func sameHost(a, b string) bool {
 	plain := func(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
 	return plain(a) == plain(b)
-}
-
-// linkLocal reports whether host is a link-local address, or names the metadata service of a cloud. It recognizes
-// addresses in every notation that curl accepts.
-func linkLocal(host string) bool {
-	name := strings.TrimSuffix(strings.ToLower(host), ".")
-	if name == "metadata" || strings.HasPrefix(name, "metadata.") || name == "instance-data" {
-		return true
-	}
-	address, err := netip.ParseAddr(name)
-	if err != nil {
-		address, err = oldNotation(name)
-	}
-	if err != nil {
-		return false
-	}
-	address = address.Unmap()
-	return address.IsLinkLocalUnicast() || address == netip.MustParseAddr("fd00:ec2::254")
-}
-
-// oldNotation parses an IPv4 address in the notations of inet_aton(3), such as 2852039166, 0xa9fea9fe or 169.254.43518.
-func oldNotation(name string) (netip.Addr, error) {
-	parts := strings.Split(name, ".")
-	var value uint64
-	for i, part := range parts {
-		number, err := strconv.ParseUint(part, 0, 32)
-		if err != nil || len(parts) > 4 {
-			return netip.Addr{}, errNotation
-		}
-		if i < len(parts)-1 {
-			value |= number << (24 - 8*i)
-		} else {
-			value |= number
-		}
-	}
-	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)}), nil
 }
