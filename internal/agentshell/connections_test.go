@@ -74,7 +74,7 @@ func TestCurlSpeaksOnlyHTTP(t *testing.T) {
 	home := t.TempDir()
 	for _, url := range []string{
 		"dict.localhost:%d/CONFIG:SET:dir:x", redirect.URL + "/?to=dict://localhost:%d/FLUSHALL", redirect.URL + "/?to=gopher://localhost:%d/_FLUSHALL",
-		redirect.URL + "/?to=ldap://localhost:%d/x", "ftp.localhost:%d/x", "imap.localhost:%d/x", "smtp.localhost:%d/x", "pop3.localhost:%d/x", "ldap.localhost:%d/x",
+		redirect.URL + "/?to=ftp://localhost:%d/x", "ftp.localhost:%d/x", "imap.localhost:%d/x", "smtp.localhost:%d/x", "pop3.localhost:%d/x", "ldap.localhost:%d/x",
 	} {
 		url = fmt.Sprintf(url, redis)
 		require.NoError(t, os.WriteFile(home+"/.curlrc", fmt.Appendf(nil, "url = dict://localhost:%d/FLUSHALL\nnext\n", redis), 0o600))
