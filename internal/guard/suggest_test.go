@@ -54,7 +54,7 @@ func TestSuggest(t *testing.T) {
 	for _, nothing := range []guard.Call{
 		bash(1, "docker ps"),                                                                                            // allowed
 		bash(2, "rm -rf /"), bash(1, "docker volume rm db"), bash(1, "cat /etc/shadow"), bash(1, "kubectl get secrets"), // never, secrets
-		bash(2, "temporal workflow list"), bash(1, "cat /proc/1/environ"), bash(1, "curl http://169.254.169.254/"),
+		bash(2, "temporal workflow list"), bash(1, "cat /proc/1/environ"),
 		bash(1, "docker restart jellyfin"),                   // Tier 1 changes nothing
 		bash(1, `poolctl status "$POOL"`), bash(1, "/tmp/x"), // unknown words, and a program of nobody's
 		bash(3, "rm -rf /"), call(1, "Write", map[string]string{"file_path": "/etc/x"}), bash(1, "if"),

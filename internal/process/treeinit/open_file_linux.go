@@ -39,6 +39,11 @@ func (c *call) openPath(dir int, address uint64, how openHow) error {
 	if err != nil {
 		return err
 	}
+	if c.rules.isSystem(path) && how.resolve == 0 && how.flags&^systemFlags == 0 {
+		if err := c.openSystem(path, how); err != syscall.ELOOP { //nolint:errorlint // a number
+			return err
+		}
+	}
 	start, err := c.directory(dir, path)
 	if err != nil {
 		return err
@@ -51,6 +56,22 @@ func (c *call) openPath(dir int, address uint64, how openHow) error {
 		}
 	}
 	return syscall.EACCES
+}
+
+// systemFlags are those of openSystem. They open a file to read it.
+const systemFlags = syscall.O_CLOEXEC | syscall.O_NOCTTY | syscall.O_NONBLOCK | syscall.O_DIRECTORY | syscall.O_NOFOLLOW
+
+// openSystem opens a file of the system, in whose directories no agent makes links, pipes or devices. It fails with ELOOP if a link
+// is in the path. Otherwise the path is the file's real path.
+func (c *call) openSystem(path string, how openHow) error {
+	flags := how.flags | syscall.O_CLOEXEC | syscall.O_NOCTTY
+	file, err := openAt2(atFDCWD, path, openHow{flags: flags, resolve: resolveNoSymlinks})
+	if err != nil {
+		return err
+	}
+	err = c.giveCopy(file, how.flags) // nobody notices that it is closed here later, since nobody changes or locks it
+	_ = syscall.Close(file)
+	return err
 }
 
 // errCreated means that a file that was missing exists now.
@@ -124,7 +145,7 @@ func (c *call) openPlace(found *place, how openHow) (int, error) {
 	if exclusive {
 		return -1, syscall.EEXIST
 	}
-	kind := modeOf(found.file)
+	kind := found.kind()
 	switch {
 	case kind == syscall.S_IFLNK:
 		return -1, syscall.ELOOP
@@ -209,15 +230,36 @@ func poll(descriptor int, wanted int16, pause time.Duration) bool {
 // give makes a file of this process the result of the call, and closes it here. It closes the file before the caller goes on: with a copy
 // here, the caller could not execute what it has just written, its lock would outlast it, and a pipe would seem to have another end.
 func (c *call) give(file int, flags uint64) error {
+	number, err := c.add(file, flags)
+	_ = syscall.Close(file)
+	if err != nil {
+		return err
+	}
+	return c.returnNumber(number)
+}
+
+// giveCopy makes a file of this process the result of the call, and leaves it open here.
+func (c *call) giveCopy(file int, flags uint64) error {
+	number, err := c.add(file, flags)
+	if err != nil {
+		return err
+	}
+	return c.returnNumber(number)
+}
+
+// add adds a file to the caller's, and returns its number there. It does not use the flag with which the kernel also answers the call: if
+// a signal of Go's runtime interrupts it then, the caller gets the number 0 and no file.
+func (c *call) add(file int, flags uint64) (int64, error) {
 	given := givenFile{id: c.asked.id, source: uint32(file)} //nolint:gosec // a descriptor
 	given.targetDescriptors = uint32(flags & syscall.O_CLOEXEC)
 	number, _, errno := syscall.Syscall(
 		syscall.SYS_IOCTL, uintptr(c.listener), notifAddFD, uintptr(unsafe.Pointer(&given))) //nolint:gosec // how the kernel takes a struct
-	_ = syscall.Close(file)
-	if errno != 0 {
-		return errno
-	}
-	reply := notificationAnswer{id: c.asked.id, value: int64(number)} //nolint:gosec // a descriptor
-	_ = ioctl(c.listener, notifSend, unsafe.Pointer(&reply))          //nolint:gosec // how the kernel takes a struct
+	return int64(number), failure(errno) //nolint:gosec // a descriptor
+}
+
+// returnNumber answers the call with a number.
+func (c *call) returnNumber(number int64) error {
+	reply := notificationAnswer{id: c.asked.id, value: number}
+	_ = ioctl(c.listener, notifSend, unsafe.Pointer(&reply)) //nolint:gosec // how the kernel takes a struct
 	return errAnswered
 }

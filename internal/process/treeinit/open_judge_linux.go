@@ -11,7 +11,7 @@ func (c *call) allow(found *place, wanted access) error {
 	if err != nil {
 		return err
 	}
-	return c.allowPath(path, wanted, found.file >= 0 && isDir(found.file))
+	return c.allowPath(path, wanted, found.file >= 0 && found.kind() == syscall.S_IFDIR)
 }
 
 // allowPath judges what the caller wants to do with the file at a real path.

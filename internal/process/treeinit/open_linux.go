@@ -124,7 +124,8 @@ func (a *answerer) loop() {
 	}
 	for {
 		var asked notification
-		errno := ioctl(a.listener, notifReceive, unsafe.Pointer(&asked)) //nolint:gosec // how the kernel takes a struct
+		_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(a.listener), notifReceive,
+			uintptr(unsafe.Pointer(&asked))) //nolint:gosec // how the kernel takes a struct
 		switch {
 		case errno == syscall.EINTR || errno == syscall.ENOENT: // the caller has been killed
 			continue
@@ -161,6 +162,7 @@ func (a *answerer) stepBack() {
 	a.aside.Add(-1)
 }
 
+// ioctl makes a request that does not wait.
 func ioctl(descriptor int, request uintptr, argument unsafe.Pointer) syscall.Errno {
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(descriptor), request, uintptr(argument))
 	return errno

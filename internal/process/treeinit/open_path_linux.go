@@ -82,6 +82,17 @@ type place struct {
 	// of /proc to an open file.
 	parent int
 	base   string
+	// real is the real path and mode the kind of the file; empty until they are needed.
+	real string
+	mode uint32
+}
+
+// kind returns the file's kind: one of the constants S_IFMT masks.
+func (p *place) kind() uint32 {
+	if p.mode == 0 {
+		p.mode = modeOf(p.file)
+	}
+	return p.mode
 }
 
 func (p *place) close() {
@@ -95,14 +106,20 @@ func (p *place) close() {
 
 // path returns the absolute path of the place, without symbolic links.
 func (p *place) path() (string, error) {
+	if p.real != "" {
+		return p.real, nil
+	}
+	var err error
 	if p.file >= 0 {
-		return realPath(p.file)
+		p.real, err = realPath(p.file)
+		return p.real, err
 	}
 	dir, err := realPath(p.parent)
 	if err != nil {
 		return "", err
 	}
-	return below(dir, p.base), nil
+	p.real = below(dir, p.base)
+	return p.real, nil
 }
 
 // realPath returns the absolute path of an open file. The path of a removed file has no suffix.
@@ -128,13 +145,56 @@ func find(who *caller, start int, path string, follow bool) (place, error) {
 	if path == "" {
 		return place{}, syscall.ENOENT
 	}
-	if follow { // Without a link in the path, the kernel alone finds the file.
-		how := openHow{flags: oPath | syscall.O_CLOEXEC, resolve: resolveNoSymlinks}
-		if file, err := openAt2(start, path, how); err == nil {
-			return place{file: file, parent: -1}, nil
-		}
+	return findFrom(who, start, path, follow, maxMissing)
+}
+
+// maxMissing limits the directories of a path that are looked up because those below them are missing.
+const maxMissing = 8
+
+// findFrom lets the kernel find the file, which takes a single call. Below /proc, where the kernel would take this process for the
+// caller, and for links to open files, it walks.
+func findFrom(who *caller, start int, path string, follow bool, missing int) (place, error) {
+	how := openHow{flags: oPath | syscall.O_CLOEXEC, resolve: resolveNoMagicLinks}
+	if !follow {
+		how.flags |= syscall.O_NOFOLLOW
 	}
-	return walk(who, start, path, follow)
+	file, err := openAt2(start, path, how)
+	if err == nil {
+		found := place{file: file, parent: -1}
+		if real, err := found.path(); err == nil && real != "/proc" && !hasPrefix(real, "/proc/") {
+			return found, nil
+		}
+		found.close()
+	}
+	base := baseOf(path)
+	if err != syscall.ENOENT || missing == 0 || base == "" || base == "." || base == ".." { //nolint:errorlint // openAt2 returns numbers
+		return walk(who, start, path, follow)
+	}
+	dir := path[:len(path)-len(base)]
+	if dir == "" {
+		dir = "."
+	}
+	parent, err := findFrom(who, start, dir, true, missing-1)
+	if err != nil {
+		return place{}, err
+	}
+	if parent.file < 0 {
+		parent.close()
+		return place{}, syscall.ENOENT
+	}
+	file, err = openAt2(parent.file, base, openHow{flags: oPath | syscall.O_CLOEXEC | syscall.O_NOFOLLOW})
+	if err == syscall.ENOENT { //nolint:errorlint // as above
+		if parent.parent >= 0 {
+			_ = syscall.Close(parent.parent)
+		}
+		return place{file: -1, parent: parent.file, base: base}, nil
+	}
+	parent.close()
+	if err != nil {
+		return place{}, err
+	}
+	_ = syscall.Close(file)
+	return walk(who, start, path, follow) // a link that leads nowhere, or to a link of /proc
 }
 
 // findWithin is find with the limits of openat2. It follows no links of /proc to open files, which would be those of this process.
