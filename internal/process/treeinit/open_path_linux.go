@@ -3,6 +3,7 @@ package treeinit
 import (
 	"bytes"
 	"strconv"
+	"sync"
 	"syscall"
 	"unsafe"
 )
@@ -74,6 +75,22 @@ func statusField(file, name string) string {
 // maxLinks is the number of symbolic links that Linux follows in a path (path_resolution(7)).
 const maxLinks = 40
 
+// isPlain reports whether a path is absolute, and has neither dots as names nor superfluous slashes.
+func isPlain(path string) bool {
+	if !hasPrefix(path, "/") || hasSuffix(path, "/") {
+		return false
+	}
+	for at := 1; at < len(path); at++ {
+		if path[at-1] == '/' {
+			switch name, _, _ := cutPath(path[at:]); name {
+			case "", ".", "..":
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // place is a file that exists, or the place of one that does not exist yet.
 type place struct {
 	// file refers to the file (O_PATH); -1 if there is none.
@@ -124,9 +141,18 @@ func (p *place) path() (string, error) {
 
 // realPath returns the absolute path of an open file. The path of a removed file has no suffix.
 func realPath(descriptor int) (string, error) {
-	path, err := readLinkAt(atFDCWD, ownDescriptor(descriptor))
+	path, err := readLinkAt(ownDescriptors(), strconv.Itoa(descriptor))
 	return trimSuffix(path, " (deleted)"), err
 }
+
+// ownDescriptors returns the directory with the descriptors of this process. Its names are found quicker than whole paths.
+var ownDescriptors = sync.OnceValue(func() int {
+	dir, err := openAt2(atFDCWD, "/proc/self/fd", openHow{flags: oPath | syscall.O_DIRECTORY | syscall.O_CLOEXEC})
+	if err != nil {
+		return -1
+	}
+	return dir
+})
 
 // ownDescriptor returns a path of a descriptor of this process.
 func ownDescriptor(descriptor int) string { return "/proc/self/fd/" + strconv.Itoa(descriptor) }
@@ -154,10 +180,16 @@ const maxMissing = 8
 // findFrom lets the kernel find the file, which takes a single call. Below /proc, where the kernel would take this process for the
 // caller, and for links to open files, it walks.
 func findFrom(who *caller, start int, path string, follow bool, missing int) (place, error) {
-	how := openHow{flags: oPath | syscall.O_CLOEXEC, resolve: resolveNoMagicLinks}
+	how := openHow{flags: oPath | syscall.O_CLOEXEC, resolve: resolveNoSymlinks}
 	if !follow {
 		how.flags |= syscall.O_NOFOLLOW
 	}
+	if isPlain(path) { // Without a link in it, it is the real path.
+		if file, err := openAt2(start, path, how); err == nil {
+			return place{file: file, parent: -1, real: path}, nil
+		}
+	}
+	how.resolve = resolveNoMagicLinks
 	file, err := openAt2(start, path, how)
 	if err == nil {
 		found := place{file: file, parent: -1}

@@ -135,15 +135,7 @@ func (r *fileRules) refuses(path string, wanted access, executable func() string
 // isSystem reports whether a path is one of a file of the system by its spelling, if it has no links: every program of the tree may read
 // that file, and none may change its directory.
 func (r *fileRules) isSystem(path string) bool {
-	if !hasPrefix(path, "/") || !r.isClear(path) {
-		return false
-	}
-	for at := 1; at < len(path); at++ { // neither . nor .. nor an empty name
-		if path[at-1] == '/' && (path[at] == '.' || path[at] == '/') {
-			return false
-		}
-	}
-	return r.grants(path, toRead) && !r.grants(path, toWrite)
+	return r.isClear(path) && isPlain(path) && r.grants(path, toRead) && !r.grants(path, toWrite)
 }
 
 func (r *fileRules) isClear(path string) bool {
