@@ -127,10 +127,12 @@ func (a *answerer) loop() {
 		_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(a.listener), notifReceive,
 			uintptr(unsafe.Pointer(&asked))) //nolint:gosec // how the kernel takes a struct
 		switch {
-		case errno == syscall.EINTR || errno == syscall.ENOENT: // the caller has been killed
+		case errno == syscall.EINTR:
+			continue
+		case errno == syscall.ENOENT && !poll(a.listener, 0, 0): // the caller has been killed
 			continue
 		case errno != 0:
-			return // the tree has ended
+			return // the tree has ended, so the listener hangs up
 		}
 		if a.idle.Add(-1) == 0 && a.all.Load() < maxAnswerers {
 			a.another()
