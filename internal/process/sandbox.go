@@ -8,8 +8,8 @@ import (
 
 // Sandbox describes restrictions that the kernel enforces for all programs of a tree. A sandbox needs Linux with
 // Landlock, and a containment with an init. It restricts the use of files, signals and abstract sockets, and of the
-// network only as a whole (Offline). Otherwise the tree can still connect to a socket with a path, such as Docker's, if
-// the socket's mode allows the connection.
+// network as a whole (Offline) or by addresses (Opens). Otherwise the tree can connect to a socket with a path, such as Docker's, if the
+// socket's mode allows the connection.
 //
 // The tree may read all files that are not hidden, and may list every directory. Executable limits which of them it may
 // execute. It may write only to the Writable paths and to devices such as /dev/null. The tree cannot inspect processes
