@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/internal/process"
 )
 
 // TestSandboxHasWhatTheCLINeeds checks the paths that CLI.sandbox adds to a sandbox.
@@ -52,4 +54,23 @@ func TestSandboxOfALogin(t *testing.T) {
 	require.NoError(t, os.WriteFile(settings, nil, 0o600))
 	cli := &CLI{path: "/bin/true", options: Options{Environ: []string{"HOME=" + home}}}
 	require.Equal(t, []string{settings, dir}, cli.sandbox(Invocation{Sandbox: &Sandbox{}}, nil).Writable)
+}
+
+// TestOnlyTheCLIReachesItsAPI checks the rule for the endpoint of a session's API: it excepts the CLI's files, and not the loader of
+// programs. If a shell starts the CLI, there is no rule.
+func TestOnlyTheCLIReachesItsAPI(t *testing.T) {
+	t.Parallel()
+	self, err := filepath.EvalSymlinks(os.Args[0])
+	require.NoError(t, err)
+	script := filepath.Join(t.TempDir(), "claude")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nexec node cli.js\n"), 0o700))
+	at := func(url string) Invocation {
+		return Invocation{API: &Endpoint{URL: url}, Sandbox: &Sandbox{Opens: &process.Opens{}}}
+	}
+	rules := (&CLI{path: self}).sandbox(at("http://127.0.0.1:4321"), nil).Opens.Addresses
+	require.Len(t, rules, 1)
+	require.Equal(t, []any{true, 4321, []string{self}}, []any{rules[0].Here, rules[0].Port, rules[0].Except})
+	require.Empty(t, (&CLI{path: script}).sandbox(at("http://127.0.0.1:4321"), nil).Opens.Addresses)
+	require.Empty(t, (&CLI{path: self}).sandbox(at("https://gateway.lan"), nil).Opens.Addresses)
+	require.Empty(t, (&CLI{path: self}).sandbox(Invocation{Sandbox: &Sandbox{Opens: &process.Opens{}}}, nil).Opens.Addresses)
 }

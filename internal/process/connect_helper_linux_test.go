@@ -34,7 +34,7 @@ type servers struct {
 // reached is what an attempt sends to the server that it has reached.
 const reached = "reached"
 
-func connectTo() int {
+func connectTo() {
 	var s servers
 	if err := json.Unmarshal([]byte(os.Getenv(connectServers)), &s); err != nil {
 		panic(err)
@@ -42,10 +42,9 @@ func connectTo() int {
 	name := os.Getenv(connectAttempt)
 	if scenario := connectScenarios()[name]; scenario != nil {
 		fmt.Println(scenario(s))
-		return 0
+		return
 	}
 	fmt.Println(connectAttempts()[name](s))
-	return 0
 }
 
 // connectAttempts maps names to ways to reach the forbidden server.
@@ -112,10 +111,10 @@ func connectAttempts() map[string]func(servers) error {
 				return err
 			})
 		},
-		"an address that changes": func(s servers) error { return race(s, unix.AF_INET, inet4(s.Open), inet4(s.Closed)) },
-		"a path that changes":     func(s servers) error { return race(s, unix.AF_UNIX, local1(s.OpenPath), local1(s.ClosedPath)) },
+		"an address that changes": func(s servers) error { return race(unix.AF_INET, inet4(s.Open), inet4(s.Closed)) },
+		"a path that changes":     func(s servers) error { return race(unix.AF_UNIX, local1(s.OpenPath), local1(s.ClosedPath)) },
 		"a path that turns abstract": func(s servers) error {
-			return race(s, unix.AF_UNIX, local1(s.OpenPath), append([]byte{unix.AF_UNIX, 0, 0}, s.Name...))
+			return race(unix.AF_UNIX, local1(s.OpenPath), append([]byte{unix.AF_UNIX, 0, 0}, s.Name...))
 		},
 		"a link that changes": func(s servers) error {
 			_, _ = os.Symlink(s.OpenPath, "l"), os.Symlink(s.ClosedPath, "m")
@@ -127,7 +126,7 @@ func connectAttempts() map[string]func(servers) error {
 
 // inet4 returns a port of 127.0.0.1 in the kernel's form.
 func inet4(port int) []byte {
-	return []byte{unix.AF_INET, 0, byte(port >> 8), byte(port), 127, 0, 0, 1, 15: 0}
+	return []byte{unix.AF_INET, 0, byte(port >> 8), byte(port), 127, 0, 0, 1, 15: 0} //nolint:gosec // a port
 }
 
 // local1 returns the address of a socket with a name in the kernel's form.
@@ -176,7 +175,7 @@ func reach(family, kind, protocol int, address unix.Sockaddr) error {
 		return err
 	}
 	if err = unix.Connect(socket, address); errors.Is(err, unix.EINPROGRESS) {
-		_, err = unix.Poll([]unix.PollFd{{Fd: int32(socket), Events: unix.POLLOUT}}, -1)
+		_, err = unix.Poll([]unix.PollFd{{Fd: int32(socket), Events: unix.POLLOUT}}, -1) //nolint:gosec // a descriptor
 	}
 	if err != nil {
 		return err
@@ -185,7 +184,7 @@ func reach(family, kind, protocol int, address unix.Sockaddr) error {
 }
 
 // race connects to an address that another thread changes between the two, often to each.
-func race(s servers, family int, open, closed []byte) error {
+func race(family int, open, closed []byte) error {
 	size := max(len(open), len(closed))
 	shared := make([]byte, size)
 	both := [2][]byte{append(open, make([]byte, size-len(open))...), append(closed, make([]byte, size-len(closed))...)}

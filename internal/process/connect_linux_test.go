@@ -79,10 +79,10 @@ func (v *visits) any() bool {
 }
 
 // newServers starts servers that programs may reach, and others that they may not.
-func newServers(t *testing.T, s site) (at servers, open, closed *visits) {
+func newServers(t *testing.T, s site) (at servers, closed *visits) {
 	t.Helper()
-	open, closed = &visits{}, &visits{}
-	port := func(v *visits) int { return v.serve(t, "tcp", "[::]:0").(*net.TCPAddr).Port } //nolint:forcetypeassert // it is one
+	open, closed := &visits{}, &visits{}
+	port := func(v *visits) int { return v.serve(t, "tcp", "[::]:0").(*net.TCPAddr).Port }
 	at = servers{
 		Open: port(open), Closed: port(closed), OpenPath: filepath.Join(s.workspace, "open"), ClosedPath: filepath.Join(s.root, "closed"),
 		Name: strings.ReplaceAll(filepath.Join(s.workspace, "open"), "/", "-"), // as long as the path
@@ -98,7 +98,7 @@ func newServers(t *testing.T, s site) (at servers, open, closed *visits) {
 			at.Host = ip.IP.To4()
 		}
 	}
-	return at, open, closed
+	return at, closed
 }
 
 // connecting returns a sandbox whose programs may reach the open servers only.
@@ -133,7 +133,7 @@ func TestConnections(t *testing.T) {
 			t.Parallel()
 			for _, judge := range []bool{true, false} {
 				s := newSite(t)
-				at, _, closed := newServers(t, s)
+				at, closed := newServers(t, s)
 				if at.Host == nil && name == "the host's address" {
 					t.Skip("this host has the loopback device only")
 				}
@@ -171,7 +171,7 @@ func TestConnectionsOfOthersWork(t *testing.T) {
 			for _, judge := range []bool{false, true} {
 				s := newSite(t)
 				s.secretsIn(t)
-				at, _, _ := newServers(t, s)
+				at, _ := newServers(t, s)
 				sandbox := s.connecting(at)
 				if !judge {
 					sandbox.Opens = nil
@@ -189,7 +189,7 @@ func TestConnectionsToWhatRulesCover(t *testing.T) {
 	t.Parallel()
 	requireConnects(t)
 	s := newSite(t)
-	at, _, _ := newServers(t, s)
+	at, _ := newServers(t, s)
 	sandbox := s.judged()
 	var mutex sync.Mutex
 	told := map[string]bool{}
@@ -249,7 +249,7 @@ func TestConnectionsOfAnotherUser(t *testing.T) {
 			close(seen)
 			return
 		}
-		raw, _ := conn.(*net.UnixConn).SyscallConn() //nolint:forcetypeassert // it is one
+		raw, _ := conn.(*net.UnixConn).SyscallConn()
 		_ = raw.Control(func(fd uintptr) {
 			peer, _ := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 			seen <- peer

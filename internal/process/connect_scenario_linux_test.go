@@ -74,7 +74,8 @@ func connectScenarios() map[string]func(servers) any {
 			signal.Notify(signals, unix.SIGUSR1)
 			busy := busyServer()
 			runtime.LockOSThread()
-			defer signalEach(unix.Gettid())()
+			stop := signalEach(unix.Gettid())
+			defer stop()
 			// The runtime installs handlers with SA_RESTART, so the kernel itself would go on.
 			return withSocket(unix.AF_INET, unix.SOCK_STREAM, func(socket int) error {
 				_ = unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 60})
@@ -124,8 +125,10 @@ func connectScenarios() map[string]func(servers) any {
 		"sockets of other kinds": func(servers) any {
 			var all []string
 			for _, kind := range [][3]int{
-				{unix.AF_VSOCK, unix.SOCK_STREAM, 0}, {unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP}, {unix.AF_INET, unix.SOCK_SEQPACKET, unix.IPPROTO_SCTP},
-				{unix.AF_INET6, unix.SOCK_DCCP, unix.IPPROTO_DCCP}, {unix.AF_TIPC, unix.SOCK_STREAM, 0}, {unix.AF_SMC, unix.SOCK_STREAM, 0}, {unix.AF_ALG, unix.SOCK_SEQPACKET, 0},
+				{unix.AF_VSOCK, unix.SOCK_STREAM, 0},
+				{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP}, {unix.AF_INET, unix.SOCK_SEQPACKET, unix.IPPROTO_SCTP},
+				{unix.AF_INET6, unix.SOCK_DCCP, unix.IPPROTO_DCCP},
+				{unix.AF_TIPC, unix.SOCK_STREAM, 0}, {unix.AF_SMC, unix.SOCK_STREAM, 0}, {unix.AF_ALG, unix.SOCK_SEQPACKET, 0},
 			} {
 				_, err := unix.Socket(kind[0], kind[1], kind[2])
 				all = append(all, fmt.Sprint(err))

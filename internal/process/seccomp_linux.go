@@ -78,7 +78,8 @@ func otherSockets() []seccomp.NameWithConditions {
 		return all
 	}
 	local := []uint64{unix.AF_UNIX, unix.AF_NETLINK, unix.AF_PACKET}
-	protocols := noneOf(2, 0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6, unix.IPPROTO_RAW, unix.IPPROTO_MPTCP)
+	protocols := noneOf(2, 0, unix.IPPROTO_TCP, unix.IPPROTO_MPTCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6,
+		unix.IPPROTO_RAW)
 	return []seccomp.NameWithConditions{
 		{Name: "socket", Conditions: noneOf(0, append(local, unix.AF_INET, unix.AF_INET6)...)},
 		{Name: "socket", Conditions: append(noneOf(0, local...), protocols...)},

@@ -3,6 +3,7 @@ package treeinit
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"unsafe"
@@ -174,13 +175,7 @@ func (c *call) isExcepted(rule *Address) bool {
 	if len(rule.Except) == 0 {
 		return false
 	}
-	program := c.program()
-	for _, each := range rule.Except {
-		if each == program {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(rule.Except, c.program())
 }
 
 // refuseConnection reports a refused connection, and returns the error for the caller.
@@ -225,13 +220,8 @@ func (c *call) allowSocket(to []byte) (place, error) {
 
 // refusesSocket reports whether no program connects to the socket at a real path.
 func (r *fileRules) refusesSocket(path string) bool {
-	for _, own := range r.ownSockets {
-		if path == own {
-			return false
-		}
-	}
 	// What is below a directory of this session is its own.
-	return r.sockets.match(path) && !r.grants(path, toRead|toWrite)
+	return r.sockets.match(path) && !r.grants(path, toRead|toWrite) && !slices.Contains(r.ownSockets, path)
 }
 
 // allowAbstract judges an abstract name: a program of this tree must have it. This process does not have the tree's own restriction of

@@ -157,7 +157,7 @@ func (c *call) openPlace(found *place, how openHow) (int, error) {
 	case kind == syscall.S_IFIFO && how.flags&syscall.O_NONBLOCK == 0:
 		return c.openPipe(found.file, flags)
 	}
-	return syscall.Openat(ownDescriptors(), strconv.Itoa(found.file), flags&^(syscall.O_CREAT|syscall.O_NOFOLLOW), mode)
+	return syscall.Openat(ownDescriptors, strconv.Itoa(found.file), flags&^(syscall.O_CREAT|syscall.O_NOFOLLOW), mode)
 }
 
 // pipePause is the time between two looks for the other end of a named pipe.

@@ -3,7 +3,6 @@ package treeinit
 import (
 	"bytes"
 	"strconv"
-	"sync"
 	"syscall"
 	"unsafe"
 )
@@ -141,18 +140,12 @@ func (p *place) path() (string, error) {
 
 // realPath returns the absolute path of an open file. The path of a removed file has no suffix.
 func realPath(descriptor int) (string, error) {
-	path, err := readLinkAt(ownDescriptors(), strconv.Itoa(descriptor))
+	path, err := readLinkAt(ownDescriptors, strconv.Itoa(descriptor))
 	return trimSuffix(path, " (deleted)"), err
 }
 
-// ownDescriptors returns the directory with the descriptors of this process. Its names are found quicker than whole paths.
-var ownDescriptors = sync.OnceValue(func() int {
-	dir, err := openAt2(atFDCWD, "/proc/self/fd", openHow{flags: oPath | syscall.O_DIRECTORY | syscall.O_CLOEXEC})
-	if err != nil {
-		return -1
-	}
-	return dir
-})
+// ownDescriptors is the directory with the descriptors of this process; -1 until it answers. Its names are found quicker than whole paths.
+var ownDescriptors = -1
 
 // ownDescriptor returns a path of a descriptor of this process.
 func ownDescriptor(descriptor int) string { return "/proc/self/fd/" + strconv.Itoa(descriptor) }
@@ -193,7 +186,7 @@ func findFrom(who *caller, start int, path string, follow bool, missing int) (pl
 	file, err := openAt2(start, path, how)
 	if err == nil {
 		found := place{file: file, parent: -1}
-		if real, err := found.path(); err == nil && real != "/proc" && !hasPrefix(real, "/proc/") {
+		if target, err := found.path(); err == nil && target != "/proc" && !hasPrefix(target, "/proc/") {
 			return found, nil
 		}
 		found.close()

@@ -1,7 +1,8 @@
 package treeinit
 
-// Opens says which files the programs of a tree may open, and to which addresses they connect. It adds to the grants of the sandbox: both must permit the file. All
-// patterns match the real path of a file: absolute and without symbolic links. The function matches describes them.
+// Opens says which files the programs of a tree may open, and to which addresses they connect. It adds to the grants of the sandbox:
+// both must permit the file. All patterns match the real path of a file: absolute and without symbolic links. The function matches
+// describes them.
 type Opens struct {
 	// Secret lists files that no program reads.
 	Secret []string
