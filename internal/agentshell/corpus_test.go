@@ -3,8 +3,10 @@
 package agentshell_test
 
 import (
+	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +25,36 @@ func TestCorpus(t *testing.T) {
 	t.Log(counts)
 	require.Positive(t, counts[wanted])
 }
+
+// TestCorpusInTheSandbox runs the calls of which the kernel refuses the files, as agents do: in the sandbox of their tier, with
+// the programs of this host. They show nothing private, and change nothing that their tier must not change.
+func TestCorpusInTheSandbox(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	shadow, err := os.ReadFile("/etc/shadow")
+	require.NoError(t, err)
+	account, _, _ := strings.Cut(string(shadow), "\n")
+	proven := 0
+	for _, r := range corpus(t, "kernel") {
+		printed, entries, started := s.confined(t, r.Tier, s.here.Replace(r.Command))
+		require.True(t, started, "tier %d: %q is not for the kernel: %v", r.Tier, r.Command, entries)
+		if notFound.MatchString(printed) {
+			t.Logf("not proven: %s: %.200s", r.Command, printed)
+			continue
+		}
+		proven++
+		for _, shown := range []string{strings.TrimSpace(private), account} {
+			require.NotContains(t, printed, shown, "tier %d: %q", r.Tier, r.Command)
+		}
+		_, changed := s.effects(t)
+		s.requireUnharmed(t, r, outcome{output: printed, changed: changed})
+	}
+	t.Logf("%d calls show nothing private", proven)
+	require.Positive(t, proven)
+}
+
+// notFound matches what the shell prints about a program that this host lacks.
+var notFound = regexp.MustCompile(`(?m)^"[^"]*": executable file not found`)
 
 // verdict is the judgment of a call of the corpus.
 type verdict string

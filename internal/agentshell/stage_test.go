@@ -66,6 +66,8 @@ const (
 	nobody = 65534
 	// key is the value of a variable that no script may show.
 	key = "LEAKED-KEY"
+	// private is the content of each secret file.
+	private = "PASSWORD=x\n"
 )
 
 // genuine lists the programs that are not replaced by stand-ins: those that run other programs.
@@ -129,7 +131,7 @@ func newStage(t *testing.T) *stage {
 	for path, content := range map[string]string{
 		repository + "/.git/config":       "[core]\n\tbare = false\n[remote \"origin\"]\n\turl = git@git.lan:ops/repo.git\n",
 		repository + "/compose.yaml":      "services:\n  jellyfin: {image: jellyfin}\n  sonarr: {image: sonarr}\n",
-		repository + "/.env":              "PASSWORD=x\n",
+		repository + "/.env":              private,
 		repository + "/config/nginx.conf": "events {}\n",
 		repository + "/vms.yaml":          "vms: []\n",
 		repository + "/infra/vms.yaml":    "vms: []\n",
@@ -143,13 +145,19 @@ func newStage(t *testing.T) *stage {
 		repository + "/fix.sh":            "docker stop web\n",
 		repository + "/fix-all.sh":        "docker stop web\n",
 		repository + "/app.log":           "x\n",
-		state + "/claudeops.db":           "",
+		repository + "/notes":             "nothing\n",
+		repository + "/id_rsa":            private,
+		repository + "/secrets/db.txt":    private,
+		home + "/.kube/config":            private,
+		home + "/.ssh/id_ed25519":         private,
+		state + "/claudeops.db":           private,
 	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	for link, target := range map[string]string{
 		"shadow-link": "/etc/shadow", "env-link": "/proc/self/environ", "etc-link": "/etc", "home-link": home, "volumes-link": "/volumes",
-		"d/authorized_keys": home + "/.ssh/authorized_keys",
+		"d/authorized_keys": home + "/.ssh/authorized_keys", "lnk": ".", "state-link": state,
 	} {
 		require.NoError(t, os.Symlink(target, repository+"/"+link))
 	}

@@ -113,24 +113,40 @@ func (g *Guard) Open(tier int, place Place, path string, write bool) Opening {
 	return Opening{allowedBy("paths").decision(), resolved}
 }
 
-// edit changes a word of a command.
+// edit changes the words of a command at an index.
 type edit struct {
-	// at is the index of the word.
 	at int
-	// text replaces the word. If it is empty, the word is one that the program starts as a command.
+	// text replaces the word. If it is empty and nothing is added, the word is one that the program starts as a command.
 	text string
+	// added are words to put behind the word.
+	added []string
+}
+
+// moved returns the edit of a command that begins at an index of another one.
+func (e edit) moved(by int) edit {
+	e.at += by
+	return e
 }
 
 // apply returns the words with the edits made, and the indexes of the words that are started as commands.
 func apply(edits []edit, words []string) (edited []string, inner []int) {
-	edited = slices.Clone(words)
-	for _, e := range edits {
-		if e.text == "" {
-			inner = append(inner, e.at)
-		} else {
-			edited[e.at] = e.text
+	for i, word := range words {
+		added, starts := []string(nil), false
+		for _, e := range edits {
+			switch {
+			case e.at != i:
+			case e.added != nil:
+				added = e.added
+			case e.text == "":
+				starts = true
+			default:
+				word = e.text
+			}
 		}
+		if starts {
+			inner = append(inner, len(edited))
+		}
+		edited = append(append(edited, word), added...)
 	}
-	slices.Sort(inner)
 	return edited, inner
 }

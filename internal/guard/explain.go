@@ -80,8 +80,8 @@ func (e Explanation) spelling() []string {
 			"without variables",
 	}
 	if slices.ContainsFunc(e.Grants, func(g Grant) bool { return g.is("curl") }) {
-		lines = append(lines, "- `curl`: one address a call, with its host and port written out, and no `-L`: "+
-			"ask the address of a redirect in another call")
+		lines = append(lines, "- `curl`: one address a call, with its host and port written out; `-L` follows to https only, "+
+			"and `wget` not at all")
 	}
 	return append(lines, "- "+strings.ToLower(refusals[:1])+strings.TrimSuffix(refusals[1:], "."))
 }
@@ -235,8 +235,16 @@ func (e Explanation) names(want func(Grant) bool) []string {
 			verbs[prefix] = append(verbs[prefix], last)
 		}
 	}
+	last := map[string]int{} // the item of the same program with the same verbs
 	for _, prefix := range prefixes {
-		items = append(items, prefix+" "+strings.Join(verbs[prefix], "|"))
+		above := prefix[:strings.LastIndexByte(prefix, ' ')+1]
+		below := " " + strings.Join(verbs[prefix], "|")
+		if at, is := last[above+below]; is && above != "" {
+			items[at] = strings.TrimSuffix(items[at], below) + "|" + strings.TrimPrefix(prefix, above) + below
+			continue
+		}
+		last[above+below] = len(items)
+		items = append(items, prefix+below)
 	}
 	return items
 }

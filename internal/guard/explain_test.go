@@ -59,7 +59,7 @@ Each command is judged when it starts, by its real words. What is certain to be 
 - a command that is refused ends with 126, and the script goes on: use §set -e§ where it must not
 - put §--§ in front of names that come from another call: §docker ps -q | xargs docker inspect --§
 - call programs by their names, not by paths; a script for a container (§docker exec NAME sh -c '…'§) is written out, without variables
-- §curl§: one address a call, with its host and port written out, and no §-L§: ask the address of a redirect in another call
+- §curl§: one address a call, with its host and port written out; §-L§ follows to https only, and §wget§ not at all
 - a refusal says why. Try another spelling only if it names one; else leave it, and say in your verdict what you could not do
 
 Refused in any case:
@@ -118,7 +118,7 @@ func TestBriefOfTheBuiltInPolicyIsShort(t *testing.T) {
 	for tier := 1; tier <= 3; tier++ {
 		brief := policy(t).Brief(tier)
 		require.LessOrEqual(t, strings.Count(brief, "\n"), 25, brief)
-		require.Less(t, len(brief), 7_000, brief)
+		require.Less(t, len(brief), 7_900, brief)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestBriefAdvises(t *testing.T) {
 		"for s in a b; do docker logs $s; done":                     "at run",
 		"docker logs a --tail 5 && docker ps || true; df -h 2>&1":   "allowed",
 		"curl -s http://a.lan:8096/":                                "allowed",
-		"curl -sL http://a.lan:8096/":                               "denied",
+		"curl -sL http://a.lan:8096/":                               "allowed",
 		"x=$(hostname); curl -s http://$x/":                         "at run",
 		"/opt/docker ps":                                            "denied",
 		"docker ps | awk '{print $1}'":                              "allowed",

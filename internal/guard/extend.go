@@ -158,31 +158,13 @@ func (p *Policy) add(own *Policy) {
 	p.Secrets = slices.Concat(p.Secrets, own.Secrets)
 	p.Protected = slices.Concat(p.Protected, own.Protected)
 	p.Never = slices.Concat(p.Never, own.Never)
-	for name, uses := range own.Programs {
-		if p.Programs == nil {
-			p.Programs = map[string]Uses{}
-		}
-		p.Programs[name] = slices.Concat(p.Programs[name], uses)
-	}
-	for name, opens := range own.Opens {
-		if p.Opens == nil {
-			p.Opens = map[string]Opens{}
-		}
-		more := p.Opens[name]
-		p.Opens[name] = Opens{Read: slices.Concat(more.Read, opens.Read), Write: slices.Concat(more.Write, opens.Write)}
-	}
-	for name, variables := range own.Variables {
-		if p.Variables == nil {
-			p.Variables = map[string][]string{}
-		}
-		p.Variables[name] = slices.Concat(p.Variables[name], variables)
-	}
-	for name, tier := range own.MCP {
-		if p.MCP == nil {
-			p.MCP = map[string]int{}
-		}
-		p.MCP[name] = tier
-	}
+	p.Programs = merged(p.Programs, own.Programs, func(uses, more Uses) Uses { return slices.Concat(uses, more) })
+	p.Opens = merged(p.Opens, own.Opens, func(opens, more Opens) Opens {
+		return Opens{Read: slices.Concat(opens.Read, more.Read), Write: slices.Concat(opens.Write, more.Write)}
+	})
+	p.Instead = merged(p.Instead, own.Instead, func(_, text string) string { return text })
+	p.MCP = merged(p.MCP, own.MCP, func(_, tier int) int { return tier })
+	p.Variables = merged(p.Variables, own.Variables, func(names, more []string) []string { return slices.Concat(names, more) })
 	for tier, more := range own.Tiers {
 		limits := p.Tiers[tier]
 		limits.Read = slices.Concat(limits.Read, more.Read)
@@ -194,6 +176,16 @@ func (p *Policy) add(own *Policy) {
 		limits.Signals = limits.Signals || more.Signals
 		p.Tiers[tier] = limits
 	}
+}
+
+// merged returns what both maps hold. A value that is in both is what join returns.
+func merged[V any](all, more map[string]V, join func(before, more V) V) map[string]V {
+	joined := map[string]V{}
+	maps.Copy(joined, all)
+	for name, value := range more {
+		joined[name] = join(joined[name], value)
+	}
+	return joined
 }
 
 // Own lists what the operator's policy adds to the built-in one and takes away, a line each; nil if it does not extend it.

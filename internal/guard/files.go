@@ -17,9 +17,6 @@ type Files interface {
 	Resolve(path string) (string, error)
 	// Exists reports whether there is a file or directory at a path.
 	Exists(path string) bool
-	// List returns the names of at most the given number of entries of a directory. If there are more, complete is
-	// false. It returns no name for a path that is no directory.
-	List(dir string, most int) (names []string, complete bool)
 	// LookPath searches a list of directories, the argument path, for an executable program with this name. It returns
 	// the path of the program, or "".
 	LookPath(name string, path []string) string
@@ -68,21 +65,6 @@ func (Host) Resolve(path string) (string, error) {
 func (Host) Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
-}
-
-// List implements Files.
-func (Host) List(dir string, most int) (names []string, complete bool) {
-	// Without O_DIRECTORY, opening a named pipe would wait, or let its writer go on.
-	opened, err := os.OpenFile(dir, syscall.O_DIRECTORY, 0) //nolint:gosec // it reads names only
-	if err != nil {
-		return nil, true
-	}
-	defer func() { _ = opened.Close() }()
-	names, err = opened.Readdirnames(most + 1)
-	if err != nil || len(names) <= most {
-		return names, true
-	}
-	return names[:most], false
 }
 
 // LookPath implements Files.

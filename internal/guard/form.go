@@ -22,8 +22,8 @@ type form struct {
 
 // flag is an option that may be given.
 type flag struct {
-	// value is the type of the option's value; empty if the option takes no value.
-	value string
+	// value is the type of the option's value; empty if the option takes no value. An option with two values has a second type.
+	value, second string
 	// optional means that the value can be omitted. A value that is given must be attached to the option: -i.bak,
 	// --color=auto.
 	optional bool
@@ -87,14 +87,20 @@ func (f *form) addFlag(token string) error {
 	}
 	names, value, _ := strings.Cut(token, "=")
 	names, optional := strings.CutSuffix(names, "?")
-	if value != "" && !known(value) {
-		return fmt.Errorf("flags: %s: there is no type %q", token, value)
+	second := ""
+	if !strings.HasPrefix(value, "/") {
+		value, second, _ = strings.Cut(value, ",")
+	}
+	for _, kind := range []string{value, second} {
+		if kind != "" && !known(kind) {
+			return fmt.Errorf("flags: %s: there is no type %q", token, kind)
+		}
 	}
 	for name := range strings.SplitSeq(names, ",") {
 		if !strings.HasPrefix(name, "-") && !strings.HasPrefix(name, "+") {
 			return fmt.Errorf("flags: %s does not begin with a dash", name)
 		}
-		f.flags[name] = flag{value, optional}
+		f.flags[name] = flag{value, second, optional}
 	}
 	return nil
 }
@@ -192,9 +198,11 @@ func (f *form) option(g *given, words []string, anyOption bool) (int, error) {
 			return 0, denied("%s takes no value here", name)
 		case spec.value == "" || spec.optional && !hasValue:
 			return 0, nil
-		case hasValue:
+		case hasValue && spec.second == "":
 			g.values = append(g.values, typed{kind: spec.value, word: value, flag: name})
 			return 0, nil
+		case hasValue:
+			return 0, denied("%s has two values: write each as a word", name)
 		}
 		return g.next(name, spec, words)
 	}
@@ -207,16 +215,22 @@ func (f *form) option(g *given, words []string, anyOption bool) (int, error) {
 	return f.short(g, words, anyOption)
 }
 
-// next uses the following word as the value of an option. For find's -exec it uses the words of the command.
+// next uses the following words as the values of an option. For find's -exec it uses the words of the command.
 func (g *given) next(name string, spec flag, words []string) (int, error) {
 	if spec.value == kindExec {
 		return g.exec(name, words)
 	}
-	if len(words) == 1 {
+	kinds := []string{spec.value}
+	if spec.second != "" {
+		kinds = append(kinds, spec.second)
+	}
+	if len(words) <= len(kinds) {
 		return 0, denied("%s is without its value", name)
 	}
-	g.values = append(g.values, typed{kind: spec.value, word: words[1], flag: name})
-	return 1, nil
+	for i, kind := range kinds {
+		g.values = append(g.values, typed{kind: kind, word: words[i+1], flag: name})
+	}
+	return len(kinds), nil
 }
 
 // exec parses the command after find's -exec, up to ";" or "+".
@@ -316,7 +330,7 @@ func (f *form) checkNeeds(g *given) error {
 	}
 	for _, anyOf := range f.needs {
 		if !slices.ContainsFunc(anyOf, func(name string) bool { return g.flags[name] }) {
-			return &needsError{anyOf}
+			return denied("it is granted only with %s", strings.Join(anyOf, " or "))
 		}
 	}
 	return nil

@@ -92,7 +92,7 @@ func TestCorpus(t *testing.T) {
 	g := guard.New(policy(t), guard.Host{})
 	place, here := stage(t)
 	harmless := rows(t, "testdata/harmless.jsonl")
-	for _, file := range []string{"testdata/attacks.jsonl", "testdata/attacks-found.jsonl", "testdata/wanted.jsonl"} {
+	for _, file := range []string{"testdata/attacks.jsonl", "testdata/attacks-found.jsonl", "testdata/wanted.jsonl", "testdata/kernel.jsonl"} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			decided := map[guard.Verdict]int{}
@@ -102,7 +102,7 @@ func TestCorpus(t *testing.T) {
 				got := g.Decide(guard.Call{Tier: r.Tier, Tool: "Bash", Input: input, Place: place})
 				decided[got.Verdict()]++
 				expected := got.Verdict() != guard.Denied
-				if !r.Allowed {
+				if !r.Allowed && file != "testdata/kernel.jsonl" {
 					expected = got.Verdict() != guard.Allowed ||
 						slices.ContainsFunc(harmless, func(h row) bool { return h.Tier == r.Tier && h.Command == r.Command })
 				}
@@ -112,5 +112,64 @@ func TestCorpus(t *testing.T) {
 			}
 			t.Log(decided)
 		})
+	}
+}
+
+// TestReasons checks that a refusal gives the reason that helps: what the best fitting use lacks, or what to use in its place.
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	g := guard.New(policy(t), guard.Host{})
+	place, _ := stage(t)
+	for command, want := range map[string]string{
+		"sed -i s/a/b/ sub/README":           "Tier 2 only",
+		"git checkout -b fix/b":              "Tier 2 only",
+		"grep -r x /etc/shadow":              "may hold secrets",
+		"grep -rY x .":                       "option -Y",
+		"grep -e x -rY .":                    "option -Y",
+		"curl -d x http://media.lan/":        "only with -G",
+		"docker compose up jellyfin":         "only with -d",
+		"docker compose stop jellyfin":       "Tier 2 only",
+		"python3 -c 'import json'":           "use jq",
+		"echo 1 | python -m json.tool":       "use jq",
+		"find . -exec perl -ne print {} +":   "awk",
+		"sudo systemctl status nginx":        "leave it out",
+		"ssh nas.lan uptime":                 "curl",
+		"(: </dev/tcp/127.0.0.1/80) && echo": "nc -z",
+		"cat < /dev/tcp/nas.lan/22":          "nc -z",
+		"terraform validate":                 "terraform fmt -check",
+		"ansible-inventory --list":           "yq",
+		"awk '{print $1 > 5}' app.log":       "parentheses",
+		"awk '{print | \"sort\"}' app.log":   "awk … | sort",
+		"docker exec web sh -c 'curl -sL a'": "--proto-redir =https",
+	} {
+		input, err := json.Marshal(map[string]string{"command": command})
+		require.NoError(t, err)
+		got := g.Decide(guard.Call{Tier: 1, Tool: "Bash", Input: input, Place: place})
+		require.False(t, got.Allowed, command)
+		require.Contains(t, got.Reason, want, command)
+	}
+}
+
+// TestAdds checks the options with which a program is always started.
+func TestAdds(t *testing.T) {
+	t.Parallel()
+	g := guard.New(policy(t), guard.Host{})
+	place, _ := stage(t)
+	place.Dir = place.Work[0]
+	const curl = "curl -q --proto =http,https --proto-redir =http,https "
+	for command, want := range map[string]string{
+		"curl -s http://a.lan/":                              curl + "-s http://a.lan/",
+		"curl -sL http://a.lan/":                             curl + "--proto-redir =https -sL http://a.lan/",
+		"curl -sL --proto-redir =https http://a.lan/":        curl + "--proto-redir =https -sL --proto-redir =https http://a.lan/",
+		"wget -O - http://a.lan/":                            "wget --max-redirect=0 -O - http://a.lan/",
+		"docker exec web curl -L http://a.lan/":              "docker exec web curl --proto-redir =https -L http://a.lan/",
+		"timeout 5 curl -L http://a.lan/":                    "timeout 5 curl -L http://a.lan/", // curl asks when it starts
+		"docker exec web timeout 5 wget -O - http://a.lan/x": "docker exec web timeout 5 wget --max-redirect=0 -O - http://a.lan/x",
+	} {
+		start := g.Start(guard.Act{Tier: 1, Place: place, Words: strings.Fields(command)})
+		require.True(t, start.Allowed, "%s: %s", command, start.Reason)
+		require.Equal(t, want, strings.Join(start.Words, " "), command)
+		free := g.Start(guard.Act{Tier: 3, Place: place, Words: strings.Fields(command)})
+		require.Equal(t, command, strings.Join(free.Words, " "), "a tier that may do anything")
 	}
 }

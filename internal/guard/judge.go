@@ -2,10 +2,10 @@ package guard
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -144,70 +144,52 @@ func (j judge) program(word string) (string, error) {
 
 // uses checks that a use of the program grants the command.
 func (j judge) uses(name string, command Command) (found, error) {
-	uses, there := j.policy.Programs[name]
-	if !there {
-		return found{}, &DeniedError{Rule: name, Reason: name + " is not granted at any tier that is held to a list"}
+	if !j.policy.Runs(j.tier, name) {
+		return found{}, j.notGranted(name)
 	}
-	return j.anyOf(uses, name, command, command.Words[1:], given{})
+	return j.anyOf(j.policy.Programs[name], name, command, command.Words[1:], given{})
 }
 
-// anyOf returns what the first use that grants the words found. If no use grants them, it returns the most helpful error.
-// This is the first error that is not weak (see isWeak) or, if all errors are weak, the first error.
+// anyOf returns what the first use that grants the words found. If no use grants them, it returns the error of the use that fits best.
 func (j judge) anyOf(uses Uses, name string, command Command, words []string, before given) (found, error) {
 	var reason error
-	lowest := 0
+	best := fitsNot
 	for i := range uses {
-		use := &uses[i]
-		if use.Tier > j.tier {
-			if lowest == 0 || use.Tier < lowest {
-				lowest = use.Tier
-			}
-			if len(use.Commands) == 0 {
-				continue
-			}
-		}
-		result, err := j.use(use, name, command, words, before)
+		result, fits, err := j.use(&uses[i], name, command, words, before)
 		if err == nil {
 			return result, nil
 		}
-		if reason == nil || isWeak(reason) && !isWeak(err) {
-			reason = err
+		if fits > best {
+			reason, best = err, fits
 		}
 	}
 	if reason == nil {
-		reason = &tierError{name, lowest}
+		reason = denied("it is not granted")
 	}
 	return found{}, withRule(reason, name)
 }
 
-// tierError reports that the judged tier has no grant. The field tier is the lowest tier with a grant; 0 if there is
-// none.
-type tierError struct {
-	what string
-	tier int
-}
-
-func (e *tierError) Error() string {
-	if e.tier == 0 {
-		return e.what + " is not granted"
+// notGranted returns the error for a program or subcommand of which the tier is granted no use, with what to use in its place.
+func (j judge) notGranted(name string) error {
+	reason := name + " is not granted at any tier that is held to a list"
+	if _, there := j.policy.Programs[name]; there {
+		reason = name + " is granted to a higher tier only"
 	}
-	return e.what + " is granted to Tier " + strconv.Itoa(e.tier) + " only"
+	if instead := j.policy.Instead[name]; instead != "" {
+		reason += ": " + instead
+	}
+	return &DeniedError{Rule: name, Reason: reason}
 }
 
-// needsError reports that a use is granted only with certain options.
-type needsError struct{ options []string }
+// fit says how well a use fits to words that it does not grant. Below fitsLess it is the number of words that fit.
+type fit int
 
-func (e *needsError) Error() string {
-	return "it is granted only with " + strings.Join(e.options, " or ")
-}
-
-// isWeak reports whether an error says only that a higher tier or another option is needed. If the program has several
-// uses, the error of another use can be more helpful.
-func isWeak(err error) bool {
-	var tier *tierError
-	var needs *needsError
-	return errors.As(err, &tier) || errors.As(err, &needs)
-}
+const (
+	fitsNot     fit = -1
+	fitsLess    fit = iota + 1<<20 // an option is missing
+	fitsOptions                    // an argument is not granted
+	fitsHigher                     // a higher tier is granted the words
+)
 
 // withRule adds the rule to an error that has none.
 func withRule(err error, rule string) error {
@@ -225,31 +207,40 @@ func withRule(err error, rule string) error {
 
 // use checks the words after a program's name against one use in the policy. It accepts them if this use, or a use of a
 // subcommand within it, grants them. The options in before stand in front of the subcommand.
-func (j judge) use(use *Use, name string, command Command, words []string, before given) (found, error) {
+func (j judge) use(use *Use, name string, command Command, words []string, before given) (found, fit, error) {
 	got, read, err := use.form.read(words, use.AnyOption, func(word string) bool {
 		return len(use.Commands) > 0 && (use.Commands[word] != nil || use.form.args == nil)
 	})
 	if err != nil {
-		return found{}, err
+		return found{}, fit(read), err
 	}
 	got = before.and(got)
 	if read < len(words) { // at a subcommand
 		sub, known := use.Commands[words[read]]
 		if !known {
-			return found{}, denied("%s is not granted", words[read])
+			return found{}, fitsLess, j.notGranted(name + " " + words[read])
 		}
 		if len(got.args) > 0 {
-			return found{}, denied("the argument %s in front of %s is not granted", got.args[0], words[read])
+			return found{}, fit(read), denied("the argument %s in front of %s is not granted", got.args[0], words[read])
 		}
-		return j.anyOf(sub, name+" "+words[read], command, words[read+1:], got)
-	}
-	if use.Tier > j.tier {
-		return found{}, &tierError{name, use.Tier}
+		result, err := j.anyOf(sub, name+" "+words[read], command, words[read+1:], got)
+		return result, fitsOptions, err
 	}
 	if len(use.Commands) > 0 && use.form.args == nil && !use.AnyOption {
-		return found{}, denied("a subcommand is missing")
+		return found{}, fitsLess, denied("a subcommand is missing")
 	}
-	return j.grants(use, name, command, got)
+	if err := use.form.checkNeeds(&got); err != nil {
+		return found{}, fitsLess, err
+	}
+	if use.Tier <= j.tier {
+		result, err := j.grants(use, name, command, got)
+		return result, fitsOptions, err
+	}
+	higher := fmt.Errorf("%s is granted to Tier %d only", name, use.Tier)
+	if _, err := j.asTier(use.Tier).grants(use, name, command, got); err != nil && !errors.Is(err, errAtRun) {
+		return found{}, fit(read), higher
+	}
+	return found{}, fitsHigher, higher
 }
 
 // bare reports whether a program with subcommands may be called without a subcommand.
@@ -257,9 +248,6 @@ func (u *Use) bare() bool { return u.form.args != nil }
 
 // grants checks the options and arguments of a command against the use.
 func (j judge) grants(use *Use, name string, command Command, got given) (found, error) {
-	if err := use.form.checkNeeds(&got); err != nil {
-		return found{}, err
-	}
 	if err := j.namedThere(name, got); err != nil {
 		return found{}, err
 	}
@@ -291,10 +279,17 @@ func (j judge) grants(use *Use, name string, command Command, got given) (found,
 	if result.words, err = j.committed(name, command, got, args); err != nil {
 		return found{}, err
 	}
+	if adds := strings.Fields(use.Adds); len(adds) > 0 && !j.limits().Anything && !(j.remote && containsAll(command.Words, adds)) {
+		result.edits = []edit{{added: adds}}
+	}
 	if result.actions, err = j.actionsOf(use, words, command); err != nil {
 		return found{}, err
 	}
 	return j.inner(use, got, command, result)
+}
+
+func containsAll(words, parts []string) bool {
+	return !slices.ContainsFunc(parts, func(part string) bool { return !slices.Contains(words, part) })
 }
 
 // changed returns the directory in which the program works. This is the working directory dir, unless an option such as

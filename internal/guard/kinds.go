@@ -17,25 +17,23 @@ func init() { //nolint:gochecknoinits // breaks an initialization cycle between 
 		"INT":      matching(`[-+]?[0-9]+[kKmMgGbB]*%?`, "a number"),
 		"DURATION": matching(`[0-9.]+(ns|us|ms|s|m|h|d)?([0-9.]+(ms|s|m))*`, "a time"),
 		"MODE":     matching(`[0-7]{3,4}|[ugoa]*[-+=][rwxX]+`, "a mode"),
-		"FORMAT":   judge.format,
 		"HEADER":   judge.header,
 		"FILE":     reads(judge.read),
 		"LIST":     reads(judge.list),
-		"SOURCE":   reads(judge.source),
 		"OUT":      reads(judge.write),
 		"OUTPUT":   judge.output,
-		"QUERY":    judge.query,
 		"PORT":     judge.port,
 		"REV":      judge.revision,
-		"JQ":       program(checkJQ),
+		"JQ":       func(_ judge, word string, _ Command) error { return checkJQ(word) },
 		"APPRISE":  judge.apprise,
 		"COMPOSE":  judge.compose,
-		"PLAIN":    reads(judge.plain),
-		"INTO":     reads(judge.into),
+		"SOURCE":   reads(judge.source),
 		"OUTFILE":  reads(judge.writePlain),
 		"REMOTE":   judge.gitName,
 		"REF":      judge.gitName,
-		"YQ":       judge.yq,
+		"YQ":       func(_ judge, word string, _ Command) error { return checkYQ(word) },
+		"CERT":     reads(judge.certificate),
+		"RESOLVE":  judge.resolves,
 		kindDir:    reads(judge.list),
 		"URL":      judge.url,
 		"HOST":     judge.host,
@@ -117,20 +115,19 @@ func reads(check func(judge, string) error) func(judge, string, Command) error {
 	}
 }
 
-// program returns a check of a word from a check of a program's text, such as an awk program.
-func program(check func(string) error) func(judge, string, Command) error {
-	return func(_ judge, word string, _ Command) error { return check(word) }
-}
-
-// format refuses formats of curl -w that read or write files.
-func (j judge) format(word string, _ Command) error {
-	if strings.HasPrefix(word, "@") || strings.Contains(word, "%output") {
-		return denied("the format %s may name a file", word)
+// program returns a check of the text of a program, such as an awk program, with the files that it names.
+func program(check func(string, opens) error) func(judge, string, Command) error {
+	return func(j judge, word string, command Command) error {
+		return check(word, func(name string, write bool) error {
+			if write {
+				return reads(judge.write)(j, name, command)
+			}
+			return reads(judge.read)(j, name, command)
+		})
 	}
-	return nil
 }
 
-// header refuses headers that are read from a file, that change the method, or that have several lines.
+// header refuses headers that change the method, or that have several lines.
 func (j judge) header(word string, _ Command) error {
 	name, _, _ := strings.Cut(strings.ToLower(word), ":")
 	if strings.Contains(name, "method") {
@@ -138,9 +135,6 @@ func (j judge) header(word string, _ Command) error {
 	}
 	if strings.ContainsAny(word, "\r\n") {
 		return denied("the header has several lines")
-	}
-	if word == "" || word[0] == '@' {
-		return denied("the header %s may name a file", word)
 	}
 	return nil
 }
@@ -150,18 +144,7 @@ func (j judge) output(word string, command Command) error {
 	if word == "-" {
 		return nil
 	}
-	if strings.Contains(word, "#") {
-		return denied("%s: curl replaces what follows #", word)
-	}
 	return reads(judge.write)(j, word, command)
-}
-
-// query refuses a query of the form name@file, because curl would read that file.
-func (j judge) query(word string, _ Command) error {
-	if strings.Contains(word, "@") {
-		return denied("%s may be read from a file", word)
-	}
-	return nil
 }
 
 // port accepts ports other than the supervisor's.
@@ -183,35 +166,17 @@ func (j judge) port(word string, _ Command) error {
 	return nil
 }
 
-// revision accepts REVISION, REVISION:PATH and PATH for files of the repository that are not secret.
+// revision accepts REVISION, REVISION:PATH and PATH for files of the repository that are not secret. The kernel judges the files that
+// git opens; what was committed comes from the repository itself.
 func (j judge) revision(word string, command Command) error {
 	if strings.ContainsAny(word, "*?[") || strings.HasPrefix(word, ":") || strings.Contains(word, ":(") {
 		return denied("%s: name revision and files", word)
 	}
-	file := word
-	if at := strings.LastIndexByte(word, ':'); at >= 0 {
-		file = word[at+1:]
-	}
+	file := word[strings.LastIndexByte(word, ':')+1:]
 	if file == "" {
 		return nil
 	}
-	path, err := at(file, command.Dir)
-	if err != nil {
-		return err
-	}
-	paths, err := j.resolve(path)
-	if err != nil {
-		return err
-	}
-	for _, one := range paths { // outside of a repository git diff reads any file
-		if err := j.secret(one); err != nil {
-			return err
-		}
-		if !isBelow(one, j.roots(append([]string{"."}, j.origin()...))) {
-			return denied("%s is outside of the repository", one)
-		}
-	}
-	return nil
+	return reads(judge.list)(j, file, command)
 }
 
 // gitName accepts the name of a branch or remote. It refuses a name that is also the name of a file or directory,
@@ -228,21 +193,6 @@ func (j judge) gitName(word string, command Command) error {
 }
 
 var gitName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]*$`)
-
-// yq accepts an expression of yq. It refuses a word that yq would read as a file name or as a command.
-func (j judge) yq(word string, command Command) error {
-	if !strings.HasPrefix(word, ".") && !strings.HasPrefix(word, "(") && !strings.HasPrefix(word, "[") {
-		return denied("begin the expression with a dot, as in '.services'")
-	}
-	path, err := at(word, command.Dir)
-	if err != nil {
-		return err
-	}
-	if word != "." && j.files.Exists(path) {
-		return denied("%s is a file, too: yq would show it", word)
-	}
-	return checkJQ(word)
-}
 
 // method accepts an HTTP method that the tier is granted.
 func (j judge) method(word string, _ Command) error {

@@ -128,41 +128,17 @@ func (j judge) source(path string) error {
 	return j.protected(filepath.Clean(path))
 }
 
-// plain accepts a file to read. It refuses a directory with files in it, because some programs would open one of these
-// files instead.
-func (j judge) plain(path string) error {
-	if names, _ := j.files.List(path, 1); len(names) > 0 {
-		return denied("%s is a directory: name the file", path)
-	}
-	return j.read(path)
-}
-
-// into accepts a file or directory as the destination of a copy. It refuses a directory that contains a link to a path
-// that the tier may not write.
-func (j judge) into(path string) error {
-	if err := j.write(path); err != nil {
-		return err
-	}
-	const most = 20_000
-	names, complete := j.files.List(path, most)
-	if !complete {
-		return denied("%s is too large a directory: name the file", path)
-	}
-	for _, name := range names {
-		target, err := j.files.Resolve(path + "/" + name)
-		if err != nil || !isBelow(target, j.roots(j.limits().Write)) {
-			return denied("in %s is a link to %s: name the file", path, target)
-		}
-	}
-	return nil
-}
-
-// writePlain accepts a file to write. It refuses a directory that contains files.
+// writePlain accepts a file to write that is no directory.
 func (j judge) writePlain(path string) error {
-	if names, _ := j.files.List(path, 1); len(names) > 0 {
-		return denied("%s is a directory with files in it", path)
+	if j.files.Exists(path + "/.") {
+		return denied("%s is a directory: name the files", path)
 	}
 	return j.write(path)
+}
+
+// certificate accepts a file of which the program shows certificates only.
+func (j judge) certificate(path string) error {
+	return j.reach(path, j.readable(), func(string) error { return nil })
 }
 
 // reach checks a path, both as written and with symbolic links resolved. The path must not be private, and the function
@@ -192,14 +168,15 @@ func (j judge) reach(path string, roots []string, refuse func(path string) error
 	return nil
 }
 
-// resolve returns two paths for one: as written, and with symbolic links resolved. On another host they are equal.
+// resolve returns two paths for one: as written, and with symbolic links resolved. On another host nothing is resolved. There the first
+// is also what a relative path names in the root directory, in which many containers start.
 func (j judge) resolve(path string) ([]string, error) {
 	clean := filepath.Clean(path)
 	if j.remote {
 		if !j.limits().Anything && slices.Contains(strings.Split(path, "/"), "..") {
 			return nil, denied("%s: write the path there without ..", path)
 		}
-		return []string{clean, clean}, nil
+		return []string{strings.TrimPrefix(clean, unknownDir), clean}, nil
 	}
 	resolved, err := j.files.Resolve(path)
 	if err != nil {

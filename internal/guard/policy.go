@@ -50,6 +50,8 @@ type Policy struct {
 	Programs map[string]Uses `yaml:"programs"`
 	// Never lists the uses that are forbidden to every tier.
 	Never []Never `yaml:"never"`
+	// Instead maps the names of programs that are not granted to what an agent uses in their place.
+	Instead map[string]string `yaml:"instead"`
 	// MCP maps each permitted tool of an MCP server to the lowest tier that may use it.
 	MCP map[string]int `yaml:"mcp"`
 
@@ -111,6 +113,8 @@ type Use struct {
 	Stdin string `yaml:"stdin"`
 	// Flags lists the options that may be given, with the types of their values.
 	Flags string `yaml:"flags"`
+	// Adds lists options with which the program is always started. They stand in front of those of the call.
+	Adds string `yaml:"adds"`
 	// Needs lists options that must be given. "-a|-b" requires one of the two.
 	Needs string `yaml:"needs"`
 	// Args lists the types of the arguments, in order.
@@ -245,6 +249,9 @@ func (p *Policy) checkRules() error {
 	if err := nameEach(p.Programs); err != nil {
 		return within(err, "programs")
 	}
+	if err := nameEach(p.Instead); err != nil {
+		return within(err, "instead")
+	}
 	for i, never := range p.Never {
 		if never.Program == "" || never.Why == "" {
 			return &mistake{[]any{"never", i}, errors.New("a program and why are needed")}
@@ -295,6 +302,9 @@ func checkPatterns(patterns []string, path ...any) error {
 
 // compile compiles the uses and their subcommands. Each subcommand inherits settings from the use above it.
 func (u Uses) compile(above *Use) error {
+	if len(u) == 0 {
+		return errors.New("is without a use")
+	}
 	for i := range u {
 		use := &u[i]
 		if above != nil {
@@ -334,7 +344,7 @@ func (u *Use) inherit(above *Use) {
 
 // nameEach replaces each key that lists several names, such as "a, b", with one key for each name. If a name occurs
 // twice, nameEach fails.
-func nameEach(all map[string]Uses) error {
+func nameEach[V any](all map[string]V) error {
 	for _, names := range slices.Sorted(maps.Keys(all)) {
 		if !strings.Contains(names, ",") {
 			continue

@@ -97,6 +97,8 @@ func lacking(node syntax.Node) error {
 		}
 		target := n.Word.Lit()
 		switch {
+		case strings.HasPrefix(target, "/dev/tcp/") || strings.HasPrefix(target, "/dev/udp/"):
+			return denied("%s is not supported: use nc -z HOST PORT, or curl", target)
 		case n.Op == syntax.RdrInOut:
 			return denied("the redirection <> is not supported: use < or >")
 		case n.Op == syntax.DplOut && n.N == nil && strings.Trim(target, "0123456789-") != "": // >& FILE
@@ -292,6 +294,11 @@ func (r *reader) program(call *syntax.CallExpr, words []string, complete bool, d
 	}
 	if complete && (!r.judge.remote || !slices.ContainsFunc(words, hasPattern)) {
 		result, err := r.judge.run(command)
+		for _, e := range result.edits {
+			if r.judge.remote && e.added != nil {
+				return denied("%s: in a script for the other side, write %s", words[0], strings.Join(e.added, " "))
+			}
+		}
 		if !errors.Is(err, errAtRun) {
 			r.result = r.result.and(result)
 			return err
@@ -316,10 +323,7 @@ func (j judge) partly(words []string, dir string) error {
 	if j.limits().Anything || j.policy.Runs(j.tier, name) {
 		return nil
 	}
-	if _, there := j.policy.Programs[name]; !there {
-		return &DeniedError{Rule: name, Reason: name + " is not granted at any tier that is held to a list"}
-	}
-	return &DeniedError{Rule: name, Reason: name + " is granted to a higher tier only"}
+	return j.notGranted(name)
 }
 
 // changed returns the directory after a cd; "" if it is not known whether that succeeds.

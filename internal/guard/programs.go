@@ -1,233 +1,274 @@
 package guard
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
+// opens judges a file that a program's text names.
+type opens func(name string, write bool) error
+
 var (
-	// awkForbidden matches constructs that run programs, read files that no argument names, show the environment, or
-	// call a function whose name is in a variable.
-	awkForbidden = regexp.MustCompile(`\bsystem\s*\(|\b(getline|ARG[VC]|PROCINFO|ENVIRON|SYMTAB|FUNCTAB)\b|@\s*[A-Za-z_]|\|&`)
-	awkPrint     = regexp.MustCompile(`\bprintf?\b`)
+	// awkForbidden matches what runs programs, shows the environment, or calls a function whose name is in a variable.
+	awkForbidden = regexp.MustCompile(`\bsystem\s*\(|\b(PROCINFO|ENVIRON|SYMTAB|FUNCTAB)\b|@\s*[A-Za-z_]`)
+	// awkToken matches a token with the blanks and comments in front of it. Its group is the token.
+	awkToken = regexp.MustCompile(`^(?:[ \t\r]|\\\r?\n|#[^\n]*)*("(?:[^"\\\n]|\\(?s:.))*"|\w+|\|\||\+\+|--|>>|(?s:.))?`)
+	// awkPattern matches the rest of a pattern after its first slash. Awks differ in whether a slash in brackets ends it.
+	awkPattern = regexp.MustCompile(`^(?:[^/\\\n[]|\\.|\[\^?\]?(?:[^]/\\\n]|\\.)*\])*/`)
+	// awkFile matches a file's name in full behind the > of a print.
+	awkFile = regexp.MustCompile(`^[ \t]*"([^"\\\n]+)"[ \t\r]*(?:[;\n}#]|$)`)
 )
 
-// checkAWK accepts an AWK program that computes and prints, and does nothing else. It does not parse the program. It
-// refuses > and | after a print, except within strings. If a slash or # follows the print, it cannot recognise strings.
-// It then also refuses > and | within strings.
-func checkAWK(text string) error {
-	text = strings.ReplaceAll(text, "\\\n", "")
-	if found := awkForbidden.FindString(text); found != "" {
-		return denied("awk: %q runs programs or opens files", strings.TrimSpace(found))
-	}
-	for _, at := range awkPrint.FindAllStringIndex(text, -1) {
-		rest := text[at[1]:]
-		outside := awkOutsideStrings(rest)
-		if strings.ContainsAny(outside, "/#") {
-			outside = rest
-		}
-		if strings.ContainsAny(strings.ReplaceAll(outside, "||", ""), ">|") {
-			return denied("awk: > or | after print writes a file or runs a program; compare in front of the print, as in $1 > 5 {print}")
+// checkAWK accepts an awk program that runs no other program, and writes only to files that it names in full and the tier may write.
+// A computed name could also be a connection (/inet of gawk).
+func checkAWK(text string, open opens) error {
+	for _, joint := range []string{"", " "} { // what stands for a line break with a backslash
+		if found := awkForbidden.FindString(strings.ReplaceAll(text, "\\\n", joint)); found != "" {
+			return denied("awk: %q runs programs or shows the environment", strings.TrimSpace(found))
 		}
 	}
-	return nil
-}
-
-// awkOutsideStrings returns the text outside of double quotes.
-func awkOutsideStrings(text string) string {
-	var outside strings.Builder
-	inside := false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case inside && c == '\\':
-			i++
-		case c == '"':
-			inside = !inside
-		case !inside:
-			outside.WriteByte(c)
-		}
-	}
-	return outside.String()
-}
-
-// jqForbidden matches functions of jq and yq that show the environment or read files.
-var jqForbidden = regexp.MustCompile(`\$\s*ENV\b|(^|[^.\w"$])(eval|env|strenv|envsubst|load\w*|import|include|input_filename|modulemeta)\b`)
-
-// checkJQ accepts a program of jq or yq that uses its input and nothing else.
-func checkJQ(text string) error {
-	if found := jqForbidden.FindString(text); found != "" {
-		return denied("jq: %q shows the environment or reads files", strings.TrimSpace(found))
-	}
-	return nil
-}
-
-// checkSED accepts a sed script whose commands edit their input and do nothing else.
-func checkSED(text string) error {
-	s := &sedScript{text: text}
-	for {
-		s.skip(" \t\n;{}")
-		if s.done() {
-			return nil
-		}
-		if err := s.command(); err != nil {
+	a := awkScript{text: text, printing: -1, open: open}
+	for a.text != "" {
+		found := awkToken.FindStringSubmatch(a.text)
+		a.text = a.text[len(found[0]):]
+		if err := a.token(found[1]); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
-// sedScript is a sed script and the index of the next byte to read.
-type sedScript struct {
+// awkScript is the rest of an awk program.
+type awkScript struct {
 	text string
-	at   int
+	// last is the token before, and brackets holds for each open bracket the token in front of it.
+	last     string
+	brackets []string
+	// printing is the number of brackets around a print that has not ended; -1 outside of one.
+	printing int
+	open     opens
 }
 
-func (s *sedScript) done() bool { return s.at >= len(s.text) }
-
-func (s *sedScript) skip(set string) {
-	for !s.done() && strings.IndexByte(set, s.text[s.at]) >= 0 {
-		s.at++
-	}
-}
-
-func (s *sedScript) next() byte {
-	if s.done() {
-		return 0
-	}
-	s.at++
-	return s.text[s.at-1]
-}
-
-func (s *sedScript) command() error {
-	if err := s.addresses(); err != nil {
-		return err
-	}
-	s.skip(" \t!")
-	switch c := s.next(); c {
-	case 'p', 'd', 'q', 'Q', 'n', 'N', 'D', 'P', 'h', 'H', 'g', 'G', 'x', 'l', '=', '{', '}', 'z', 'F':
-		s.skip("0123456789 \t")
-		return s.end(c)
-	case 's':
-		return s.substitute()
-	case 'y':
-		delimiter := s.next()
-		if before := s.part(delimiter); !before || !s.part(delimiter) {
-			return denied("sed: this y command cannot be read")
-		}
-		return s.end(c)
-	case ':', 'b', 't', 'T':
-		s.skip(" ")
-		return s.line(c)
-	case '#', 'a', 'i', 'c':
-		return s.line(c)
-	default:
-		return denied("sed: the command %q may read or write files, or run programs", string(c))
-	}
-}
-
-// line reads a command whose argument extends to the end of the line or of the script. In some versions of sed, a label
-// also ends at a blank, a semicolon or a closing brace. So line ends a label at these characters, and the text after
-// the label is checked as commands.
-func (s *sedScript) line(c byte) error {
-	switch c {
-	case '#':
-		for !s.done() && s.text[s.at] != '\n' {
-			s.at++
-		}
-	case 'a', 'i', 'c':
-		if strings.ContainsAny(s.text[s.at:], "\\\n") {
-			return denied("sed: %q with several lines cannot be read; give it one", string(c))
-		}
-		s.at = len(s.text)
-	default:
-		for !s.done() && !strings.ContainsRune(" \t\n;}", rune(s.text[s.at])) {
-			s.at++
+func (a *awkScript) token(token string) error {
+	before := a.last
+	a.last = token
+	switch token {
+	case `"`:
+		return denied("awk: a string does not end")
+	case "|":
+		return denied("awk: | runs a program; pipe its output in the script: awk … | sort")
+	case "/":
+		return a.slash(before)
+	case "print", "printf":
+		a.printing = len(a.brackets)
+	case "(", "[", "{":
+		a.brackets = append(a.brackets, before)
+	case ")", "]", "}":
+		return a.closed()
+	case ">", ">>":
+		return a.target()
+	case ";":
+		a.printing = -1
+	case "\n":
+		if awkValue(before) || before == "print" {
+			a.printing = -1
 		}
 	}
 	return nil
 }
 
-// end checks that the command c ends at the current position.
-func (s *sedScript) end(c byte) error {
-	s.skip(" \t")
-	if s.done() || strings.IndexByte(";\n}{#", s.text[s.at]) >= 0 {
+// slash reads a pattern, or a division.
+func (a *awkScript) slash(before string) error {
+	if awkValue(before) {
 		return nil
 	}
-	if c == '{' || c == '}' {
+	pattern := awkPattern.FindString(a.text)
+	if pattern == "" || before == "length" {
+		return denied(`awk: this pattern cannot be read: write \/ for a slash in brackets, and length()`)
+	}
+	a.text, a.last = a.text[len(pattern):], `"`
+	return nil
+}
+
+// closed ends a bracket. After the condition of an if, a statement begins.
+func (a *awkScript) closed() error {
+	last := len(a.brackets) - 1
+	if last < 0 {
+		return denied("awk: a bracket is closed that was not opened")
+	}
+	if slices.Contains([]string{"if", "while", "for", "switch"}, a.brackets[last]) {
+		a.last = ""
+	}
+	if a.brackets = a.brackets[:last]; last < a.printing {
+		a.printing = -1
+	}
+	return nil
+}
+
+// target judges the file after the > of a print.
+func (a *awkScript) target() error {
+	if a.printing != len(a.brackets) {
 		return nil
 	}
-	return denied("sed: %q after the command %q cannot be read", s.text[s.at], string(c))
-}
-
-// addresses reads the line addresses in front of a command.
-func (s *sedScript) addresses() error {
-	for {
-		s.skip(" \t")
-		if s.done() {
-			return nil
-		}
-		switch c := s.text[s.at]; {
-		case c >= '0' && c <= '9', c == '$', c == '~', c == '+', c == ',':
-			s.at++
-		case c == '/', c == '\\':
-			s.at++
-			if c == '\\' {
-				c = s.next()
-			}
-			if !s.part(c) {
-				return denied("sed: an address does not end")
-			}
-			s.skip("IM")
-		default:
-			return nil
-		}
+	if file := awkFile.FindStringSubmatch(a.text); file != nil {
+		return a.open(file[1], true)
 	}
+	return denied("awk: > after print writes a file: write its name out in quotes, and a comparison in parentheses: print ($1 > 5)")
 }
 
-// part reads text up to the delimiter. It refuses a delimiter within a bracket expression, because some versions of sed
-// end the text there and others do not.
-func (s *sedScript) part(delimiter byte) bool {
-	if delimiter == 0 || delimiter == '\n' || delimiter == '\\' {
+// awkValue reports whether a value can end with the token, so that a slash after it divides.
+func awkValue(token string) bool {
+	if slices.Contains([]string{"length", "print", "printf", "return", "in", "else", "do", "exit", "delete", "case"}, token) {
 		return false
 	}
-	bracket := false
-	for !s.done() {
-		switch c := s.next(); {
-		case c == '\\':
-			s.next()
-		case c == delimiter && bracket:
-			return false
-		case c == delimiter:
-			return true
-		case c == '[':
-			bracket = true
-		case c == ']':
-			bracket = false
-		case c == '\n':
-			return false
-		}
-	}
-	return false
+	return awkEnd.MatchString(token)
 }
 
-// substitute reads s/old/new/flags. It refuses the flag e, which runs a program, and the flag w, which writes a file.
-func (s *sedScript) substitute() error {
-	delimiter := s.next()
-	if !s.part(delimiter) || !s.replacement(delimiter) {
-		return denied("sed: this s command cannot be read")
+var awkEnd = regexp.MustCompile(`(?s)^(\w+|".*|[)\]]|\+\+|--)$`)
+
+var (
+	jqString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+	jqKey    = regexp.MustCompile(`\{\s*env\s*([:,}])`)
+	jqEnv    = regexp.MustCompile(`\$\s*ENV\b|(^|\.\.|[^.\w$])env\b`)
+	// jqUnsure matches comments and parts of strings, in which a quote need not begin or end a string.
+	jqUnsure = regexp.MustCompile(`#|\\\(`)
+)
+
+// checkJQ accepts a program of jq that does not show the environment.
+func checkJQ(text string) error {
+	if jqUnsure.MatchString(text) {
+		if strings.Contains(text, "ENV") || jqEnv.MatchString(text) {
+			return denied("jq: it may show the environment: leave out comments and \\( ), and write a key as \"env\"")
+		}
+		return nil
 	}
-	s.skip("gpiIM0123456789")
-	return s.end('s')
+	if found := jqEnv.FindString(jqKey.ReplaceAllString(jqString.ReplaceAllString(text, `""`), "{_$1")); found != "" {
+		return denied("jq: %q shows the environment; write a key as \"env\"", strings.TrimSpace(found))
+	}
+	return nil
 }
 
-// replacement reads the new text of s///, in which brackets have no special meaning.
-func (s *sedScript) replacement(delimiter byte) bool {
-	for !s.done() {
-		switch c := s.next(); c {
-		case '\\':
-			s.next()
-		case delimiter:
-			return true
+// yqForbidden matches functions of yq that show the environment, or run a text as a program.
+var yqForbidden = regexp.MustCompile(`env\s*\(|envsubst|eval\s*\(`)
+
+// checkYQ accepts a program of yq, which can be that of Go or a jq with YAML. A word that begins otherwise would be a command of yq.
+func checkYQ(text string) error {
+	if text == "" || strings.IndexByte(`.([{"`, text[0]) < 0 {
+		return denied("begin the expression with a dot, as in '.services'")
+	}
+	if found := yqForbidden.FindString(text); found != "" {
+		return denied("yq: %q shows the environment or runs a text", found)
+	}
+	return checkJQ(text)
+}
+
+// checkSED accepts a sed script that runs no other program, and reads and writes only files that the tier may. Versions of sed differ
+// in whether a delimiter within brackets ends a pattern, so the script is read both ways. A version that cannot read it does nothing.
+func checkSED(text string, open opens) error {
+	inBrackets := sedScript{text, open, true}
+	if _, err := inBrackets.read(); err != nil {
+		return err
+	}
+	if readable, err := (&sedScript{text, open, false}).read(); readable {
+		return err
+	}
+	return nil
+}
+
+// sedScript is the rest of a sed script.
+type sedScript struct {
+	text string
+	open opens
+	// brackets means that a delimiter within brackets does not end a pattern.
+	brackets bool
+}
+
+var (
+	sedWord  = regexp.MustCompile(`^\w`)
+	sedBlank = regexp.MustCompile(`^[ \t\n;{}]*`)
+	// sedAddress matches a part of the addresses of a command up to the delimiter of a pattern.
+	sedAddress = regexp.MustCompile(`^[ \t]*(?:[0-9$~+,!]|(/|\\[^\\\n]))`)
+	sedPlain   = regexp.MustCompile(`^[ \t!]*(?:[pdqQnNDPhHgGxlzF=][0-9 \t]*(?:[;\n}{]|#[^\n]*|$)|#[^\n]*|[:btT] *[^ \t\n;}]*|` +
+		`[aic][^\\\n]*$)`)
+	sedFile  = regexp.MustCompile(`^([rRwW])[ \t]*([^\\;}\n]+)(?:\n|$)`)
+	sedFlags = regexp.MustCompile(`^[gpiIMm0-9]*([ \t]*(?:[;\n}{]|#[^\n]*|$)|w[ \t]*([^\\;}\n]+)(?:\n|$)|e)?`)
+)
+
+// read judges the commands of the script. It returns false if no sed reads the script.
+func (s *sedScript) read() (readable bool, err error) {
+	for {
+		s.skip(sedBlank)
+		if s.text == "" {
+			return true, nil
+		}
+		if readable, err := s.command(); err != nil {
+			return readable, err
 		}
 	}
-	return false
+}
+
+// skip leaves out what matches, and returns the groups of the match; nil if there is none.
+func (s *sedScript) skip(pattern *regexp.Regexp) []string {
+	found := pattern.FindStringSubmatch(s.text)
+	if found != nil {
+		s.text = s.text[len(found[0]):]
+	}
+	return found
+}
+
+func (s *sedScript) command() (readable bool, err error) {
+	for address := s.skip(sedAddress); address != nil; address = s.skip(sedAddress) {
+		if delimiter := address[1]; delimiter != "" {
+			if readable, err := s.part(delimiter[len(delimiter)-1:], true); err != nil {
+				return readable, err
+			}
+			s.text = strings.TrimLeft(s.text, "IM")
+		}
+	}
+	if s.text == "" || s.text[0] == '{' || s.skip(sedPlain) != nil {
+		return true, nil
+	}
+	s.text = strings.TrimLeft(s.text, " \t")
+	if file := s.skip(sedFile); file != nil {
+		return true, s.open(file[2], file[1] == "w" || file[1] == "W")
+	}
+	if len(s.text) < 2 || s.text[0] != 's' && s.text[0] != 'y' {
+		return sedWord.MatchString(s.text), denied("sed: %.20q may run a program, or cannot be read", s.text)
+	}
+	command, delimiter := s.text[0], s.text[1:2]
+	s.text = s.text[2:]
+	for _, pattern := range []bool{command == 's', false} {
+		if readable, err := s.part(delimiter, pattern); err != nil {
+			return readable, err
+		}
+	}
+	flags := s.skip(sedFlags)
+	switch {
+	case strings.HasPrefix(flags[1], "w"):
+		return true, s.open(flags[2], true)
+	case flags[1] == "e":
+		return true, denied("sed: the flag e of s runs a program")
+	case flags[1] == "" && s.text != "":
+		return false, denied("sed: %.20q after a command cannot be read", s.text)
+	}
+	return true, nil
+}
+
+// part reads text up to the delimiter. Brackets in a pattern can contain the delimiter, unless they contain what versions of sed read
+// differently.
+func (s *sedScript) part(delimiter string, pattern bool) (readable bool, err error) {
+	if strings.ContainsAny(delimiter, "\n\\[]^") || delimiter[0] > '~' {
+		return true, denied("sed: %q cannot be read as a delimiter", delimiter)
+	}
+	d := fmt.Sprintf(`\x%02x`, delimiter[0])
+	text := `(?:[^\\` + d + `]|\\(?s:.))*`
+	if pattern && s.brackets {
+		text = `(?:[^\\\n\[` + d + `]|\\.|\[\^?\]?[^\]\[\\\n]*\]|\[\^?\]?(?:\[:\w+:\]|\\[^\]\n]|[^\]\[\\\n` + d + `])*\])*`
+	}
+	if s.skip(regexp.MustCompile("^"+text+d)) == nil {
+		return false, denied("sed: a command with %s does not end, or its brackets are unclear", delimiter)
+	}
+	return true, nil
 }

@@ -372,7 +372,7 @@ func (p *Policy) with(extension string) (*Policy, error) {
 		return nil, err
 	}
 	extended := *p
-	extended.Programs, extended.MCP, extended.Tiers = maps.Clone(p.Programs), maps.Clone(p.MCP), maps.Clone(p.Tiers)
+	extended.Tiers = maps.Clone(p.Tiers)
 	extended.add(own)
 	return &extended, nil
 }

@@ -58,6 +58,20 @@ func (j judge) host(word string, _ Command) error {
 	return j.connect(host, port)
 }
 
+// resolves accepts HOST:PORT:ADDRESS of curl, by which it asks the address for the host.
+func (j judge) resolves(word string, _ Command) error {
+	parts := strings.SplitN(strings.TrimLeft(word, "+"), ":", 3)
+	if len(parts) < 3 {
+		return denied("%s is not of the form HOST:PORT:ADDRESS", word)
+	}
+	for address := range strings.SplitSeq(parts[2], ",") {
+		if err := j.connect(strings.Trim(address, "[]"), parts[1]); err != nil {
+			return err
+		}
+	}
+	return j.connect(parts[0], parts[1])
+}
+
 // connect accepts a host and port to which the tier may connect. It refuses the supervisor's ports.
 func (j judge) connect(host, port string) error {
 	if host == "" {

@@ -46,9 +46,9 @@ func (j judge) inner(use *Use, got given, command Command, result found) (found,
 	case kindOther:
 		return j.other(command, at, result)
 	case kindElsewhere:
-		there, err := j.elsewhere().run(Command{Words: inner})
+		there, err := j.elsewhere().run(Command{Words: inner, Dir: unknownDir})
 		for _, e := range there.edits {
-			result.edits = append(result.edits, edit{at + e.at, e.text})
+			result.edits = append(result.edits, e.moved(at))
 		}
 		if there.script != nil {
 			return j.sent(result, *there.script, len(command.Words)-len(inner)+slices.Index(inner, there.script.Text))
@@ -94,7 +94,7 @@ func (j judge) startedThere(command Command, at int, more bool, result found) (f
 		return found{}, err
 	}
 	for _, e := range there.edits {
-		result.edits = append(result.edits, edit{at + e.at, e.text})
+		result.edits = append(result.edits, e.moved(at))
 	}
 	result.script = there.script
 	return result.and(there), nil
@@ -106,14 +106,17 @@ func (j judge) other(command Command, at int, result found) (found, error) {
 	switch {
 	case err != nil:
 		return found{}, err
-	case len(inner.edits) > 0:
+	case slices.ContainsFunc(inner.edits, func(e edit) bool { return e.text == "" && e.added == nil }):
 		return found{}, denied("%s starts commands as another user: put it in front, as in xargs sudo", command.Words[at])
 	case inner.script != nil:
 		canonical, err := render(inner.script.Text)
 		if err != nil {
 			return found{}, err
 		}
-		result.edits = append(result.edits, edit{at + slices.Index(command.Words[at:], inner.script.Text), canonical})
+		result.edits = append(result.edits, edit{at: at + slices.Index(command.Words[at:], inner.script.Text), text: canonical})
+	}
+	for _, e := range inner.edits {
+		result.edits = append(result.edits, e.moved(at))
 	}
 	return result.and(inner), nil
 }
@@ -128,9 +131,12 @@ func (j judge) deeper() judge {
 func (j judge) elsewhere() judge {
 	there := j.deeper()
 	there.remote = true
-	there.place = Place{Path: j.place.Path, Doors: j.place.Doors} // the directories and variables there are unknown
+	there.place = Place{Path: j.place.Path, Doors: j.place.Doors, Home: unknownDir}
 	return there
 }
+
+// unknownDir stands for the directory in which commands of a container start. It is read like a home.
+const unknownDir = "/…"
 
 // sent judges a script that a shell on another host or in a container will run. That shell has another grammar than the
 // guard, so it gets the script as the guard has read it. The argument at is the index of the word with the script; the
@@ -140,7 +146,7 @@ func (j judge) sent(result found, script Script, at int) (found, error) {
 	if !there.remote {
 		there = j.elsewhere()
 	}
-	read, err := there.preview(script.Text, "/", syntax.LangPOSIX)
+	read, err := there.preview(script.Text, unknownDir, syntax.LangPOSIX)
 	if err == nil && read.atRun != "" && !j.limits().Anything {
 		err = denied("%s decides what the script does there: write everything out", read.atRun)
 	}
@@ -154,7 +160,7 @@ func (j judge) sent(result found, script Script, at int) (found, error) {
 	if canonical == "" {
 		canonical = ":"
 	}
-	result.edits = append(result.edits, edit{at, canonical})
+	result.edits = append(result.edits, edit{at: at, text: canonical})
 	return result.and(read), nil
 }
 

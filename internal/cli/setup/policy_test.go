@@ -77,7 +77,7 @@ func TestPolicyRun(t *testing.T) {
 		`echo > new`:                                      {126, "", "new is outside of what Tier 1 may reach"},
 		`echo > $TMPDIR/new && cat $TMPDIR/new | wc -l`:   {0, "1\n", ""},
 		`diff <(echo a) <(echo b) | tail -1`:              {0, "> b\n", ""},
-		`docker ps; docker rm -f web`:                     {126, "", "The supervisor denies this call: docker: rm is not granted"},
+		`docker ps; docker rm -f web`:                     {126, "", "The supervisor denies this call: docker rm is not granted"},
 		`case $HOME in */sessions/policy-run-*/home) cd "$HOME" && echo own;; esac; echo $CLAUDEOPS_TIER`: {0, "own\n1\n", ""},
 		`x=$(echo kill); $x 1`:                      {126, "", "kill is not granted at any tier"},
 		`timeout 5 bash -c 'x=/etc; cat $x/shadow'`: {126, "", "/etc/shadow may hold secrets"},

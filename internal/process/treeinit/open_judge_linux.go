@@ -18,6 +18,7 @@ func (c *call) allow(found *place, wanted access) error {
 func (c *call) allowPath(path string, wanted access, directory bool) error {
 	if reason := c.refuses(path, wanted, directory); reason != "" {
 		c.reports <- Refused{Path: path, Program: c.caller.executable(), Write: wanted&toWrite != 0, Reason: reason}
+		c.reports <- Refused{} // received after the report: the tree may end once the caller has its answer
 		return syscall.EACCES
 	}
 	if directory && wanted == toRead { // every directory may be listed

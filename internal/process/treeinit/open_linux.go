@@ -87,9 +87,9 @@ type answerer struct {
 // maxReports limits the files that are reported for a tree.
 const maxReports = 500
 
-// tell reports refused files, each once, so that a search through a thousand of them does not wait for the reports.
+// tell reports refused files, each once: a search can ask for one a thousand times. It receives the next one after the report.
 func (in *initProcess) tell(reports <-chan Refused) {
-	told := map[Refused]bool{}
+	told := map[Refused]bool{{}: true}
 	for refused := range reports {
 		if !told[refused] && len(told) < maxReports {
 			told[refused] = true
@@ -102,7 +102,7 @@ func (in *initProcess) tell(reports <-chan Refused) {
 func (in *initProcess) answer(listener int, j Job) {
 	a := &answerer{
 		listener: listener, rules: newFileRules(j.Sandbox), sandbox: j.Sandbox, user: j.User,
-		reports: make(chan Refused, maxReports),
+		reports: make(chan Refused),
 	}
 	ownDescriptors, _ = openAt2(atFDCWD, "/proc/self/fd", openHow{flags: oPath | syscall.O_DIRECTORY | syscall.O_CLOEXEC})
 	go in.tell(a.reports)
