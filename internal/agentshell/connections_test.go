@@ -46,7 +46,8 @@ func TestScriptsDoNotReachForbiddenAddresses(t *testing.T) {
 		"curl -sS -m 20 'http://[::ffff:169.254.170.2]/v2/credentials'":      "169.254.170.2:80",
 		"curl -sS -m 20 http://169.254.169.254/latest/user-data":             "169.254.169.254:80",
 	} {
-		printed, entries := s.confined(t, 1, script+"; curl -sS "+allowed.URL)
+		printed, entries, started := s.confined(t, 1, script+"; curl -sS "+allowed.URL)
+		require.True(t, started, "%s: %v", script, entries)
 		require.Equal(t, 1, strings.Count(printed, "here"), "%s: %s", script, printed)
 		require.Contains(t, printed, "connect", script)
 		require.True(t, slices.ContainsFunc(entries, func(e hook.Entry) bool {
