@@ -24,7 +24,7 @@ func (r *Runner) variablesOf(programs ...string) map[string]string {
 	return variables
 }
 
-// CheckVariables says in a sentence which variables of CLAUDEOPS_PASS_ENV no program gets; "" if there are none.
+// CheckVariables says in a sentence which variables of CLAUDEOPS_PASS_ENV reach no program that they are named for; "" if there are none.
 func CheckVariables(cfg config.Config, environ []string) (string, error) {
 	policy, err := cfg.Guard.LoadPolicy()
 	if err != nil {
@@ -36,10 +36,23 @@ func CheckVariables(cfg config.Config, environ []string) (string, error) {
 			nobodys = append(nobodys, name)
 		}
 	}
-	if len(nobodys) == 0 {
-		return "", nil
+	var problems []string
+	if len(nobodys) > 0 {
+		problem := fmt.Sprintf("no program gets %s: name one in %sPASS_ENV, as in %s=PROGRAM", strings.Join(nobodys, ", "), config.Prefix, nobodys[0])
+		if !slices.ContainsFunc(nobodys, guard.IsSecret) {
+			problem += fmt.Sprintf(", or write %s=%s if all of an agent's programs may read it", nobodys[0], cliProgram)
+		}
+		problems = append(problems, problem)
 	}
-	return fmt.Sprintf(
-		"no program gets %s: name one in %sPASS_ENV, as in %s=PROGRAM, or write %s=%s if all of an agent's programs may read it",
-		strings.Join(nobodys, ", "), config.Prefix, nobodys[0], nobodys[0], cliProgram), nil
+	for _, entry := range cfg.Claude.PassEnv {
+		switch {
+		case entry.Program == cliProgram && guard.IsSecret(entry.Variable):
+			problems = append(problems, fmt.Sprintf("the CLI gets %s and its commands do not, because the name is that of a secret: name a program, as in %s=PROGRAM",
+				entry.Variable, entry.Variable))
+		case entry.Program != "" && entry.Program != cliProgram && guard.Host{}.LookPath(entry.Program, policy.Directories) == "":
+			problems = append(problems, fmt.Sprintf("%s is named for %s, which is in none of the policy's directories of programs (%s)",
+				entry.Variable, entry.Program, strings.Join(policy.Directories, ", ")))
+		}
+	}
+	return strings.Join(problems, "; "), nil
 }

@@ -61,8 +61,11 @@ func (g *Guard) Start(act Act) Start {
 	if result.words != nil {
 		start.Words = result.words
 	}
-	if start.Script == nil && slices.Contains(j.policy.Directories, filepath.Dir(filepath.Clean(start.Path))) {
-		start.Variables = j.policy.VariablesOf(filepath.Base(filepath.Clean(act.Words[0])))
+	switch {
+	case !j.isSystem(start.Path): // its name says nothing
+		start.Inner = nil
+	case start.Script == nil:
+		start.Variables = j.policy.VariablesOf(filepath.Base(act.Words[0]))
 	}
 	if name := filepath.Base(act.Words[0]); len(start.Inner) == 0 && !j.limits().Anything {
 		start.Words = slices.Insert(start.Words, 1, firstWords[name]...)

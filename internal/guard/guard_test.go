@@ -173,3 +173,24 @@ func TestAdds(t *testing.T) {
 		require.Equal(t, command, strings.Join(free.Words, " "), "a tier that may do anything")
 	}
 }
+
+// TestProgramsByOtherPaths checks that a path with .. and a file of an agent with the name of a granted program are not taken for it.
+func TestProgramsByOtherPaths(t *testing.T) {
+	t.Parallel()
+	own := policy(t).WithPassed([]guard.Passed{{Variable: "KUBE_TOKEN", Program: "kubectl"}})
+	g := guard.New(own, guard.Host{})
+	place, _ := stage(t)
+	place.Dir = place.Work[0]
+	start := func(tier int, words ...string) guard.Start {
+		return g.Start(guard.Act{Tier: tier, Place: place, Words: words})
+	}
+	require.Contains(t, start(3, "/usr/bin/kubectl", "version").Variables, "KUBE_TOKEN")
+	require.NotEmpty(t, start(3, "/usr/bin/timeout", "5", "kubectl", "version").Inner)
+	for _, path := range []string{"/proc/self/cwd/../usr/bin/kubectl", "/usr/bin/../bin/kubectl", "/usr//bin/kubectl"} {
+		require.False(t, start(1, path, "version").Allowed, path)
+		require.Empty(t, start(3, path, "version").Variables, path)
+	}
+	for _, path := range []string{"./timeout", place.Dir + "/timeout", place.Dir + "/../../usr/bin/timeout"} {
+		require.Empty(t, start(3, path, "5", "kubectl", "version").Inner, path)
+	}
+}

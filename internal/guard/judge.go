@@ -129,17 +129,25 @@ func (j judge) program(word string) (string, error) {
 	case !filepath.IsAbs(word) && !j.limits().Anything:
 		return "", denied("%s is a program of the working directory; only those of the system are granted, by their names", word)
 	}
-	name := filepath.Base(filepath.Clean(word))
+	name := filepath.Base(word)
+	if !j.limits().Anything && word != filepath.Clean(word) { // behind a link, .. leads elsewhere
+		return "", denied("%s is not the plain path of a program: name the program without its path", word)
+	}
 	if j.remote && path == word && !j.limits().Anything && !slices.Contains(j.policy.Directories, filepath.Dir(path)) {
 		return "", denied("%s can be any program of the container or host: name the program without its path", word)
 	}
-	if j.remote || j.limits().Anything || path == "" || slices.Contains(j.policy.Directories, filepath.Dir(filepath.Clean(path))) {
+	if j.remote || j.limits().Anything || path == "" || j.isSystem(path) {
 		return name, nil
 	}
 	if path == word {
 		return "", denied("%s is in no directory of programs; name the program without its path", word)
 	}
 	return "", denied("%s stands for %s here, which is in no directory of programs", word, path)
+}
+
+// isSystem reports whether a file is a program in one of the policy's directories. A path with .. is none: links decide where it leads.
+func (j judge) isSystem(path string) bool {
+	return path == filepath.Clean(path) && slices.Contains(j.policy.Directories, filepath.Dir(path))
 }
 
 // uses checks that a use of the program grants the command.

@@ -214,7 +214,8 @@ func (p *Post) inherited(run *running, environ []string) (names, others []string
 func (p *Post) passed(names, environ []string) (variables []string) {
 	for _, variable := range p.session.Passed {
 		name, _, _ := strings.Cut(variable, "=")
-		if guard.MatchesAny(names, name) && agentdoor.ValueOf(environ, name) == "" {
+		isSet := slices.ContainsFunc(environ, func(own string) bool { return strings.HasPrefix(own, name+"=") })
+		if guard.MatchesAny(names, name) && !isSet {
 			variables = append(variables, variable)
 		}
 	}
