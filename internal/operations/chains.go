@@ -77,10 +77,15 @@ func (c Chains) Session(ctx context.Context, number int64) (Lineage, error) {
 		return Lineage{}, err
 	}
 	found, err := lineageOf(ctx, records, number)
+	return found, unknownSession(number, err)
+}
+
+// unknownSession converts an error of the store about a session to an error for people.
+func unknownSession(number int64, err error) error {
 	if errors.Is(err, store.ErrNotFound) {
-		err = withKind(KindNotFound, fmt.Errorf("there is no session #%d", number))
+		return withKind(KindNotFound, fmt.Errorf("there is no session #%d", number))
 	}
-	return found, err
+	return err
 }
 
 // Escalate asks a running chain for a higher tier. The chain decides, and its events say what became of the request.

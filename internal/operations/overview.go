@@ -22,6 +22,8 @@ const (
 	overviewTimeout = 8 * time.Second
 	// maxOverview limits the running chains that an overview asks. Each takes two calls of Temporal.
 	maxOverview = 100
+	// maxNowIncidents limits the incidents of an overview.
+	maxNowIncidents = 200
 	// maxNextCycles limits the cycles of an overview.
 	maxNextCycles = 10
 )
@@ -107,11 +109,12 @@ func (o Overview) readFacts(ctx context.Context, at time.Time) recordedFacts {
 	spent, err := records.DaySpending(ctx, at)
 	facts.day.Part = o.problem(err)
 	facts.day.add(spent)
-	incidents, err := Incidents(o).List(ctx, IncidentFilter{})
-	if err == nil {
-		facts.incidents.Incidents = incidents
+	open, err := records.Incidents(ctx, store.IncidentFilter{})
+	slices.SortStableFunc(open, byUrgency)
+	facts.incidents.Part, facts.incidents.Open = o.problem(err), len(open)
+	for _, incident := range open[:min(len(open), maxNowIncidents)] {
+		facts.incidents.Incidents = append(facts.incidents.Incidents, o.view(incident, at))
 	}
-	facts.incidents.Part = o.problem(err)
 	if facts.running, err = records.Running(ctx); err == nil {
 		facts.locks, err = records.ServiceLocks(ctx)
 	}

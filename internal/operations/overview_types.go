@@ -146,7 +146,9 @@ type WaitingChain struct { //nolint:recvcheck // templates call CostText on a va
 type NowIncidents struct {
 	Part
 
+	// Incidents lists the most urgent ones, at most 200. Open counts all.
 	Incidents []Incident `json:"incidents"`
+	Open      int        `json:"open"`
 }
 
 // NowDay is the money of the day, by the arithmetic that admits sessions. The day is that of the budget, in UTC.

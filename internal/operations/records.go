@@ -9,11 +9,11 @@ import (
 	"github.com/claudeops/claudeops/internal/store"
 )
 
-// Lineage holds the ancestors and the descendants of a session. Both lists include the session.
+// Lineage holds the ancestors and the descendants of a session, at most 1,000 of each. Both lists include the session.
 type Lineage struct {
 	Backward []escalation.Session `json:"backward"`
 	Forward  []escalation.Session `json:"forward"`
-	// Calls holds the decisions on the calls of all sessions in both lists.
+	// Calls holds the decisions on the calls of the sessions in both lists, at most 5,000.
 	Calls []escalation.CallDecision `json:"calls"`
 }
 
@@ -28,32 +28,12 @@ func lineageOf(ctx context.Context, records *store.Store, number int64) (Lineage
 	if found.Forward, err = records.Forward(ctx, number); err != nil {
 		return found, err
 	}
-	found.Calls, err = callsOf(ctx, records, slices.Concat(found.Backward, found.Forward))
+	var ids []string
+	for _, session := range slices.Concat(found.Backward, found.Forward[1:]) {
+		ids = append(ids, session.SessionID)
+	}
+	found.Calls, err = records.DecisionsOf(ctx, ids)
 	return found, err
-}
-
-// callsOf returns the decisions on the calls of the given sessions, which can belong to several chains.
-func callsOf(ctx context.Context, records *store.Store, sessions []escalation.Session) ([]escalation.CallDecision, error) {
-	calls := []escalation.CallDecision{}
-	var chains []string
-	for i := range sessions {
-		if id := sessions[i].ChainID; !slices.Contains(chains, id) {
-			chains = append(chains, id)
-		}
-	}
-	for _, id := range chains {
-		found, err := records.Decisions(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		for i := range found {
-			own := func(session escalation.Session) bool { return session.SessionID == found[i].SessionID }
-			if slices.ContainsFunc(sessions, own) {
-				calls = append(calls, found[i])
-			}
-		}
-	}
-	return calls, nil
 }
 
 // recordedCalls returns the decisions on the calls of a chain in namespace; nil if this host cannot read the records.
@@ -97,7 +77,7 @@ func (b *backend) settled(ctx context.Context, namespace store.Namespace, chain 
 	if err != nil {
 		return chain
 	}
-	chain.Sessions, chain.CostUSD, chain.Wait = recorded.Sessions, recorded.CostUSD, nil
+	chain.Sessions, chain.Earlier, chain.CostUSD, chain.Wait = recorded.Sessions, recorded.Earlier, recorded.CostUSD, nil
 	return chain
 }
 
@@ -110,9 +90,16 @@ func recordedChain(ctx context.Context, records *store.Store, id string) (chain 
 	if len(chain.Sessions) == 0 {
 		return chain, ErrNoSuchChain
 	}
-	chain.StartedAt = chain.Sessions[0].StartedAt
-	chain.Trigger = chain.Sessions[0].Trigger
-	chain.CostUSD = escalation.TotalCostUSD(chain.Sessions)
+	whole, err := records.WholeChain(ctx, id)
+	if err != nil {
+		return chain, err
+	}
+	chain.StartedAt, chain.Trigger, chain.CostUSD = whole.StartedAt, chain.Sessions[0].Trigger, whole.CostUSD
+	if left := whole.Sessions - len(chain.Sessions); left > 0 {
+		chain.Earlier = escalation.Earlier{
+			Sessions: left, CostUSD: whole.CostUSD - escalation.TotalCostUSD(chain.Sessions), CostEstimated: whole.CostEstimated,
+		}
+	}
 	chain.Events, err = records.Events(ctx, id)
 	return chain, err
 }

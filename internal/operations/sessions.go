@@ -3,7 +3,6 @@ package operations
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,7 +18,8 @@ type Sessions struct{ *backend }
 // SessionDetail is a session, with all that is recorded about it. Texts of agents are masked.
 type SessionDetail struct {
 	Session escalation.Session `json:"session"`
-	// Parent is the session whose context this one continues; nil if there is none. Children are those that continue this one.
+	// Parent is the session whose context this one continues; nil if there is none. Children are those that continue this one, at
+	// most 1,000.
 	Parent   *SessionRef  `json:"parent,omitempty"`
 	Children []SessionRef `json:"children"`
 	// Calls lists the decisions on the session's calls: first the denied ones, then the others, each in order.
@@ -80,11 +80,8 @@ func (s Sessions) Get(ctx context.Context, number int64) (SessionDetail, error) 
 		return SessionDetail{}, err
 	}
 	found, err := records.SessionDetail(ctx, number)
-	if errors.Is(err, store.ErrNotFound) {
-		return SessionDetail{}, withKind(KindNotFound, fmt.Errorf("there is no session #%d", number))
-	}
 	if err != nil {
-		return SessionDetail{}, err
+		return SessionDetail{}, unknownSession(number, err)
 	}
 	detail := SessionDetail{Session: found.Session, Events: found.Events, Attempts: attemptsOf(found), Children: []SessionRef{}}
 	if found.Parent != nil {
@@ -112,6 +109,19 @@ func (s Sessions) Get(ctx context.Context, number int64) (SessionDetail, error) 
 	}
 	detail.Conversation = s.conversation(ctx, found.Session, found.Parent)
 	return detail, nil
+}
+
+// Calls returns the decisions on the calls of the session with this number, in order, the first 5,000 at most.
+func (s Sessions) Calls(ctx context.Context, number int64) ([]escalation.CallDecision, error) {
+	records, _, err := s.openRecords(ctx)
+	if err != nil {
+		return nil, err
+	}
+	line, err := records.Backward(ctx, number)
+	if err != nil {
+		return nil, unknownSession(number, err)
+	}
+	return records.DecisionsOf(ctx, []string{line[0].SessionID})
 }
 
 // addCalls adds the decisions on the session's calls, and its actions on services.

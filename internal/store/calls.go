@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -17,12 +19,17 @@ const (
 	maxCallName   = 500 // the name of a tool or a service
 )
 
-// callsQuery selects the calls of the chain $1 in the namespace $2. If $2 is empty, callsQuery selects the calls of
+// maxCallsRead limits the decisions on calls that are read at once.
+const maxCallsRead = 5_000
+
+// callsQuery selects the latest calls of the chain $1 in the namespace $2. If $2 is empty, callsQuery selects the calls of
 // that chain in all namespaces.
 var callsQuery = "SELECT " + columns(callFields(new(escalation.CallDecision))) + ` FROM calls
 WHERE chain_id = $1 AND ($2 = '' OR NOT EXISTS (
     SELECT 1 FROM sessions WHERE sessions.session_id = calls.session_id AND sessions.namespace_id <> $2
-)) ORDER BY id`
+)) ORDER BY id DESC LIMIT ` + strconv.Itoa(maxCallsRead)
+
+var callsOfQuery = "SELECT " + columns(callFields(new(escalation.CallDecision))) + " FROM calls WHERE session_id = $1 ORDER BY id LIMIT $2"
 
 // AppendDecisions records decisions on tool calls, in the given order. If it fails, it records none of them. If a
 // decision on a call is already recorded, the recorded decision stays unchanged.
@@ -41,12 +48,26 @@ func (s *Store) AppendDecisions(ctx context.Context, decisions []escalation.Call
 	return nil
 }
 
-// Decisions returns the decisions on the calls of a chain, in the order in which they were recorded. If there are none,
-// or if the chain is unknown, the list is empty.
+// Decisions returns the decisions on the calls of a chain, in the order in which they were recorded, the latest 5,000 at most. If there
+// are none, or if the chain is unknown, the list is empty.
 func (s *Store) Decisions(ctx context.Context, chainID string) ([]escalation.CallDecision, error) {
 	decisions, err := collect(ctx, s.db, callFields, callsQuery, chainID, s.namespace.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the decisions on the calls of chain %q: %w", chainID, err)
+	}
+	slices.Reverse(decisions)
+	return decisions, nil
+}
+
+// DecisionsOf returns the decisions on the calls of sessions, one session after the other, the first 5,000 at most.
+func (s *Store) DecisionsOf(ctx context.Context, sessionIDs []string) ([]escalation.CallDecision, error) {
+	decisions := []escalation.CallDecision{}
+	for _, id := range sessionIDs {
+		found, err := collect(ctx, s.db, callFields, callsOfQuery, id, maxCallsRead-len(decisions))
+		if err != nil {
+			return nil, fmt.Errorf("read the decisions on the calls of session %q: %w", id, err)
+		}
+		decisions = append(decisions, found...)
 	}
 	return decisions, nil
 }

@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 )
@@ -16,7 +19,7 @@ WITH RECURSIVE line (id) AS (
     UNION ALL
     SELECT child.id FROM sessions child JOIN line ON child.parent_session_id = line.id
 )
-` + selectSessions + ` WHERE id IN (SELECT id FROM line) ORDER BY id`
+` + selectSessions + ` WHERE id IN (SELECT id FROM line) ORDER BY id LIMIT ` + mostSessions
 
 	backwardQuery = `
 WITH RECURSIVE line (id, parent) AS (
@@ -24,17 +27,17 @@ WITH RECURSIVE line (id, parent) AS (
     UNION ALL
     SELECT above.id, above.parent_session_id FROM sessions above JOIN line ON above.id = line.parent
 )
-` + selectSessions + ` WHERE id IN (SELECT id FROM line) ORDER BY id DESC`
+` + selectSessions + ` WHERE id IN (SELECT id FROM line) ORDER BY id DESC LIMIT ` + mostSessions
 )
 
-// Forward returns the record with the number id and all its descendants, in the order in which they were opened.
+// Forward returns the record with the number id and its descendants, in the order in which they were opened, at most 1,000.
 // Parents come before children. A descendant can belong to another chain, which has resumed an earlier chain's
 // session. If id is unknown, the error is ErrNotFound.
 func (s *Store) Forward(ctx context.Context, id int64) ([]escalation.Session, error) {
 	return s.line(ctx, forwardQuery, id)
 }
 
-// Backward returns the record with the number id, the parent of that record, the parent of that parent, and so on. If
+// Backward returns the record with the number id, the parent of that record, the parent of that parent, and so on, at most 1,000. If
 // id is unknown, the error is ErrNotFound.
 func (s *Store) Backward(ctx context.Context, id int64) ([]escalation.Session, error) {
 	return s.line(ctx, backwardQuery, id)
@@ -55,14 +58,41 @@ func (s *Store) line(ctx context.Context, query string, id int64) ([]escalation.
 // in all namespaces.
 const ofChain = " WHERE chain_id = $1 AND ($2 = '' OR namespace_id = $2)"
 
-var chainQuery = selectSessions + ofChain + " ORDER BY namespace_id, sequence"
+// maxSessionsRead limits the sessions of a list that is read at once.
+const maxSessionsRead = 1_000
 
-// Chain returns the sessions of a chain by sequence. If there are none yet, or if the chain is unknown, the list is
-// empty. A Store without a namespace returns the sessions of all chains with this ID, one chain after the other.
+var (
+	mostSessions = strconv.Itoa(maxSessionsRead)
+	chainQuery   = selectSessions + ofChain + " ORDER BY namespace_id DESC, sequence DESC LIMIT " + mostSessions
+	wholeQuery   = "SELECT COUNT(*), COALESCE(SUM(cost_usd), 0), COALESCE(MIN(started_at), 0)," +
+		" COALESCE(MAX(CASE WHEN cost_estimated THEN 1 ELSE 0 END), 0) FROM sessions" + ofChain
+)
+
+// Chain returns the latest sessions of a chain by sequence, at most 1,000. If there are none yet, or if the chain is unknown, the
+// list is empty. A Store without a namespace returns the sessions of all chains with this ID, one chain after the other.
 func (s *Store) Chain(ctx context.Context, chainID string) ([]escalation.Session, error) {
 	sessions, err := collect(ctx, s.db, sessionFields, chainQuery, chainID, s.namespace.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the sessions of chain %q: %w", chainID, err)
 	}
+	slices.Reverse(sessions)
 	return sessions, nil
+}
+
+// WholeChain sums up all sessions of a chain.
+type WholeChain struct {
+	Sessions int
+	CostUSD  float64
+	// CostEstimated reports whether a part of the cost is an estimate.
+	CostEstimated bool
+	StartedAt     time.Time
+}
+
+// WholeChain sums up all sessions of a chain, also those that Chain leaves out.
+func (s *Store) WholeChain(ctx context.Context, chainID string) (whole WholeChain, err error) {
+	row := s.db.QueryRowContext(ctx, wholeQuery, chainID, s.namespace.ID)
+	if err := row.Scan(&whole.Sessions, &whole.CostUSD, millis{&whole.StartedAt}, &whole.CostEstimated); err != nil {
+		return whole, fmt.Errorf("sum up the sessions of chain %q: %w", chainID, err)
+	}
+	return whole, nil
 }

@@ -38,7 +38,7 @@ var (
 		" FROM ledger JOIN sessions ON sessions.session_id = ledger.session_id"
 	actionsSinceQuery  = selectActions + " WHERE at > $1 ORDER BY at DESC, ledger.id DESC"
 	actionsOfQuery     = selectActions + " WHERE service_key = $1 ORDER BY at DESC, ledger.id DESC LIMIT $2"
-	sessionActionQuery = selectActions + " WHERE ledger.session_id = $1 ORDER BY at, ledger.id"
+	sessionActionQuery = selectActions + " WHERE ledger.session_id = $1 ORDER BY at, ledger.id LIMIT " + mostSessions
 	namedServicesQuery = "SELECT DISTINCT services FROM sessions WHERE started_at >= $1"
 )
 
@@ -52,7 +52,7 @@ func (s *Store) ActionsOf(ctx context.Context, service string, limit int) ([]Ser
 	return s.actions(ctx, actionsOfQuery, escalation.ServiceKey(service), limit)
 }
 
-// SessionActions returns the restarts and redeployments of a session, oldest first.
+// SessionActions returns the restarts and redeployments of a session, oldest first, at most 1,000.
 func (s *Store) SessionActions(ctx context.Context, sessionID string) ([]ServiceAction, error) {
 	return s.actions(ctx, sessionActionQuery, sessionID)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -14,7 +15,7 @@ type SessionDetail struct {
 	Session escalation.Session
 	// Parent is the session whose context this one continues; nil if there is none.
 	Parent *escalation.Session
-	// Children lists the sessions that continue this one, in the order in which they were opened.
+	// Children lists the sessions that continue this one, in the order in which they were opened, at most 1,000.
 	Children []escalation.Session
 	// Events lists the events of the session in the order in which they were recorded.
 	Events []escalation.Event
@@ -30,9 +31,9 @@ type ReplacedReport struct {
 
 var (
 	sessionQuery       = selectSessions + " WHERE id = $1"
-	childrenQuery      = selectSessions + " WHERE parent_session_id = $1 ORDER BY id"
+	childrenQuery      = selectSessions + " WHERE parent_session_id = $1 ORDER BY id LIMIT " + mostSessions
 	sessionEventsQuery = "SELECT " + columns(eventFields(new(escalation.Event))) +
-		" FROM events WHERE chain_id = $1 AND namespace_id = $2 AND session_id = $3 ORDER BY id"
+		" FROM events WHERE chain_id = $1 AND namespace_id = $2 AND session_id = $3 ORDER BY id LIMIT " + strconv.Itoa(maxEventsRead)
 )
 
 // SessionDetail returns the session with the number id. If there is none, the error is ErrNotFound.

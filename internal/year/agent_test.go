@@ -79,6 +79,7 @@ type agents struct {
 	limited      span           // from the first report of the account's limit until its end
 	changes      map[string]*activities.Change
 	answers      func(run activities.AgentRun, prompt string) escalation.TalkReply
+	forced       func(sessionID string) bool // reports whether a person had a session started in spite of a limit
 	problem      func(format string, args ...any)
 	distorts     func(way string, report *activities.AgentReport) // changes how a refusal is reported, for the tests of the invariants
 	// looks holds the latest look of each chain, and repairs what agents have worked on. Those who look have seen everything at the end.
@@ -271,7 +272,7 @@ func (a *agents) refusal(run activities.AgentRun, at time.Time) *refusal {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.limited.to.After(at) {
-		if at.Sub(a.limited.from) > 10*time.Minute { // those that had been admitted have begun by then
+		if at.Sub(a.limited.from) > 10*time.Minute && !a.forced(run.SessionID) { // those that had been admitted have begun by then
 			a.problem("a session of %s begins at %s, although it is known that the account is limited until %s", run.ChainID,
 				at.UTC().Format(time.RFC3339), a.limited.to.UTC().Format(time.RFC3339))
 		}

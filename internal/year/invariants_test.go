@@ -651,6 +651,15 @@ func (i *installation) checkTold(ctx context.Context) {
 	}
 }
 
+// forced reports whether a person had a session started in spite of a limit.
+func (i *installation) forced(sessionID string) (forced bool) {
+	row := i.database.QueryRowContext(i.t.Context(), "SELECT forced FROM sessions WHERE session_id = $1", sessionID)
+	if err := row.Scan(&forced); err != nil {
+		i.problem("session %s: %v", sessionID, err)
+	}
+	return forced
+}
+
 // recorded reports whether a chain has an event.
 func (i *installation) recorded(ctx context.Context, chainID string, kind escalation.EventKind) bool {
 	var count int

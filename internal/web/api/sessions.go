@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"slices"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/operations"
@@ -48,12 +47,10 @@ type callList struct {
 }
 
 func (a *API) listCalls(ctx context.Context, in *callsRequest) (*result[callList], error) {
-	found, err := a.operations.Chains.Session(ctx, in.Number)
+	calls, err := a.operations.Sessions.Calls(ctx, in.Number)
 	if err != nil {
 		return nil, err
 	}
-	own := found.Backward[0].SessionID
-	calls := slices.DeleteFunc(found.Calls, func(call escalation.CallDecision) bool { return call.SessionID != own })
 	shown, next, err := cut(calls, in.Page, func(call escalation.CallDecision) string { return call.Call })
 	return resultOf(callList{shown, next}, err)
 }

@@ -241,7 +241,7 @@ func TestBrowserLive(t *testing.T) {
 	browsertest.Eval[any](tab, "document.querySelectorAll('details').forEach(one => one.open = true)")
 	s.happens(operations.ChangeProgress, func() { s.now.Work.Chains[0].Doing = "Bash  systemctl status caddy" })
 	tab.UntilText("systemctl status caddy")
-	s.happens(operations.ChangeIncident, func() { s.now.Incidents.Incidents = s.now.Incidents.Incidents[:1] })
+	s.happens(operations.ChangeIncident, func() { s.now.Incidents.Incidents, s.now.Incidents.Open = s.now.Incidents.Incidents[:1], 1 })
 	tab.UntilText("1 incident is open")
 	require.Equal(t, "look at the disk", browsertest.Get(tab, chromedp.Value(chromedp.CSS("textarea"))))
 	require.True(t, browsertest.Eval[bool](tab, `document.querySelector('#attention [value="fix"]').checked`))

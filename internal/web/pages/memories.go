@@ -11,11 +11,15 @@ import (
 	"github.com/claudeops/claudeops/internal/web/access"
 )
 
+// maxMemories limits the memories on a page.
+const maxMemories = 200
+
 // memoryList is the data of the page with the list of memories.
 type memoryList struct {
 	Service, Status, Search string
 	Statuses                []memory.Status
 	Memories                []memory.Memory
+	More                    int // how many others match
 	Problem                 string
 }
 
@@ -40,6 +44,8 @@ func (p *Pages) showMemories(w http.ResponseWriter, r *http.Request) error {
 		}
 		list.Problem, v.status = err.Error(), http.StatusUnprocessableEntity
 	}
+	list.More = max(len(list.Memories)-maxMemories, 0)
+	list.Memories = list.Memories[:len(list.Memories)-list.More]
 	v.data = list
 	return p.show(w, r, v)
 }

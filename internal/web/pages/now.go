@@ -89,7 +89,7 @@ func (n nowPage) Lead() string {
 		}
 		parts = append(parts, fmt.Sprintf("%s %s for your answer", plaintext.Count(waiting, "chain"), verb))
 	}
-	if open := len(n.Incidents.Incidents); open > 0 {
+	if open := n.Incidents.Open; open > 0 {
 		verb := "is"
 		if open > 1 {
 			verb = "are"
