@@ -192,7 +192,9 @@ func (a *agents) Run(
 		a.pay(run.SessionID, report.CostUSD, began)
 	}()
 	if refused := a.refusal(run, began); refused != nil {
-		time.Sleep(min(20*time.Second, takes))
+		if err := a.work(ctx, run, min(20*time.Second, takes), &report, cost); err != nil || report.Status != escalation.SessionCompleted {
+			return report, err
+		}
 		err := refused.end(&report)
 		a.checkRefusal(run, refused, &report)
 		a.distorts(refused.name, &report)

@@ -346,13 +346,17 @@ func (s *simulatedTemporal) RecordActivityHeartbeat(ctx context.Context, _ []byt
 	if one != nil {
 		at = one.pending[info.ActivityID]
 	}
-	if at == nil || at.cancelled {
+	if at == nil {
 		s.mu.Unlock()
 		return temporal.NewCanceledError()
 	}
 	at.heartbeat, _ = converter.GetDefaultDataConverter().ToPayloads(details...)
+	cancelled := at.cancelled
 	s.mu.Unlock()
 	activity.RecordHeartbeat(ctx, details...)
+	if cancelled {
+		return temporal.NewCanceledError()
+	}
 	return nil
 }
 
@@ -431,7 +435,9 @@ func (w *watchedActivity) ExecuteActivity(ctx context.Context, input *intercepto
 		return w.Next.ExecuteActivity(ctx, input)
 	}
 	w.s.turns.take(ctx)
-	w.s.begun(info)
+	if w.s.begun(info) {
+		return nil, temporal.NewCanceledError() // it was cancelled while it waited for this attempt
+	}
 	err := w.s.before(ctx, input.Args)
 	var result any
 	if err == nil {
@@ -442,12 +448,15 @@ func (w *watchedActivity) ExecuteActivity(ctx context.Context, input *intercepto
 	}
 	if err == nil {
 		w.s.ended(info)
+	} else {
+		err = w.s.failed(info, err)
 	}
 	w.s.env.RegisterDelayedCallback(w.s.sync, 0) // before the result arrives
 	return result, err
 }
 
-func (s *simulatedTemporal) begun(info activity.Info) {
+// begun notes that an attempt begins. It reports whether the activity was cancelled before.
+func (s *simulatedTemporal) begun(info activity.Info) (cancelled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls[info.ActivityType.Name]++
@@ -457,7 +466,26 @@ func (s *simulatedTemporal) begun(info activity.Info) {
 			one.steps++
 		}
 		one.pending[info.ActivityID].attempt = int(info.Attempt)
+		return one.pending[info.ActivityID].cancelled
 	}
+	return false
+}
+
+// failed returns the error with which an attempt ends. Temporal repeats no activity that was cancelled.
+func (s *simulatedTemporal) failed(info activity.Info, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.executions[info.WorkflowExecution.ID]
+	application, is := errorsAs[*temporal.ApplicationError](err)
+	if one == nil || one.pending[info.ActivityID] == nil || !one.pending[info.ActivityID].cancelled || !is {
+		return err
+	}
+	var spent escalation.Report
+	options := temporal.ApplicationErrorOptions{NonRetryable: true}
+	if application.HasDetails() && application.Details(&spent) == nil {
+		options.Details = []any{spent}
+	}
+	return temporal.NewApplicationErrorWithOptions(application.Message(), application.Type(), options)
 }
 
 func (s *simulatedTemporal) ended(info activity.Info) {
