@@ -301,6 +301,16 @@ func TestSchedulesOnARealServer(t *testing.T) {
 	b.must("schedule", "update", "spring", "--cron", "@daily")
 	require.Equal(t, "@daily (America/New_York)", b.describe("spring").When)
 
+	// A schedule that `temporal` has made starts nothing at a time that is skipped, until it is updated.
+	_, err = b.client().ScheduleClient().Create(t.Context(), client.ScheduleOptions{
+		ID: "plain", Spec: client.ScheduleSpec{TimeZoneName: "America/New_York", CronExpressions: []string{"30 2 * * *"}},
+		Action: &client.ScheduleWorkflowAction{Workflow: workflows.CycleWorkflow, TaskQueue: "nowhere"}, Paused: true,
+	})
+	require.NoError(t, err)
+	require.Contains(t, starter(t, b.environ, "doctor").Stdout, "renew them with `starter schedule update plain`\n")
+	b.must("schedule", "delete", "plain")
+	require.Contains(t, starter(t, b.environ, "doctor").Stdout, "✓ schedules")
+
 	// The defaults, and a schedule that pauses itself because its chains fail.
 	b.must("schedule", "create", "broken", "--every", "1s", "--pause-on-failure", "--repository", "/nowhere")
 	detail = b.until("broken", "it pauses itself", func(s operations.ScheduleDetail) bool { return s.Paused })

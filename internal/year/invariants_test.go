@@ -27,6 +27,8 @@ const (
 	cent = 0.000_1
 	// maxList is the largest number of entries of a list, and maxAnswer the largest answer, in bytes.
 	maxList, maxAnswer = 1_000, 2 << 20
+	// heapAtMost is what the heap may grow by in a life, in bytes, besides heapOfRun for each run of a workflow.
+	heapAtMost, heapOfRun = 32 << 20, 80 << 10
 	// maxOperation is the time that an operation may take, of the processors.
 	maxOperation = time.Second
 )
@@ -388,6 +390,10 @@ func (i *installation) checkGrowth() {
 	}
 	if i.seen.late > i.seen.early+60+ended {
 		i.problem("there are %d goroutines; on the third day there were %d", i.seen.late, i.seen.early)
+	}
+	// The environment keeps some 50 KB of each run, whatever retention removes.
+	if most := i.figures.heapEarly + heapAtMost + heapOfRun*uint64(i.figures.workflows); i.figures.heapLate > most { //nolint:gosec // a count
+		i.problem("the heap has %d bytes; on the third day it had %d, and %d runs have begun", i.figures.heapLate, i.figures.heapEarly, i.figures.workflows)
 	}
 	short := i.cfg.State.Retention > 0 && i.cfg.State.Retention < time.Duration(i.days)*6*time.Hour
 	if short && i.figures.rows > 2*i.seen.rows+300 {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -186,6 +187,11 @@ func mutants() []mutant {
 		{name: "a goroutine leaks", complaint: "goroutines", days: 5, breaks: after(0, func(i *installation) {
 			i.background.Go(func() { <-i.ctx.Done() })
 		})},
+		{name: "memory leaks", complaint: "the heap has", days: 5, breaks: func(i *installation) {
+			var kept [][]byte
+			i.hourly = func(int) { kept = append(kept, make([]byte, 8<<20)) }
+			i.t.Cleanup(func() { runtime.KeepAlive(kept) })
+		}},
 		{name: "a file leaks", complaint: "files", breaks: after(0, func(i *installation) {
 			require.NoError(i.t, os.WriteFile(filepath.Join(i.home, fmt.Sprint("leak-", time.Now().Unix())), nil, 0o600))
 		})},

@@ -340,7 +340,8 @@ func (a *app) checkTemporal(ctx context.Context, cfg config.Config) []finding {
 			"%w; create it with: temporal operator namespace create --namespace %s", err, options.Namespace)))
 	}
 	own := operations.Connection{Client: c, Namespace: options.Namespace}
-	findings = append(findings, passed("namespace", options.Namespace+" exists"), checkAttributes(ctx, own), checkClock(ctx, own))
+	findings = append(findings, passed("namespace", options.Namespace+" exists"), checkAttributes(ctx, own), checkClock(ctx, own),
+		checkSchedules(ctx, own, a.Clock()))
 	if cfg.Worker.Deployment != "" {
 		findings = append(findings, checkVersion(ctx, own, cfg.Worker))
 	}

@@ -79,6 +79,47 @@ func Amend(spec *client.ScheduleSpec, marks Marks, now time.Time) error {
 	return nil
 }
 
+// Lacks reports whether Amend would add something for the next year that a schedule does not have: it was made without Amend, or long ago,
+// or the rules of its zone have changed. The error is that of Temporal about the schedule.
+func Lacks(spec client.ScheduleSpec, marks Marks, now time.Time) (bool, error) {
+	had := added(spec, marks, now)
+	spec.Calendars, spec.Skip, spec.Intervals = slices.Clone(spec.Calendars), slices.Clone(spec.Skip), slices.Clone(spec.Intervals)
+	if err := Amend(&spec, marks, now); err != nil {
+		return false, err
+	}
+	for at := range added(spec, marks, now) {
+		if !had[at] {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// added returns the times of the next year at which what Amend has added starts something.
+func added(spec client.ScheduleSpec, marks Marks, now time.Time) map[int64]bool {
+	times := map[int64]bool{}
+	note := func(at time.Time) {
+		if at.After(now) && at.Before(now.AddDate(1, 0, 0)) {
+			times[at.Unix()] = true
+		}
+	}
+	zone, err := time.LoadLocation(spec.TimeZoneName)
+	if err != nil {
+		return times
+	}
+	for _, c := range spec.Calendars {
+		if c.Comment == marks.Comment && len(c.Year) == 1 && len(c.Month) == 1 && len(c.DayOfMonth) == 1 && len(c.Hour) == 1 && len(c.Minute) == 1 {
+			note(time.Date(c.Year[0].Start, time.Month(c.Month[0].Start), c.DayOfMonth[0].Start, c.Hour[0].Start, c.Minute[0].Start, 0, 0, zone))
+		}
+	}
+	for _, i := range spec.Intervals {
+		if i.Every >= marks.Every {
+			note(time.Unix(int64(i.Every/time.Second), 0))
+		}
+	}
+	return times
+}
+
 // amendment is one call of Amend.
 type amendment struct {
 	spec  *client.ScheduleSpec

@@ -156,3 +156,28 @@ func TestAmend(t *testing.T) {
 		require.Error(t, Amend(&wrong, marks, now))
 	}
 }
+
+// TestLacks looks at a schedule before and after Amend, years later, and at schedules that need nothing.
+func TestLacks(t *testing.T) {
+	t.Parallel()
+	made := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	lacks := func(spec client.ScheduleSpec, now time.Time) bool {
+		t.Helper()
+		found, err := Lacks(spec, marks, now)
+		require.NoError(t, err)
+		return found
+	}
+	for cron, needs := range map[string]bool{"30 2 * * *": true, "30 12 * * *": false, "*/20 * * * *": false} {
+		spec := client.ScheduleSpec{TimeZoneName: "Europe/Berlin", CronExpressions: []string{cron}}
+		require.Equal(t, needs, lacks(spec, made), cron)
+		require.NoError(t, Amend(&spec, marks, made))
+		calendars := len(spec.Calendars)
+		for _, later := range []int{0, 3, 18} {
+			require.False(t, lacks(spec, made.AddDate(later, 0, 0)), "%s after %d years", cron, later)
+		}
+		require.Len(t, spec.Calendars, calendars, "it is not changed")
+		require.Equal(t, needs, lacks(spec, made.AddDate(21, 0, 0)), cron)
+		spec.TimeZoneName = "UTC"
+		require.False(t, lacks(spec, made), cron)
+	}
+}
