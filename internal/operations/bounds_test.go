@@ -61,10 +61,27 @@ func TestListsAreBounded(t *testing.T) {
 	require.Equal(t, "call 0", own[0].Call)
 
 	for n := range faults {
-		s.close(s.open(fmt.Sprint("look", n), chaintest.Noon.Add(-time.Hour), nil), fault(fmt.Sprint("service-", n)))
+		report := fault("web")
+		report.Verdict.Kind = fmt.Sprint("kind ", n)
+		s.close(s.open(fmt.Sprint("look", n), chaintest.Noon.Add(-time.Hour), nil), report)
 	}
 	now := s.operations.Overview.Now(t.Context())
 	require.Empty(t, now.Incidents.Problem)
 	require.Len(t, now.Incidents.Incidents, 200)
 	require.Equal(t, faults, now.Incidents.Open)
+	web, err := s.operations.Services.Get(t.Context(), "web")
+	require.NoError(t, err)
+	require.Len(t, web.Incidents, 200)
+	require.Equal(t, faults, web.OpenIncidents)
+
+	for n := range 11 {
+		var names []string
+		for m := range 100 {
+			names = append(names, fmt.Sprint("service ", 100*n+m))
+		}
+		s.close(s.open(fmt.Sprint("many", n), chaintest.Noon.Add(-time.Hour), nil), ended(0.01, escalation.VerdictHealthy, names...))
+	}
+	services, err := s.operations.Services.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, services.Services, 1_000)
 }

@@ -79,13 +79,13 @@ type ServiceDetail struct {
 	// Actions lists the latest actions, latest first, at most 100. More reports whether there are others.
 	Actions []ServiceAction `json:"actions"`
 	More    bool            `json:"more,omitempty"`
-	// Incidents lists the open incidents, and those that were resolved in the last 30 days, the most urgent first.
+	// Incidents lists the open incidents, and those that were resolved in the last 30 days, the most urgent first, at most 200.
 	Incidents []Incident `json:"incidents"`
 }
 
 // ServiceList is a list of services.
 type ServiceList struct {
-	// Services lists those of the services file in its order, then the others by name.
+	// Services lists those of the services file in its order, then the others by name, at most 1,000 of these.
 	Services []Service `json:"services"`
 	// HeldBy is the chain that holds all services; nil if none does.
 	HeldBy *ServiceHolder `json:"held_by,omitempty"`
@@ -96,6 +96,8 @@ const (
 	servicesSince = 30 * day
 	// maxServiceActions limits the actions of a ServiceDetail.
 	maxServiceActions = 100
+	// maxOtherServices limits the services that only the records name. Agents name them.
+	maxOtherServices = 1_000
 	// maxServiceIncidents limits the resolved incidents of a ServiceDetail.
 	maxServiceIncidents = 20
 )
@@ -132,7 +134,7 @@ func (s Services) Get(ctx context.Context, name string) (ServiceDetail, error) {
 		Since: s.Clock().Add(-servicesSince), Services: append([]string{canonical}, detail.Aliases...), Limit: maxServiceIncidents,
 	})
 	slices.SortStableFunc(incidents, byUrgency)
-	for _, incident := range incidents {
+	for _, incident := range incidents[:min(len(incidents), maxNowIncidents)] {
 		detail.Incidents = append(detail.Incidents, s.view(incident, s.Clock()))
 	}
 	return detail, err
@@ -288,7 +290,7 @@ func (k *knownServices) addOthers(names []string) {
 	others := k.catalog.CanonicalAll(names)
 	others = slices.DeleteFunc(others, func(name string) bool { return name == "" || k.catalog.Known(name) })
 	slices.SortFunc(others, func(a, b string) int { return strings.Compare(escalation.ServiceKey(a), escalation.ServiceKey(b)) })
-	k.others = others
+	k.others = others[:min(len(others), maxOtherServices)]
 }
 
 // names returns the names of all services: those of the services file in its order, then the others by name.
