@@ -19,6 +19,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows"
 )
 
 // mutant breaks an installation, or what is seen of it. Its invariant must complain.
@@ -26,7 +27,7 @@ type mutant struct {
 	name, complaint string
 	days            int // 2 if it is 0
 	settings        []string
-	refuses         int
+	refuses, pace   int
 	breaks          func(i *installation)
 }
 
@@ -184,7 +185,7 @@ func mutants() []mutant {
 			name: "a limit looks shorter", complaint: "although it is known that the account is limited", days: 6, refuses: 40,
 			breaks: says("limited", func(report *activities.AgentReport) { report.LimitedUntil = time.Now().Add(time.Second) }),
 		},
-		{name: "a goroutine leaks", complaint: "goroutines", days: 5, breaks: after(0, func(i *installation) {
+		{name: "a goroutine leaks", complaint: "goroutines", days: 6, breaks: after(0, func(i *installation) {
 			i.background.Go(func() { <-i.ctx.Done() })
 		})},
 		{name: "memory leaks", complaint: "the heap has", days: 5, breaks: func(i *installation) {
@@ -195,7 +196,7 @@ func mutants() []mutant {
 		{name: "a file leaks", complaint: "files", breaks: after(0, func(i *installation) {
 			require.NoError(i.t, os.WriteFile(filepath.Join(i.home, fmt.Sprint("leak-", time.Now().Unix())), nil, 0o600))
 		})},
-		{name: "retention removes nothing", complaint: "rows", days: 10, settings: []string{"RETENTION=48h"}, breaks: func(i *installation) {
+		{name: "retention removes nothing", complaint: "rows", days: 130, pace: 10, settings: []string{"RETENTION=744h"}, breaks: func(i *installation) {
 			i.hoards = true
 		}},
 		{name: "an operation is slow", complaint: "of the processors", breaks: shows("/api/v1/services", func(body []byte) []byte {
@@ -207,7 +208,7 @@ func mutants() []mutant {
 			i.hourly = func(hour int) {
 				switch hour {
 				case 8:
-					_, stdout, complaint := i.command(i.t.Context(), 0, "memory", "add", "Restart web twice.", "--actor", "ada", "-o", "json")
+					_, stdout, complaint := i.command(i.t.Context(), 0, "memory", "add", "Restart web twice.", "--subject", "web", "--actor", "ada", "-o", "json")
 					var added struct{ ID string }
 					require.NoError(i.t, json.Unmarshal(stdout, &added), complaint)
 					i.seen.memories[added.ID] = "Restart web twice."
@@ -216,7 +217,9 @@ func mutants() []mutant {
 				}
 			}
 		}},
-		{name: "a run loses its signals", complaint: "runs since", days: 3, breaks: func(i *installation) { i.hangs = 0 }},
+		{name: "a run loses its signals", complaint: "runs since", days: 6, breaks: func(i *installation) {
+			i.temporal.loses = workflows.WaitingSignal
+		}},
 	}
 }
 
@@ -227,7 +230,7 @@ func TestSoakMutants(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				i := newInstallation(t, life{
 					seed: 3, days: max(2, one.days), begin: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), zone: time.UTC, settings: one.settings,
-					refuses: one.refuses, breaks: one.breaks,
+					refuses: one.refuses, pace: one.pace, breaks: one.breaks,
 				})
 				i.live()
 				n := slices.IndexFunc(i.problems, func(problem string) bool { return strings.Contains(problem, one.complaint) })

@@ -314,11 +314,12 @@ func (i *installation) heard(one *said, turn escalation.TalkTurn) {
 		i.problem("%s asked %s, and the turn ended %s without a sentence", one.person, one.text, turn.State)
 	}
 	i.mu.Lock()
-	defer i.mu.Unlock()
-	if before := i.seen.turns[one.person]; one.turn <= before {
-		i.problems = append(i.problems, fmt.Sprintf("%s: turn %d follows turn %d", one.person, one.turn, before))
-	}
+	before := i.seen.turns[one.person]
 	i.seen.turns[one.person] = one.turn
+	i.mu.Unlock()
+	if one.turn <= before {
+		i.problem("%s: turn %d follows turn %d", one.person, one.turn, before)
+	}
 }
 
 // chat sends the messages of a chat as its client does, the last one new, and returns the answer. A client that waits too long sends

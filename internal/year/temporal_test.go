@@ -62,6 +62,7 @@ type simulatedTemporal struct {
 	// continued counts the runs that have continued as new, by the type of the workflow.
 	continued map[string]int
 	problem   func(format string, args ...any)
+	loses     string // a signal between workflows that is lost, for the tests of the invariants; empty if none is
 	// calls counts the activities by their names.
 	calls map[string]int
 }
@@ -640,6 +641,16 @@ func (w *watchedSteps) NewTimerWithOptions(ctx workflow.Context, d time.Duration
 	}
 	w.s.mu.Unlock()
 	return w.Next.NewTimerWithOptions(ctx, d, options)
+}
+
+// SignalExternalWorkflow implements interceptor.WorkflowOutboundInterceptor.
+func (w *watchedSteps) SignalExternalWorkflow(ctx workflow.Context, id, runID, name string, arg any) workflow.Future {
+	if name == w.s.loses {
+		lost, set := workflow.NewFuture(ctx)
+		set.SetValue(nil)
+		return lost
+	}
+	return w.Next.SignalExternalWorkflow(ctx, id, runID, name, arg)
 }
 
 // UpsertTypedSearchAttributes implements interceptor.WorkflowOutboundInterceptor.

@@ -108,7 +108,6 @@ type installation struct {
 	mangle  func(what string, body []byte) []byte // changes what is shown
 	heardBy func(one *said)                       // changes a message before its answer is checked
 	hoards  bool                                  // retention finds nothing old
-	hangs   time.Duration                         // how long a cycle may take
 
 	mu       sync.Mutex
 	told     []escalation.Notification
@@ -116,6 +115,7 @@ type installation struct {
 	seen     seen
 	figures  figures
 	problems []string
+	kinds    map[string]int // how many problems have a format
 }
 
 // storeRecords adapts the store to the interfaces of activities. Like a worker, it records the sessions of a chain again that the records
@@ -215,7 +215,7 @@ func isUnknown(err error) bool {
 	return errors.Is(err, store.ErrNotFound)
 }
 
-// problem notes that something does not hold. Only the first ones are of interest.
+// problem notes that something does not hold. Only the first ones of each kind are of interest.
 func (i *installation) problem(format string, args ...any) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -223,7 +223,7 @@ func (i *installation) problem(format string, args ...any) {
 	if *verbose {
 		fmt.Println("PROBLEM", text)
 	}
-	if len(i.problems) < 30 {
+	if i.kinds[format]++; i.kinds[format] <= 5 {
 		i.problems = append(i.problems, text)
 	}
 }
@@ -273,9 +273,9 @@ func newInstallation(t *testing.T, of life) *installation {
 	time.Sleep(time.Until(of.begin))
 	i := &installation{life: of, t: t, home: newHome(t), world: newWorld(of, refusals())}
 	i.seen.begin()
-	i.hourly, i.heardBy, i.hangs = func(int) {}, func(*said) {}, hangs
+	i.hourly, i.heardBy = func(int) {}, func(*said) {}
 	i.mangle = func(_ string, body []byte) []byte { return body }
-	i.paged = map[string]int{}
+	i.paged, i.kinds = map[string]int{}, map[string]int{}
 	i.agents = newAgents(i.world, of)
 	i.temporal = newTemporal(t, newTurns())
 	i.temporal.before, i.temporal.suggests, i.temporal.problem = i.beforeActivity, i.suggests, i.problem
@@ -399,7 +399,7 @@ func (i *installation) beforeActivity(ctx context.Context, args []any) error {
 
 // late complains of a cycle that still runs when the next one is due.
 func (i *installation) late(id string, since time.Time) {
-	if time.Since(since) > i.hangs {
+	if time.Since(since) > hangs {
 		i.problem("cycle %s runs since %s", id, since.UTC().Format(time.RFC3339))
 	}
 }
