@@ -613,10 +613,22 @@ func (i *installation) checkWorld(ctx context.Context) {
 		}
 	}
 	for _, service := range services() {
-		if one := i.broken(service, now); one != nil && now.Sub(one.begins) > 5*time.Hour && !affected[service] {
+		if one := i.broken(service, now); one != nil && now.Sub(one.begins) > 5*time.Hour && !affected[service] && !i.unseen(ctx, service) {
 			i.problem("%s is broken since %s, and no incident says so", service, one.begins)
 		}
 	}
+}
+
+// unseen reports whether people were told that the looks at a service fail, so that nobody can know what it has.
+func (i *installation) unseen(ctx context.Context, service string) bool {
+	incidents, err := i.records.Incidents(ctx, store.IncidentFilter{})
+	if err != nil {
+		i.problem("the incidents: %v", err)
+	}
+	return slices.ContainsFunc(incidents, func(one escalation.Incident) bool {
+		of := len(one.Services) == 0 || slices.Contains(firstNames(one.Services), service)
+		return one.IsFailedLook() && of && i.cared(one)
+	})
 }
 
 // checkTold checks that people were told of each fault that lasts, that nobody got a notification twice, and not more of them than there
@@ -630,7 +642,7 @@ func (i *installation) checkTold(ctx context.Context) {
 	for service, list := range i.faults {
 		for _, one := range list {
 			faults++
-			if one.repairedBy != 0 || now.Sub(one.begins) < i.slowly(30*time.Hour) || i.broken(service, now) != one {
+			if one.repairedBy != 0 || now.Sub(one.begins) < i.slowly(30*time.Hour) || i.broken(service, now) != one || i.unseen(ctx, service) {
 				continue
 			}
 			if !slices.ContainsFunc(told, func(n escalation.Notification) bool {
