@@ -35,7 +35,8 @@ func checkSchedules(ctx context.Context, c client.Client, now time.Time) finding
 		}
 	}
 	if len(lacking) > 0 {
-		return noted(check, "a time that the clocks skip or repeat within a year does not start once; renew them with "+strings.Join(lacking, ", "))
+		return noted(check, "a time that the clocks skip or repeat within a year does not start once; renew them with "+
+			strings.Join(lacking, ", "))
 	}
 	return passed(check, "start once also when the clocks change")
 }

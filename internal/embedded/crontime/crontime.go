@@ -108,7 +108,8 @@ func added(spec client.ScheduleSpec, marks Marks, now time.Time) map[int64]bool 
 		return times
 	}
 	for _, c := range spec.Calendars {
-		if c.Comment == marks.Comment && len(c.Year) == 1 && len(c.Month) == 1 && len(c.DayOfMonth) == 1 && len(c.Hour) == 1 && len(c.Minute) == 1 {
+		fields := [][]client.ScheduleRange{c.Year, c.Month, c.DayOfMonth, c.Hour, c.Minute}
+		if c.Comment == marks.Comment && !slices.ContainsFunc(fields, func(f []client.ScheduleRange) bool { return len(f) != 1 }) {
 			note(time.Date(c.Year[0].Start, time.Month(c.Month[0].Start), c.DayOfMonth[0].Start, c.Hour[0].Start, c.Minute[0].Start, 0, 0, zone))
 		}
 	}
