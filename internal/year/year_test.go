@@ -223,7 +223,8 @@ func (i *installation) problem(format string, args ...any) {
 	if *verbose {
 		fmt.Println("PROBLEM", text)
 	}
-	if i.kinds[format]++; i.kinds[format] <= 5 {
+	i.kinds[format]++
+	if i.kinds[format] <= 5 {
 		i.problems = append(i.problems, text)
 	}
 }

@@ -19,6 +19,8 @@ import (
 const (
 	// ahead limits how far ahead Amend looks: 20 years. Governments change the rules of time zones more often.
 	ahead = 20 * 365 * 24 * time.Hour
+	// near limits how far ahead Lacks looks: a year.
+	near = 365 * 24 * time.Hour
 	// maxMoved limits the starts that Amend changes in one night.
 	maxMoved = 60
 )
@@ -99,7 +101,7 @@ func Lacks(spec client.ScheduleSpec, marks Marks, now time.Time) (bool, error) {
 func added(spec client.ScheduleSpec, marks Marks, now time.Time) map[int64]bool {
 	times := map[int64]bool{}
 	note := func(at time.Time) {
-		if at.After(now) && at.Before(now.AddDate(1, 0, 0)) {
+		if at.After(now) && at.Before(now.Add(near)) {
 			times[at.Unix()] = true
 		}
 	}
@@ -110,7 +112,8 @@ func added(spec client.ScheduleSpec, marks Marks, now time.Time) map[int64]bool 
 	for _, c := range spec.Calendars {
 		fields := [][]client.ScheduleRange{c.Year, c.Month, c.DayOfMonth, c.Hour, c.Minute}
 		if c.Comment == marks.Comment && !slices.ContainsFunc(fields, func(f []client.ScheduleRange) bool { return len(f) != 1 }) {
-			note(time.Date(c.Year[0].Start, time.Month(c.Month[0].Start), c.DayOfMonth[0].Start, c.Hour[0].Start, c.Minute[0].Start, 0, 0, zone))
+			hour, minute := c.Hour[0].Start, c.Minute[0].Start
+			note(time.Date(c.Year[0].Start, time.Month(c.Month[0].Start), c.DayOfMonth[0].Start, hour, minute, 0, 0, zone))
 		}
 	}
 	for _, i := range spec.Intervals {
