@@ -79,9 +79,10 @@ type agents struct {
 	limited      span           // from the first report of the account's limit until its end
 	changes      map[string]*activities.Change
 	answers      func(run activities.AgentRun, prompt string) escalation.TalkReply
-	forced       func(sessionID string) bool // reports whether a person had a session started in spite of a limit
-	problem      func(format string, args ...any)
-	distorts     func(way string, report *activities.AgentReport) // changes how a refusal is reported, for the tests of the invariants
+	// recorded returns when a session was opened, and whether a person had it started in spite of a limit.
+	recorded func(sessionID string) (opened time.Time, forced bool)
+	problem  func(format string, args ...any)
+	distorts func(way string, report *activities.AgentReport) // changes how a refusal is reported, for the tests of the invariants
 	// looks holds the latest look of each chain, and repairs what agents have worked on. Those who look have seen everything at the end.
 	looks   map[string]span
 	repairs []repair
@@ -189,10 +190,11 @@ func (a *agents) Run(
 			fmt.Println("RAN", began.UTC().Format(time.DateTime), time.Since(began), run.SessionID, kind, report.Status, report.CostUSD, report.Error)
 		}
 		report.DurationMS = time.Since(began).Milliseconds()
-		a.pay(run.SessionID, report.CostUSD, began)
+		a.pay(run.SessionID, report.CostUSD)
 	}()
 	if refused := a.refusal(run, began); refused != nil {
 		if err := a.work(ctx, run, min(20*time.Second, takes), &report, cost); err != nil || report.Status != escalation.SessionCompleted {
+			a.askAgain(run.SessionID, refused.name)
 			return report, err
 		}
 		err := refused.end(&report)
@@ -262,11 +264,17 @@ func (a *agents) count(counts map[string]int, what string) {
 }
 
 // pay adds to the provider's bill.
-func (a *agents) pay(sessionID string, usd float64, at time.Time) {
+func (a *agents) pay(sessionID string, usd float64) {
+	opened, _ := a.recorded(sessionID)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.paidDays[at.UTC().Format(time.DateOnly)] += usd
+	a.paidDays[opened.UTC().Format(time.DateOnly)] += usd
 	a.paidSessions[sessionID] += usd
+}
+
+func (a *agents) forced(sessionID string) bool {
+	_, forced := a.recorded(sessionID)
+	return forced
 }
 
 // refusal returns how the provider refuses a call now; nil if it does not.
@@ -334,6 +342,13 @@ func (a *agents) checkRefusal(run activities.AgentRun, way *refusal, report *act
 	if a.poisoned[run.Resume] > 1 {
 		a.problem("the provider refuses the conversation %s for good, and %s resumes it for the %d. time", run.Resume, run.ChainID, a.poisoned[run.Resume])
 	}
+}
+
+// askAgain lets a session that its worker has stopped be refused as often as a new one.
+func (a *agents) askAgain(sessionID, way string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.paidRefusals, sessionID+" "+way)
 }
 
 // work waits until the work is done, or until something stops it.

@@ -342,7 +342,7 @@ func (i *installation) start() {
 	}
 	// The end of a simulation cancels what still runs. What has ended meanwhile is not there any more.
 	env.OnRequestCancelExternalWorkflow(mock.Anything, mock.Anything, mock.Anything).Return(nil).Maybe()
-	i.agents.answers, i.agents.forced, i.agents.problem = i.reply, i.forced, i.problem
+	i.agents.answers, i.agents.recorded, i.agents.problem = i.reply, i.session, i.problem
 	i.agents.distorts = func(string, *activities.AgentReport) {}
 	i.does = operations.New(operations.Options{
 		Environ: i.environ(), Logger: slog.New(slog.DiscardHandler), Clock: func() time.Time { return time.Now().In(i.zone) },
