@@ -131,7 +131,7 @@ func TestRealCLICredentialsStayWithTheWorker(t *testing.T) {
 func requireNoLongerValid(t *testing.T, environ string) {
 	t.Helper()
 	valueOf := func(name string) string {
-		found := regexp.MustCompile(`(?m)^` + name + `=(\S+)$`).FindStringSubmatch(environ)
+		found := regexp.MustCompile(`(?:^|[\s\x00])` + name + `=([^\s\x00]+)`).FindStringSubmatch(environ)
 		require.Len(t, found, 2, "%s in %s", name, environ)
 		return found[1]
 	}
