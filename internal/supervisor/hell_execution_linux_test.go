@@ -135,7 +135,7 @@ func executeWithLoader(command ...string) error {
 // these programs start, and the interpreters of those that are scripts.
 func helperNames(tier int) *regexp.Regexp {
 	names := `ld[-.].*|gzip|killall5|mawk|gawk|which\.debianutils|pg_wrapper|install|nc\.(openbsd|traditional)|.*-(nft|legacy)-?multi|` +
-		`aws.*|gke-gcloud-auth-plugin|kubelogin|dash|perl[\d.]*|python3\.\d+|kmod|mariadb-admin|sendmail|apache2ctl`
+		`aws.*|gke-gcloud-auth-plugin|kubelogin|dash|perl[\d.]*|python3\.\d+|kmod|mariadb-admin|sendmail|apache2ctl|tput`
 	if tier > 1 {
 		names += `|ssh`
 	}
