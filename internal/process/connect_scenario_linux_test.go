@@ -126,9 +126,12 @@ func connectScenarios() map[string]func(servers) any {
 			var all []string
 			for _, kind := range [][3]int{
 				{unix.AF_VSOCK, unix.SOCK_STREAM, 0},
-				{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP}, {unix.AF_INET, unix.SOCK_SEQPACKET, unix.IPPROTO_SCTP},
+				{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP},
+				{unix.AF_INET, unix.SOCK_SEQPACKET, unix.IPPROTO_SCTP},
 				{unix.AF_INET6, unix.SOCK_DCCP, unix.IPPROTO_DCCP},
-				{unix.AF_TIPC, unix.SOCK_STREAM, 0}, {unix.AF_SMC, unix.SOCK_STREAM, 0}, {unix.AF_ALG, unix.SOCK_SEQPACKET, 0},
+				{unix.AF_TIPC, unix.SOCK_STREAM, 0},
+				{unix.AF_SMC, unix.SOCK_STREAM, 0},
+				{unix.AF_ALG, unix.SOCK_SEQPACKET, 0},
 			} {
 				_, err := unix.Socket(kind[0], kind[1], kind[2])
 				all = append(all, fmt.Sprint(err))
