@@ -212,7 +212,8 @@ func (r *Runner) Concluded(ctx context.Context, sessionID, parentID string) (*ac
 		Unarchived: !r.conversations.archiveLeft(ctx, sessionID),
 		Report: escalation.Report{
 			Status: escalation.SessionCompleted, Turns: found.Turns, Tokens: escalation.TokenUsage(found.Tokens),
-			Cost: escalation.Cost{CostUSD: found.CostUSD, CostEstimated: true}, ContextTokens: found.ContextTokens, ReportedSessionID: sessionID,
+			Cost:          escalation.Cost{CostUSD: found.CostUSD, CostEstimated: true},
+			ContextTokens: found.ContextTokens, ReportedSessionID: sessionID,
 		},
 		Output: r.mask.JSON(found.Output), Calls: found.Calls,
 	}, nil

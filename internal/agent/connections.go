@@ -6,11 +6,11 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agentdoor"
 	"github.com/claudeops/claudeops/internal/guard"
 	"github.com/claudeops/claudeops/internal/hook"
 	"github.com/claudeops/claudeops/internal/process"
@@ -27,7 +27,7 @@ func (g *guards) connectionRules(ctx context.Context, opens *process.Opens, plac
 	for _, own := range place.Own {
 		opens.Sockets = append(opens.Sockets, literalPattern(own), literalPattern(own)+"/**")
 	}
-	opens.OwnSockets = resolved(post.Environment("", "")[agentdoor.SocketVariable])
+	opens.OwnSockets = resolved(post.Socket())
 	for _, door := range place.Doors {
 		const reason = "it is the supervisor's own: agents do not ask it"
 		switch {
@@ -39,9 +39,11 @@ func (g *guards) connectionRules(ctx context.Context, opens *process.Opens, plac
 		case door.Port != 80 && door.Port != 443:
 			opens.Addresses = append(opens.Addresses, process.Address{Port: door.Port, Reason: reason})
 		default:
+			own := ownAddresses()
 			for _, ip := range g.names.addresses(ctx, door.Host) {
-				here := ip.IsLoopback() || ip.IsUnspecified()
-				opens.Addresses = append(opens.Addresses, process.Address{IP: ip.As16(), Bits: 128, Here: here, Port: door.Port, Reason: reason})
+				here := ip.IsLoopback() || ip.IsUnspecified() || slices.Contains(own, ip)
+				rule := process.Address{IP: ip.As16(), Bits: 128, Here: here, Port: door.Port, Reason: reason}
+				opens.Addresses = append(opens.Addresses, rule)
 			}
 		}
 	}
@@ -49,12 +51,25 @@ func (g *guards) connectionRules(ctx context.Context, opens *process.Opens, plac
 
 // metadataServices lists the addresses at which clouds give out credentials.
 func metadataServices() (rules []process.Address) {
-	for _, text := range []string{"169.254.0.0/16", "fe80::a9fe:a9fe/128", "fd00:ec2::/32"} {
-		prefix := netip.MustParsePrefix(text)
+	for _, prefix := range guard.MetadataServices {
 		bits := prefix.Bits() + 128 - prefix.Addr().BitLen()
 		rules = append(rules, process.Address{IP: prefix.Addr().As16(), Bits: bits, Reason: "clouds give out credentials there"})
 	}
 	return rules
+}
+
+// ownAddresses returns the addresses of this host's interfaces.
+func ownAddresses() (all []netip.Addr) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	for _, address := range addresses {
+		if prefix, err := netip.ParsePrefix(address.String()); err == nil {
+			all = append(all, prefix.Addr())
+		}
+	}
+	return all
 }
 
 // literalPattern returns a pattern that matches a path only.

@@ -22,7 +22,7 @@ func TestConnectionRules(t *testing.T) {
 	place := guard.Place{Own: []string{"/var/lib/x[1]"}, Doors: []guard.Door{
 		{Host: "127.0.0.1", Port: 7233}, {Host: "db.lan", Port: 5432}, {Host: dir, Port: 6432}, {Host: "192.0.2.7", Port: 443}, {Host: "::1", Port: 80},
 	}}
-	sockets, err := os.MkdirTemp("", "s") // a socket's path must be short
+	sockets, err := os.MkdirTemp("", "s") //nolint:usetesting // a socket's path must be short
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(sockets)) })
 	post, err := hook.Open(sockets, nil, hook.Session{ID: "s"}, nil, func(hook.Entry) {})

@@ -57,7 +57,8 @@ func ProbeSandbox(ctx context.Context, cfg config.Config, environ []string) (str
 }
 
 // openFiles says what is open at Tiers 1 and 2 where the kernel does not ask before files are opened.
-const openFiles = "granted programs can read secret files of their user, and change protected ones, if options or links name them in a way that the guard does not see"
+const openFiles = "granted programs can read secret files of their user, and change protected ones, if options or links name them " +
+	"in a way that the guard does not see"
 
 // openConnections says what is open at Tiers 1 and 2 where the kernel does not ask before programs connect.
 const openConnections = "granted programs can connect to the supervisor's ports and to metadata services, if a name or a notation hides " +

@@ -31,7 +31,7 @@ func TestScriptsDoNotReachForbiddenAddresses(t *testing.T) {
 	t.Cleanup(server.Close)
 	allowed := httptest.NewServer(server.Config.Handler)
 	t.Cleanup(allowed.Close)
-	port := server.Listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is one
+	port := server.Listener.Addr().(*net.TCPAddr).Port
 	s.addresses = []process.Address{
 		{Here: true, Port: port, Reason: "it is the supervisor's"},
 		{IP: [16]byte{10: 0xff, 11: 0xff, 12: 169, 13: 254}, Bits: 96 + 16, Reason: "clouds give out credentials there"},
@@ -114,7 +114,7 @@ func listenAsRedis(t *testing.T) (port int, said func() string) {
 			_ = conn.Close()
 		}
 	}()
-	return listener.Addr().(*net.TCPAddr).Port, func() string { //nolint:forcetypeassert // it is one
+	return listener.Addr().(*net.TCPAddr).Port, func() string {
 		mutex.Lock()
 		defer mutex.Unlock()
 		return heard

@@ -69,7 +69,7 @@ func TestVariablesOfAProgram(t *testing.T) {
 	require.Contains(t, p.printed(t, "GH_TOKEN=own gh"), "gh has own")
 	own := filepath.Join(p.dir, "gh")
 	require.NoError(t, os.WriteFile(own, []byte("#!/bin/sh\necho own $GH_TOKEN"), 0o755))
-	require.Equal(t, "own\nown\n", p.printed(t, "./gh; "+own), "another file with that name")
+	require.Equal(t, strings.Repeat("own\n", 2), p.printed(t, "./gh; "+own), "another file with that name")
 	require.Contains(t, p.printed(t, "PATH=$PWD gh"), "gh has ", "the worker has looked it up")
 }
 

@@ -85,7 +85,8 @@ func OpenedGate() escalation.Gate {
 			"tier 1 looked, and asks for tier 2: jellyfin answers 502",
 			"tier 2 restarted jellyfin, and was in the middle of `./jellyfin status` when its time was over",
 		},
-		Cost: escalation.Cost{CostUSD: 0.53}, OpenedAt: Noon.Add(-125 * time.Minute), ExpiresAt: Noon.Add(70 * time.Hour), OnTimeout: escalation.GateAbort,
+		Cost:     escalation.Cost{CostUSD: 0.53},
+		OpenedAt: Noon.Add(-125 * time.Minute), ExpiresAt: Noon.Add(70 * time.Hour), OnTimeout: escalation.GateAbort,
 		Options: []escalation.GateAction{escalation.GateContinue, escalation.GateFix, escalation.GateOverride, escalation.GateAbort},
 		Continuation: &escalation.Continuation{
 			SessionID: Conversation(2), Tier: escalation.TierSafeRepair, Status: escalation.SessionTimedOut,
@@ -155,7 +156,8 @@ func Objected() escalation.Review {
 // ToolsInFlight returns a heartbeat of the session of Repairing.
 func ToolsInFlight() *activities.TierProgress {
 	return &activities.TierProgress{
-		SessionID: Conversation(2), Host: "host-1", WorkerPID: 4711, Attempt: 2, Spent: escalation.Report{Cost: escalation.Cost{CostUSD: 0.1}},
+		SessionID: Conversation(2), Host: "host-1", WorkerPID: 4711, Attempt: 2,
+		Spent: escalation.Report{Cost: escalation.Cost{CostUSD: 0.1}},
 		Now: activities.AgentProgress{CostUSD: 0.02, Tools: []activities.ToolCall{
 			{Number: 1, Name: "Bash", Input: "./jellyfin restart", State: activities.ToolDone},
 			{Number: 2, Name: "Bash\x1b]0;owned\x07", Input: "./jellyfin status\x1b[2J", State: activities.ToolRunning},

@@ -118,7 +118,9 @@ func planned(number byte, purpose escalation.Purpose, phase string, costUSD floa
 		ID: int64(number), SessionID: Conversation(number), ChainID: "plan-run-ports", Tier: escalation.TierSafeRepair, Model: "sonnet",
 		Trigger: escalation.TriggerPlan, Continuity: escalation.ContinuityFresh, Purpose: purpose, Phase: phase,
 		StartedAt: plannedAt.Add(time.Duration(number) * 10 * time.Minute),
-		Report:    escalation.Report{Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: costUSD}, DurationMS: 300_000, Attempts: 1},
+		Report: escalation.Report{
+			Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: costUSD}, DurationMS: 300_000, Attempts: 1,
+		},
 	}
 	session.EndedAt = session.StartedAt.Add(5 * time.Minute)
 	if purpose == escalation.PurposeReview {

@@ -78,7 +78,7 @@ const (
 )
 
 // IncidentChain describes the work of one chain on an incident.
-type IncidentChain struct { //nolint:recvcheck // templates call CostText on a value
+type IncidentChain struct {
 	ChainID string `json:"chain_id"`
 	// FirstRunID is the run ID with which the chain began. Several chains, one after the other, can have the same
 	// workflow ID and differ in FirstRunID.

@@ -99,7 +99,8 @@ func (p *PlanState) Add(session Session) {
 	phase.Cost = phase.Cost.Plus(session.Cost)
 	if session.Purpose == PurposeReview {
 		phase.Reviews++
-		phase.ReviewTotals = phase.ReviewTotals.Plus(ReviewTotals{ReviewCostUSD: session.CostUSD, ReviewCostEstimated: session.CostEstimated})
+		cost := ReviewTotals{ReviewCostUSD: session.CostUSD, ReviewCostEstimated: session.CostEstimated}
+		phase.ReviewTotals = phase.ReviewTotals.Plus(cost)
 		return
 	}
 	phase.Turns++

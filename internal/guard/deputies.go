@@ -2,6 +2,7 @@ package guard
 
 import (
 	"maps"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -224,7 +225,9 @@ func (j judge) projectFiles(words []typed, dir string) (files []string) {
 			break
 		}
 	}
-	for _, name := range []string{"compose.override.yml", "compose.override.yaml", "docker-compose.override.yml", "docker-compose.override.yaml"} {
+	for _, name := range []string{
+		"compose.override.yml", "compose.override.yaml", "docker-compose.override.yml", "docker-compose.override.yaml",
+	} {
 		if path := filepath.Join(dir, name); j.files.Exists(path) {
 			files = append(files, path)
 		}
@@ -310,5 +313,52 @@ func (j judge) namedThere(name string, got given) error {
 	if walks {
 		return denied("there it is granted only without a search of directories: name the files, with grep or cat")
 	}
+	for _, word := range slices.Concat(got.values, typedWords(got.args)) {
+		if text := opensThere[name]; text != nil && word.kind != "URL" && text.MatchString(word.word) {
+			return denied("there nobody judges the files that %s opens by %s: name the file as an argument", name, word.word)
+		}
+	}
 	return nil
+}
+
+func typedWords(words []string) []typed {
+	all := make([]typed, len(words))
+	for i, word := range words {
+		all[i].word = word
+	}
+	return all
+}
+
+// opensThere matches the words by which programs open files that no argument names.
+var opensThere = map[string]*regexp.Regexp{
+	"awk": awkOpens, "gawk": awkOpens, "mawk": awkOpens,
+	"curl": regexp.MustCompile(`^[^=]*@|%output`),
+	"jq":   regexp.MustCompile(`\b(import|include)\b`),
+	"yq":   regexp.MustCompile(`\bload`),
+}
+
+var awkOpens = regexp.MustCompile(`\b(getline|ARG[VC])\b`)
+
+// metadataThere matches the names of metadata services, and numbers that are no plain address.
+var metadataThere = regexp.MustCompile(`^(metadata(\..*)?|instance-data|(0x[0-9a-f]+|[0-9]+)(\.(0x[0-9a-f]+|[0-9]+))*)\.?$`)
+
+// givesCredentials reports whether a host is a metadata service of a cloud. It is for containers and other hosts only: here, the kernel
+// judges addresses.
+func givesCredentials(host string) bool {
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return metadataThere.MatchString(strings.ToLower(host))
+	}
+	address = address.Unmap()
+	return address.IsLinkLocalUnicast() || slices.ContainsFunc(MetadataServices, func(service netip.Prefix) bool {
+		return service.Contains(address)
+	})
+}
+
+// MetadataServices lists the addresses at which clouds give out credentials: of AWS and most others, of AWS and Google by IPv6, of
+// Alibaba, Azure and Oracle.
+var MetadataServices = []netip.Prefix{
+	netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::a9fe:a9fe/128"), netip.MustParsePrefix("fd00:ec2::/32"),
+	netip.MustParsePrefix("fd20:ce::254/128"), netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("168.63.129.16/32"),
+	netip.MustParsePrefix("192.0.0.192/32"),
 }

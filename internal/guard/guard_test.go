@@ -121,26 +121,26 @@ func TestReasons(t *testing.T) {
 	g := guard.New(policy(t), guard.Host{})
 	place, _ := stage(t)
 	for command, want := range map[string]string{
-		"sed -i s/a/b/ sub/README":           "Tier 2 only",
-		"git checkout -b fix/b":              "Tier 2 only",
-		"grep -r x /etc/shadow":              "may hold secrets",
-		"grep -rY x .":                       "option -Y",
-		"grep -e x -rY .":                    "option -Y",
-		"curl -d x http://media.lan/":        "only with -G",
-		"docker compose up jellyfin":         "only with -d",
-		"docker compose stop jellyfin":       "Tier 2 only",
-		"python3 -c 'import json'":           "use jq",
-		"echo 1 | python -m json.tool":       "use jq",
-		"find . -exec perl -ne print {} +":   "awk",
-		"sudo systemctl status nginx":        "leave it out",
-		"ssh nas.lan uptime":                 "curl",
-		"(: </dev/tcp/127.0.0.1/80) && echo": "nc -z",
-		"cat < /dev/tcp/nas.lan/22":          "nc -z",
-		"terraform validate":                 "terraform fmt -check",
-		"ansible-inventory --list":           "yq",
-		"awk '{print $1 > 5}' app.log":       "parentheses",
-		"awk '{print | \"sort\"}' app.log":   "awk … | sort",
-		"docker exec web sh -c 'curl -sL a'": "--proto-redir =https",
+		"sed -i s/a/b/ sub/README":                  "Tier 2 only",
+		"git checkout -b fix/b":                     "Tier 2 only",
+		"grep -r x /etc/shadow":                     "may hold secrets",
+		"grep -rY x .":                              "option -Y",
+		"grep -e x -rY .":                           "option -Y",
+		"curl -d x http://media.lan/":               "only with -G",
+		"docker compose up jellyfin":                "only with -d",
+		"docker compose stop jellyfin":              "Tier 2 only",
+		"python3 -c 'import json'":                  "use jq",
+		"echo 1 | python -m json.tool":              "use jq",
+		"find . -exec perl -ne print {} +":          "awk",
+		"sudo systemctl status nginx":               "leave it out",
+		"ssh nas.lan uptime":                        "curl",
+		"(: </dev/tcp/127.0.0.1/80) && echo":        "nc -z",
+		"cat < /dev/tcp/nas.lan/22":                 "nc -z",
+		"terraform validate":                        "terraform fmt -check",
+		"ansible-inventory --list":                  "yq",
+		"awk '{print $1 > 5}' app.log":              "parentheses",
+		"awk '{print | \"sort\"}' app.log":          "awk … | sort",
+		"docker exec web sh -c 'curl -sL http://a'": "--proto-redir =https",
 	} {
 		input, err := json.Marshal(map[string]string{"command": command})
 		require.NoError(t, err)
@@ -164,7 +164,7 @@ func TestAdds(t *testing.T) {
 		"wget -O - http://a.lan/":                            "wget --max-redirect=0 -O - http://a.lan/",
 		"docker exec web curl -L http://a.lan/":              "docker exec web curl --proto-redir =https -L http://a.lan/",
 		"timeout 5 curl -L http://a.lan/":                    "timeout 5 curl -L http://a.lan/", // curl asks when it starts
-		"docker exec web timeout 5 wget -O - http://a.lan/x": "docker exec web timeout 5 wget --max-redirect=0 -O - http://a.lan/x",
+		"docker exec web timeout 5 wget -O - http://a.lan/x": "docker exec web timeout 5 wget -O - http://a.lan/x",
 	} {
 		start := g.Start(guard.Act{Tier: 1, Place: place, Words: strings.Fields(command)})
 		require.True(t, start.Allowed, "%s: %s", command, start.Reason)

@@ -287,7 +287,11 @@ func (j judge) grants(use *Use, name string, command Command, got given) (found,
 	if result.words, err = j.committed(name, command, got, args); err != nil {
 		return found{}, err
 	}
-	if adds := strings.Fields(use.Adds); len(adds) > 0 && !j.limits().Anything && !(j.remote && containsAll(command.Words, adds)) {
+	adds := strings.Fields(use.Adds)
+	if j.remote && (name == "wget" || containsAll(command.Words, adds)) { // wget there may be BusyBox's, which has no such options
+		adds = nil
+	}
+	if len(adds) > 0 && !j.limits().Anything {
 		result.edits = []edit{{added: adds}}
 	}
 	if result.actions, err = j.actionsOf(use, words, command); err != nil {

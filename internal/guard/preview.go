@@ -240,6 +240,9 @@ func (r *reader) call(call *syntax.CallExpr, dir *string) error {
 	if err := r.nested(call, *dir); err != nil { // its substitutions
 		return err
 	}
+	if err := r.unmoved(call.Assigns); err != nil {
+		return err
+	}
 	var words []string
 	complete := true
 	for _, arg := range call.Args {
@@ -263,9 +266,8 @@ func (r *reader) call(call *syntax.CallExpr, dir *string) error {
 		r.undecided(call)
 		return nil
 	case words[0] == "eval" && complete && len(call.Assigns) == 0:
-		result, err := r.judge.deeper().preview(strings.Join(words[1:], " "), "", syntax.LangBash)
-		r.result = r.result.and(result)
-		return err
+		*dir = ""
+		return r.eval(strings.Join(words[1:], " "))
 	case slices.Contains([]string{"command", "builtin", "exec"}, words[0]) && len(words) > 1:
 		if strings.HasPrefix(words[1], "-") {
 			r.undecided(call)
@@ -282,6 +284,25 @@ func (r *reader) call(call *syntax.CallExpr, dir *string) error {
 		return nil
 	}
 	return r.program(call, words, complete, *dir)
+}
+
+func (r *reader) eval(script string) error {
+	if r.judge.remote && !r.judge.limits().Anything {
+		return denied("eval is not judged there: write the commands out")
+	}
+	result, err := r.judge.deeper().preview(script, "", syntax.LangBash)
+	r.result = r.result.and(result)
+	return err
+}
+
+// unmoved refuses assignments that decide where cd leads in a container or on another host.
+func (r *reader) unmoved(assigns []*syntax.Assign) error {
+	for _, assign := range assigns {
+		if r.judge.remote && !r.judge.limits().Anything && slices.Contains([]string{"CDPATH", "HOME", "OLDPWD", "PWD"}, assign.Name.Value) {
+			return denied("%s decides where cd leads there: leave it out", assign.Name.Value)
+		}
+	}
+	return nil
 }
 
 // program judges a program of the script.

@@ -26,6 +26,9 @@ func (j judge) url(word string, _ Command) error {
 	}
 	text := strings.NewReplacer(" ", "%20", "\\", "%5C", "\t", "%09", "\n", "%0A").Replace(word)
 	if schemeless.MatchString(text) {
+		if j.remote && !j.limits().Anything { // there, curl guesses the protocol from the name
+			return denied("%s: write http:// or https:// in front", word)
+		}
 		text = "http://" + text // as curl does
 	}
 	// curl expands braces and brackets to several addresses.
@@ -95,6 +98,9 @@ func (j judge) connect(host, port string) error {
 	}
 	if j.limits().Anything {
 		return nil
+	}
+	if j.remote && givesCredentials(host) {
+		return &DeniedError{Rule: "hosts", Reason: host + " is where clouds give out credentials, or no plain address"}
 	}
 	name := strings.TrimSuffix(strings.ToLower(host), ".")
 	if !slices.ContainsFunc(j.limits().Hosts, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, name) }) {

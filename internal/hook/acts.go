@@ -92,7 +92,8 @@ type File struct {
 	Reason string
 }
 
-// Refused records that the kernel has refused a file or an address to a program. If a single call of the session runs, it is an act of that call.
+// Refused records that the kernel has refused a file or an address to a program. If a single call of the session runs, it is an act of
+// that call.
 func (p *Post) Refused(file File) {
 	rule, sign := RuleFiles, " < "
 	switch {

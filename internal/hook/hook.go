@@ -136,6 +136,9 @@ func InstallShell(dir, executable string) (link string, err error) {
 	return link, nil
 }
 
+// Socket returns the path of the session's socket.
+func (p *Post) Socket() string { return p.socket }
+
 // Environment returns the variables that make the CLI ask this Post. The argument shell comes from InstallShell.
 func (p *Post) Environment(executable, shell string) map[string]string {
 	return map[string]string{

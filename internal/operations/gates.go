@@ -113,7 +113,7 @@ func (g Gates) ask(ctx context.Context, c Connection, chains []Row) []GateRow {
 
 func (g Gates) askOne(ctx context.Context, c Connection, chain Row) GateRow {
 	row := GateRow{
-		ChainID: chain.ID, Services: chain.Services, Cost: escalation.Cost{CostUSD: chain.CostUSD, CostEstimated: chain.CostEstimated}, StartedAt: chain.StartedAt,
+		ChainID: chain.ID, Services: chain.Services, Cost: chain.Cost, StartedAt: chain.StartedAt,
 	}
 	gate, err := queryGate(ctx, c, g.Patience, chain.ID)
 	switch {

@@ -278,7 +278,7 @@ func (w *WaitingChain) addGate(gate escalation.Gate) {
 // gateWait describes the wait of a chain in the list of gates.
 func gateWait(row GateRow) WaitingChain {
 	wait := WaitingChain{
-		ChainID: row.ChainID, Services: row.Services, Cost: escalation.Cost{CostUSD: row.CostUSD, CostEstimated: row.CostEstimated}, Kind: WaitGate,
+		ChainID: row.ChainID, Services: row.Services, Cost: row.Cost, Kind: WaitGate,
 	}
 	if row.Gate == nil {
 		wait.Reason = "it waits for a person; its gate is unknown, because " + line(row.Problem, maxError)

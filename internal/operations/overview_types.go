@@ -113,7 +113,7 @@ const (
 )
 
 // WaitingChain is a chain that waits, and because of what.
-type WaitingChain struct { //nolint:recvcheck // templates call CostText on a value
+type WaitingChain struct {
 	ChainID  string             `json:"chain_id"`
 	Services []string           `json:"services,omitempty"`
 	Trigger  escalation.Trigger `json:"trigger,omitempty"`

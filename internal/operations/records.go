@@ -97,7 +97,10 @@ func recordedChain(ctx context.Context, records *store.Store, id string) (chain 
 	chain.StartedAt, chain.Trigger, chain.CostUSD = whole.StartedAt, chain.Sessions[0].Trigger, whole.CostUSD
 	if left := whole.Sessions - len(chain.Sessions); left > 0 {
 		chain.Earlier = escalation.Earlier{
-			Sessions: left, Cost: escalation.Cost{CostUSD: whole.CostUSD - escalation.TotalCostUSD(chain.Sessions), CostEstimated: whole.CostEstimated},
+			Sessions: left,
+			Cost: escalation.Cost{
+				CostUSD: whole.CostUSD - escalation.TotalCostUSD(chain.Sessions), CostEstimated: whole.CostEstimated,
+			},
 		}
 	}
 	chain.Events, err = records.Events(ctx, id)

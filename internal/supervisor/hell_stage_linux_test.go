@@ -269,7 +269,7 @@ func listen(t *testing.T) net.Listener {
 func listenAsTmux(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(openDir(t), "tmux-0")
-	require.NoError(t, os.Mkdir(dir, 0o755))
+	require.NoError(t, os.Mkdir(dir, 0o755)) //nolint:gosec // everybody may connect there
 	path := filepath.Join(dir, "default")
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", path)
 	require.NoError(t, err)

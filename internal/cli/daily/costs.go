@@ -49,7 +49,8 @@ func writeCosts(w io.Writer, report operations.CostReport) {
 	_, _ = fmt.Fprintf(w, "%s: %s in %s\n", report.Period(), costText(report.Total), plaintext.Count(report.Total.Sessions, "session"))
 	estimated := report.Total.EstimatedUSD > 0
 	if look := report.HealthyLook; look.Sessions > 0 {
-		_, _ = fmt.Fprintf(w, "A look that finds nothing wrong: %s (average of %d)\n", plaintext.Cost(look.AverageUSD, estimated), look.Sessions)
+		average := plaintext.Cost(look.AverageUSD, estimated)
+		_, _ = fmt.Fprintf(w, "A look that finds nothing wrong: %s (average of %d)\n", average, look.Sessions)
 	}
 	month := "known after a day"
 	if report.MonthUSD > 0 {

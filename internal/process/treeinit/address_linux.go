@@ -114,7 +114,7 @@ func (t *target) isHere() bool {
 	defer func() { _ = syscall.Close(socket) }()
 	_, _, errno := syscall.Syscall(syscall.SYS_BIND, uintptr(socket),
 		uintptr(unsafe.Pointer(&address[0])), uintptr(len(address))) //nolint:gosec // how the kernel takes an address
-	return errno == 0
+	return errno != syscall.EADDRNOTAVAIL // any other answer leaves it open
 }
 
 // String returns the address as people write it, for a report.
