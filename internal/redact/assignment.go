@@ -9,9 +9,15 @@ import (
 // only next to its name.
 const minAssigned = 4
 
-// placeholder matches values that stand in place of a secret: variables, templates, calls and stars.
-var placeholder = regexp.MustCompile(`^(?:\\?\$|<|%[a-z({]|\{\{|\*{3}|\.\.\.|…|x{3,}$|X{3,}$|[-_]+$|os\.|process\.env|env\.|var\.|` +
-	`[\w.]+\(|data\.\w+\.|\((?:sensitive|known|hidden|none|Read-Host)\b)`)
+// begins matches the beginnings of values that stand in place of a secret: variables, templates, calls and stars. placeholder matches
+// these, and whole values of the kind.
+var (
+	begins      = regexp.MustCompile(`^(?:` + templates + `)`)
+	placeholder = regexp.MustCompile(`^(?:` + templates + `|x{3,}$|X{3,}$|[-_]+$)`)
+)
+
+const templates = `\\?\$|<|%[a-z({]|\{\{|\*{3}|\.\.\.|…|os\.|process\.env|env\.|var\.|` +
+	`[\w.]+\(|data\.\w+\.|\((?:sensitive|known|hidden|none|Read-Host)\b`
 
 // path matches file paths with several components.
 var path = regexp.MustCompile(`^(?:~|\.{0,2})/(?:[\w.-]+/)+[\w.-]*$`)

@@ -264,6 +264,9 @@ func valueAt(text string, at int) assignedValue {
 	if mark < len(text) && strings.IndexByte("\"'`", text[mark]) >= 0 {
 		return quotedAt(text, at, mark)
 	}
+	if begins.MatchString(text[at:min(len(text), at+maxName)]) {
+		return assignedValue{start: at, end: at}
+	}
 	return assignedValue{start: at, end: plainEnd(text, at)}
 }
 
@@ -317,12 +320,16 @@ func quotedAt(text string, at, mark int) assignedValue {
 // quoteInQuotes matches how a shell writes a single quote between single quotes.
 var quoteInQuotes = regexp.MustCompile(`^'\\+''`)
 
+// maxSeparators limits the characters of a value that are examined as its possible end.
+const maxSeparators = 32
+
 // plainEnd returns the end of a value without quotes. A character such as a comma ends it if nothing follows, or something with a name
 // of its own.
 func plainEnd(text string, at int) int {
-	limit := min(len(text), at+maxValue)
+	limit, separators := min(len(text), at+maxValue), 0
 	for end := at; end < limit; end++ {
 		switch c := text[end]; {
+		case isAlphanumeric(c):
 		case c <= ' ' || c == '"' || c == '\'' || c == '`' || c == 0x7f:
 			return end
 		case c == '\\':
@@ -330,7 +337,7 @@ func plainEnd(text string, at int) int {
 				return end
 			}
 		case strings.IndexByte(",;&|)}]<>", c) >= 0:
-			if end == at || endsHere(text[end+1:min(len(text), end+maxName)]) {
+			if separators++; end == at || separators <= maxSeparators && endsHere(text[end+1:min(len(text), end+maxName)]) {
 				return end
 			}
 		case c >= utf8.RuneSelf:

@@ -18,7 +18,9 @@ const maxRounds = 6
 // Redactor masks secrets. A nil *Redactor masks only texts with the shapes of secrets. It is safe for concurrent use.
 type Redactor struct {
 	// names holds the names of the variables with secrets.
-	names   map[string]bool
+	names map[string]bool
+	// longest is the length of the longest of them.
+	longest int
 	values  []value
 	forms   []form
 	scanner *scanner
@@ -33,6 +35,7 @@ func New(environ []string) *Redactor {
 	r := &Redactor{names: map[string]bool{}, values: values}
 	for _, v := range values {
 		r.names[v.name] = true
+		r.longest = max(r.longest, len(v.name))
 	}
 	r.forms, r.scanner = formsIn(values)
 	r.plain, r.plainScanner = plainForms(values)
@@ -109,8 +112,14 @@ func findAnnounced(text string) []span {
 // label, is not a mask, because it can contain a secret.
 func (r *Redactor) masks(text string) []span {
 	var found []span
+	longest := maxShapeLabel
+	if r != nil {
+		longest = max(longest, r.longest)
+	}
+	longest += len(maskEnd)
 	for at := range occurrences(text, maskStart) {
-		label, _, closed := strings.Cut(text[at+len(maskStart):], maskEnd)
+		rest := text[at+len(maskStart):]
+		label, _, closed := strings.Cut(rest[:min(len(rest), longest)], maskEnd)
 		if closed && r.isLabel(label) {
 			found = append(found, span{start: at, end: at + len(maskStart) + len(label) + len(maskEnd)})
 		}

@@ -224,6 +224,8 @@ func BenchmarkText(b *testing.B) {
 		"hostile":  strings.Repeat("password token secret eyJ sk- :// @ ", 30_000),
 		"quotes":   strings.Repeat(`password=" token=' secret=\" pwd=\\" api_key="""`, 25_000),
 		"lists":    strings.Repeat("password=$;a;a;a;a,b,b,b&c&c|d|d", 34_000),
+		"commas":   strings.Repeat("psk=$,!,!,!,!,!,! token=a;!;!;!;!", 31_000),
+		"masks":    strings.Repeat("[masked: ", 114_000),
 		"tables":   strings.Repeat(strings.Repeat("password|", 60)+"\n"+strings.Repeat(strings.Repeat("x|", 60)+"\n", 120), 70),
 		"blocks":   strings.Repeat("  password: |\n    a\n    [masked: secret]\n password:\n", 22_000),
 		"escapes":  strings.Repeat(`\\\\\"\u0026%2525253d&amp;amp;amp;lt;=3D=3D`, 27_000),

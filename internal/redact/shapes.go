@@ -395,6 +395,9 @@ var matchers = sync.OnceValue(func() table {
 	return known
 })
 
+// maxShapeLabel limits the length of the label of a shape.
+const maxShapeLabel = 60
+
 // isShapeLabel reports whether label is the label of a shape.
 func isShapeLabel(label string) bool {
 	if label == pemLabel || label == passwordLabel || label == tokenLabel || label == fieldLabel {

@@ -15,6 +15,7 @@ func TestShapes(t *testing.T) {
 		t.Run(s.label, func(t *testing.T) {
 			t.Parallel()
 			require.NotEmpty(t, s.source)
+			require.LessOrEqual(t, len(s.label), maxShapeLabel)
 			before, secret, found := strings.Cut(s.example, "→")
 			require.True(t, found, "an example marks its secret")
 			var r *Redactor

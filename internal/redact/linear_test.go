@@ -1,0 +1,41 @@
+package redact
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// masking returns the shortest of a few times that masking a text takes.
+func masking(text string) time.Duration {
+	r := New([]string{"DB_PASSWORD=hunter22-1"})
+	shortest := time.Duration(1<<63 - 1)
+	for range 3 {
+		start := time.Now()
+		_ = r.Text(text)
+		shortest = min(shortest, time.Since(start))
+	}
+	return shortest
+}
+
+// TestHostileSizes masks texts that make masking slow. Four times the text takes about four times as long, and not sixteen times.
+func TestHostileSizes(t *testing.T) {
+	for name, part := range map[string]string{
+		"beginnings of masks": "[masked: ", "beginnings of labels": "[masked: token", "separators": "psk=$,!,!,!,!,!,!", "base64": "cGFzc3dvcmQ9JHgK",
+	} {
+		const size = 256 << 10
+		once, more := masking(strings.Repeat(part, size/len(part))), masking(strings.Repeat(part, 4*size/len(part)))
+		require.Less(t, more, 9*once, name)
+	}
+}
+
+// TestHostileSeparators masks values with many characters that can end them. It takes not much longer than with blanks in their place,
+// at which each value ends.
+func TestHostileSeparators(t *testing.T) {
+	for _, part := range []string{"psk=$,!,!,!,!,!,!", "token=$,!", "pwd=a,!,!,!,!", "psk:a;!;!;!;!;!", "pwd=,!,!,!,!", "pwd($,!"} {
+		text := strings.Repeat(part, (32<<10)/len(part))
+		require.Less(t, masking(text), 25*masking(strings.NewReplacer(",", " ", ";", " ").Replace(text)), part)
+	}
+}
