@@ -81,10 +81,11 @@ func findNamed(text, lower string) (found []span) {
 	done := 0
 	blocks, columns := 0, 0
 	wordScanner.scan(lower, func(at, id int) {
-		w := &secretWords[id]
 		if at < done {
 			return
 		}
+		w := secretWords[id]
+		w.counts = w.label != passwordLabel || w.text == "pass" && isWhole(text, at)
 		end, is := w.isName(text, at)
 		if !is || strings.HasSuffix(text[:nameStart(text, at)], "${") {
 			return
@@ -156,7 +157,7 @@ func (w *secretWord) accepts(text string, by relation, v assignedValue) bool {
 		!v.quoted && isReference(text, v) {
 		return false
 	}
-	if w.label != passwordLabel && len(secret) < minDigits && strings.Trim(secret, "0123456789") == "" {
+	if w.counts && len(secret) < minDigits && strings.Trim(secret, "0123456789") == "" {
 		return strings.Contains(w.text, "code") && len(secret) > minAssigned // token=4096 is a count
 	}
 	switch {

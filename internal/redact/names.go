@@ -23,6 +23,8 @@ type secretWord struct {
 	whole bool
 	// directive means that a value can follow after a blank, whatever it looks like.
 	directive bool
+	// counts means that digits after the word are a count, as in token=4096.
+	counts bool
 }
 
 // passwordWords lists words for passwords, and wholeWords those that are also the end of other words.
@@ -100,6 +102,12 @@ func (w *secretWord) isName(text string, at int) (end int, is bool) {
 		return end, next != '_'
 	}
 	return end, next != '_' && !ascii && !unicode.In(next, unicode.Latin)
+}
+
+// isWhole reports whether the word at a position is no end of a longer name.
+func isWhole(text string, at int) bool {
+	start := nameStart(text, at)
+	return start == at || start == at-1 && isEscaped(text, start)
 }
 
 // numberEnd returns the end of a number after a name, as in password2; at if there is none.

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -169,17 +170,38 @@ func merge(spans []span) []span {
 	return merged
 }
 
-// replace returns text with a mask in place of each span.
+// replace returns text with a mask in place of each span. A number in JSON becomes a string.
 func replace(text string, spans []span) string {
 	var b strings.Builder
 	from := 0
 	for _, secret := range spans {
+		mark := ""
+		if number.MatchString(text[secret.start:secret.end]) {
+			mark = markBefore(text, secret.start)
+		}
 		b.WriteString(text[from:secret.start])
-		b.WriteString(maskOf(secret.label))
+		b.WriteString(mark + maskOf(secret.label) + mark)
 		from = secret.end
 	}
 	b.WriteString(text[from:])
 	return b.String()
+}
+
+// number matches a number of JSON.
+var number = regexp.MustCompile(`^-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$`)
+
+// markBefore returns the quotation mark, with its backslashes, after the name of the field of JSON whose value begins at a position; ""
+// if there is none.
+func markBefore(text string, at int) string {
+	at = skipBack(text, skipBack(text, at, " \t"), "[ \t")
+	if at == 0 || text[at-1] != ':' {
+		return ""
+	}
+	at = skipBack(text, at-1, " \t")
+	if at == 0 || text[at-1] != '"' {
+		return ""
+	}
+	return text[skipBack(text, at-1, `\`):at]
 }
 
 // maskOf returns the mask for a secret with label.

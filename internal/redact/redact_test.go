@@ -145,6 +145,26 @@ func TestJSON(t *testing.T) {
 	require.Nil(t, r.JSON(nil))
 }
 
+// TestTextOfJSON masks JSON that is a text, or a part of one. It stays JSON.
+func TestTextOfJSON(t *testing.T) {
+	t.Parallel()
+	r := New([]string{"DB_PASSWORD=123456789012345"})
+	for document, want := range map[string]string{
+		`{"tests":{"pass":10234,"fail":2}}`:            `{"tests":{"pass":10234,"fail":2}}`,
+		`{"password":12345678}`:                        `{"password":"[masked: password]"}`,
+		`{"a":1,"db_pass" : -48291734.5e3 ,"b":2}`:     `{"a":1,"db_pass" : "[masked: password]" ,"b":2}`,
+		`{"password":[12345678, 2]}`:                   `{"password":["[masked: password]", 2]}`,
+		`{"body":"{\"pwd\":48291734}"}`:                `{"body":"{\"pwd\":\"[masked: password]\"}"}`,
+		`{"id":123456789012345,"of":12345678901}`:      `{"id":"[masked: DB_PASSWORD]","of":12345678901}`,
+		`{"log":"password: 48291734, pass: 48291734"}`: `{"log":"password: [masked: password], pass: 48291734"}`,
+	} {
+		require.True(t, json.Valid([]byte(document)))
+		require.Equal(t, want, r.Text(document))
+		require.True(t, json.Valid([]byte(want)))
+		require.Equal(t, want, r.Text(want), "a second time changes nothing")
+	}
+}
+
 func TestBeginning(t *testing.T) {
 	t.Parallel()
 	r := New([]string{"ANTHROPIC_API_KEY=sk-secret-1"})
