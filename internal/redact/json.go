@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// JSON returns a copy of a JSON document with the secrets in its strings masked. A valid document stays valid and is
+// JSON returns a copy of a JSON document with the secrets in its strings and numbers masked. A valid document stays valid and is
 // otherwise unchanged. A document that is not valid is masked in the same way as by Text. If something that ends like the name of a
-// secret announces a string, the whole string is masked: the name of its field, the field "name" in front of a field "value", or an
-// option in front of it in a list.
+// secret announces a string or a long number, the whole is masked: the name of its field or list, of the field whose "value" it is, the
+// field "name" in front of a field "value", or an option in front of it in a list.
 func (r *Redactor) JSON(document []byte) []byte {
 	if document == nil {
 		return nil
@@ -22,6 +22,12 @@ func (r *Redactor) JSON(document []byte) []byte {
 	masked.Grow(len(document))
 	var where position
 	for at := 0; at < len(document); {
+		if c := document[at]; c == '-' || isDigit(c) {
+			end := len(document) - len(bytes.TrimLeft(document[at:], "-+.eE0123456789"))
+			masked.Write(r.maskNumber(document[at:end], where.ofSecret("")))
+			at = end
+			continue
+		}
 		if document[at] != '"' {
 			where.pass(document[at])
 			masked.WriteByte(document[at])
@@ -47,10 +53,24 @@ func (r *Redactor) JSON(document []byte) []byte {
 	return masked.Bytes()
 }
 
+// maskNumber returns the mask of a number that is a secret, as a string; otherwise the number.
+func (r *Redactor) maskNumber(written []byte, announced bool) []byte {
+	text := string(written)
+	clean := r.Text(text)
+	if announced && len(text) >= minSecret && clean == text {
+		clean = maskOf(fieldLabel)
+	}
+	if clean == text {
+		return written
+	}
+	return encodeString(clean)
+}
+
 // position is a position in a JSON document.
 type position struct {
-	// field is the name of the field whose value is next.
-	field string
+	// field is the name of the field whose value is next, and outer that of the list or object around it. list means that it is a list.
+	field, outer string
+	list         bool
 	// announced means that a secret is next: a field "name" of this object says so, or an option in front.
 	announced bool
 }
@@ -58,7 +78,9 @@ type position struct {
 // pass moves the position behind a character that belongs to no string.
 func (p *position) pass(c byte) {
 	switch c {
-	case '{', '}', '[', ']':
+	case '{', '[':
+		*p = position{outer: p.field, list: c == '['}
+	case '}', ']':
 		*p = position{}
 	case ',':
 		p.field = ""
@@ -67,7 +89,8 @@ func (p *position) pass(c byte) {
 
 // ofSecret reports whether the string at the position is a secret as a whole. It notes whether the string announces one.
 func (p *position) ofSecret(text string) bool {
-	is := isSecretName(p.field) || p.announced && (p.field == "" || isField(p.field, "value"))
+	is := isSecretName(p.field) || (p.list || isField(p.field, "value")) && isSecretName(p.outer) ||
+		p.announced && (p.field == "" || isField(p.field, "value"))
 	p.announced = isField(p.field, "name", "key") && isSecretName(text) ||
 		p.field == "" && strings.HasPrefix(text, "-") && isSecretName(strings.TrimLeft(text, "-"))
 	return is

@@ -127,12 +127,14 @@ func TestKeysInPEM(t *testing.T) {
 
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	r := New([]string{"ANTHROPIC_API_KEY=sk-secret-1", `ODD_KEY=":"value1`})
+	r := New([]string{"ANTHROPIC_API_KEY=sk-secret-1", "LONG_KEY=123456789012345", `ODD_KEY=":"value1`})
 	for document, want := range map[string]string{
 		`{"a":"sk-secret-1","n":1.50,"b":[true,null,"<x>"]}`:                                     `{"a":"[masked: ANTHROPIC_API_KEY]","n":1.50,"b":[true,null,"<x>"]}`,
 		`{"password":"swordfish","passwords":"swordfish"}`:                                       `{"password":"[masked: secret]","passwords":"swordfish"}`,
 		`{"db_password" : "a\"b\\c1", "tokens":200000, "token":"expired" }`:                      `{"db_password" : "[masked: secret]", "tokens":200000, "token":"expired" }`,
-		`{"token":["a1b2c3d4"],"secret":{"name":"jellyfin-tls"}}`:                                `{"token":["a1b2c3d4"],"secret":{"name":"jellyfin-tls"}}`,
+		`{"token":["a1b2c3d4",7],"secret":{"name":"jellyfin-tls"},"a":["b1c2d3"]}`:               `{"token":["[masked: secret]",7],"secret":{"name":"jellyfin-tls"},"a":["b1c2d3"]}`,
+		`{"password":["hunter2x","hunter3x"],"token":{"a":"b1c2d3","value":"abcd1234"}}`:         `{"password":["[masked: secret]","[masked: secret]"],"token":{"a":"b1c2d3","value":"[masked: secret]"}}`,
+		`{"password":12345678,"pwd":[-48291734,4],"pin":12345678,"id":123456789012345}`:          `{"password":"[masked: secret]","pwd":["[masked: secret]",4],"pin":12345678,"id":"[masked: LONG_KEY]"}`,
 		`{"name":"DB_PASSWORD","value":"swordfish"}`:                                             `{"name":"DB_PASSWORD","value":"[masked: secret]"}`,
 		`[{"Name":"MODE","Value":"swordfish"},"--db-password","swordfish","--mode","swordfish"]`: `[{"Name":"MODE","Value":"swordfish"},"--db-password","[masked: secret]","--mode","swordfish"]`,
 		`{"sk-secret-1":"x"}`:       `{"[masked: ANTHROPIC_API_KEY]":"x"}`,
