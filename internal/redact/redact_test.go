@@ -56,6 +56,26 @@ func TestOrdinaryValues(t *testing.T) {
 	require.Equal(t, text, r.Text(text))
 }
 
+// TestLinesOfValues masks the lines of values that only these values have.
+func TestLinesOfValues(t *testing.T) {
+	t.Parallel()
+	key := "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+	r := New([]string{
+		"GOOGLE_CREDENTIALS={\n  \"type\": \"service_account\",\n  \"project_id\": \"ops-cluster-12345\",\n  \"private_key_id\": \"0a1b2c3d4e5f6a7b\",\n" +
+			"  \"token_uri\": \"https://oauth2.googleapis.com/token\",\n  \"universe_domain\": \"googleapis.com\"\n}",
+		"SETTINGS_SECRET=# comment here\nresources:\n  limits: {cpu: 100m}\n  name: cluster1234\n  host: db1\npassword: hunter2x\nmore: words of 1 line\nswordfish-22",
+		"TLS_KEY=-----BEGIN PRIVATE KEY-----\n" + key + "\n-----END PRIVATE KEY-----",
+	})
+	for _, text := range []string{
+		"{\n  \"type\": \"service_account\",\n  \"project_id\": \"ops-cluster-12345\",\n  \"token_uri\": \"https://oauth2.googleapis.com/token\"\n}",
+		"# comment here\nresources:\n  limits: {cpu: 100m}\n  name: cluster1234\n  host: db1\nmore: words of 1 line", "-----BEGIN PRIVATE KEY-----",
+	} {
+		require.Equal(t, text, r.Text(text))
+	}
+	require.Equal(t, `{"private_key_id": "[masked: GOOGLE_CREDENTIALS]", "a": 1}`, r.Text(`{"private_key_id": "0a1b2c3d4e5f6a7b", "a": 1}`))
+	require.Equal(t, "it is [masked: SETTINGS_SECRET], [masked: SETTINGS_SECRET], [masked: TLS_KEY]", r.Text("it is hunter2x, swordfish-22, "+key))
+}
+
 func TestEncodedValues(t *testing.T) {
 	t.Parallel()
 	const secret = `p&ss/w+rd "1" of the fleet, which is longer than one line of base64 <ok>?`

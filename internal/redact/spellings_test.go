@@ -128,7 +128,7 @@ func TestSpellingsOfValues(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
 		"DB_PASSWORD": `p&ss w0rd!/x<1>`, "FLEET_TOKEN": `tok+en/with=4711?ok`, "KUBE_TOKEN": "a1b2c3d4e5f60718293a4b5c6d7e8f90",
-		"WORD_SECRET": "größe-4711-Übung", "NOTE_SECRET": "first line 1x\nsecond-line-22\n  third=333 line", "ODD_SECRET": `it's "quoted\" $HOME %d`,
+		"WORD_SECRET": "größe-4711-Übung", "NOTE_SECRET": "first line 1x\nsecond-line-22\n  third-333 line", "ODD_SECRET": `it's "quoted\" $HOME %d`,
 	}
 	var environ []string
 	for name, value := range values {

@@ -70,16 +70,42 @@ func valuesOf(environ []string) []value {
 	return all
 }
 
-// linesOf returns the lines of a secret with several: a log can show each after something else.
-func linesOf(secret string) []string {
+// linesOf returns what is secret in the lines of a secret with several: a log can show each after something else. Lines that any document
+// can have are ordinary text.
+func linesOf(secret string) (parts []string) {
 	if !strings.Contains(secret, "\n") {
 		return nil
 	}
-	lines := strings.Split(secret, "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimSpace(line)
+	for line := range strings.SplitSeq(secret, "\n") {
+		line = strings.TrimSpace(line)
+		found := merge(findAnnounced(line))
+		for _, s := range found {
+			parts = append(parts, line[s.start:s.end])
+		}
+		part, structural := line, structure.MatchString(line)
+		if field := setting.FindStringSubmatch(line); field != nil {
+			part, structural = field[1], true
+		}
+		if len(found) == 0 && (!structural && hasDigit(line) || slices.ContainsFunc(runs.FindAllString(part, -1), isRandom)) {
+			parts = append(parts, part)
+		}
 	}
-	return lines
+	return parts
+}
+
+var (
+	// setting matches a line with a name and its value, and structure matches comments, brackets and the like.
+	setting   = regexp.MustCompile(`^(?:- )?["']?[\w. /-]{1,60}["']?[ \t]*[:=][ \t]*["']?(.*?)["']?[,;]?$`)
+	structure = regexp.MustCompile(`^[-#/;*<{}\[\]]`)
+	runs      = regexp.MustCompile(`[A-Za-z0-9]{8,}`)
+	// numberedName matches a name with a number, such as cluster12.
+	numberedName = regexp.MustCompile(`^[A-Za-z]+\d{1,4}$`)
+)
+
+// isRandom reports whether a run of letters and digits is so long, or so mixed, as those of keys.
+func isRandom(run string) bool {
+	const long = 20
+	return len(run) >= long || hasDigit(run) && strings.Trim(run, "0123456789") != "" && !numberedName.MatchString(run)
 }
 
 // plainForms returns the values as findPlain finds them, and a scanner for their beginnings.
