@@ -14,6 +14,19 @@ const (
 	maxCells = 64
 )
 
+// withoutDiff returns a text with a blank for each + and - that a diff puts in front of a line. The dash of a list stays.
+func withoutDiff(text string) string {
+	file := []byte(text)
+	for i, c := range file {
+		if (c == '+' || c == '-') && (i == 0 || file[i-1] == '\n') {
+			if next := text[i+1 : min(len(text), i+3)]; next == "  " || next != "" && !isBreak(next[0]) {
+				file[i] = ' '
+			}
+		}
+	}
+	return string(file)
+}
+
 // blockStart matches what is between a name and a value on the next lines.
 var blockStart = regexp.MustCompile(`^["']?[ \t]*[:=]?[ \t]*([|>][-+]?\d?[-+]?)?[ \t]*(?:#[^\n]*)?\r?\n`)
 

@@ -106,7 +106,11 @@ func (r *Redactor) findIn(text string, nested int) []span {
 // findAnnounced returns the positions of what is a secret by its shape, or by what is in front of it.
 func findAnnounced(text string) []span {
 	lower := lowerASCII(text)
-	return slices.Concat(findShapes(text, lower), findNamed(text, lower), findCommands(text, lower))
+	found := slices.Concat(findShapes(text, lower), findNamed(text, lower), findCommands(text, lower))
+	if file := withoutDiff(text); file != text {
+		found = append(found, findNamed(file, lowerASCII(file))...)
+	}
+	return found
 }
 
 // masks returns the positions of this Redactor's masks in a text. Other text in the form of a mask, with an unknown
