@@ -48,7 +48,6 @@ func (w *secretWord) blockOf(text string, end int) (secret span, found bool) {
 	line, _, _ := strings.Cut(text[from:min(len(text), from+maxLink)], "\n")
 	value := strings.TrimSpace(line)
 	start := from + strings.Index(line, value)
-	value = strings.TrimPrefix(value, "- ")
 	if strings.ContainsAny(value, " \t") || strings.HasSuffix(value, ":") || indentation(line) <= outer || !hasDigit(value) {
 		return span{}, false
 	}
@@ -57,6 +56,30 @@ func (w *secretWord) blockOf(text string, end int) (secret span, found bool) {
 		return span{}, false
 	}
 	return w.span(v.start, v.end), true
+}
+
+// listStart matches what is between a name, also in the plural, and a list of YAML on the next lines, and item the beginning of an item.
+var (
+	listStart = regexp.MustCompile(`^s?["']?[ \t]*:[ \t]*(?:#[^\n]*)?\r?\n`)
+	item      = regexp.MustCompile(`^[ \t]*-[ \t]+`)
+)
+
+// listOf returns the positions of the values in a list on the lines after its name, and the end of the list.
+func (w *secretWord) listOf(text string, end int) (items []span, after int) {
+	after = end + len(listStart.FindString(text[end:min(len(text), end+maxLink)]))
+	for from := after; after > end && from < len(text) && from-end < maxBlock; {
+		line, _, _ := strings.Cut(text[from:min(len(text), from+maxLink)], "\n")
+		dash := len(item.FindString(line))
+		if dash == 0 {
+			break
+		}
+		if v := valueAt(text, from+dash); v.endsLine(text) && w.accepts(text, said, v) {
+			items = append(items, w.span(v.start, v.end))
+		}
+		from += len(line) + 1
+		after = from
+	}
+	return items, after
 }
 
 // indentedBlock returns the position of the lines that are indented more than their name.

@@ -34,7 +34,7 @@ func TestHostileSizes(t *testing.T) {
 // TestHostileSeparators masks values with many characters that can end them. It takes not much longer than with blanks in their place,
 // at which each value ends.
 func TestHostileSeparators(t *testing.T) {
-	for _, part := range []string{"psk=$,!,!,!,!,!,!", "token=$,!", "pwd=a,!,!,!,!", "psk:a;!;!;!;!;!", "pwd=,!,!,!,!", "pwd($,!"} {
+	for _, part := range []string{"psk=$,!,!,!,!,!,!", "token=$,!", "pwd=a,!,!,!,!", "psk:a;!;!;!;!;!", "pwd=,!,!,!,!", "pwd($,!", "- passwords:\n"} {
 		text := strings.Repeat(part, (32<<10)/len(part))
 		require.Less(t, masking(text), 25*masking(strings.NewReplacer(",", " ", ";", " ").Replace(text)), part)
 	}

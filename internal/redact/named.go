@@ -58,6 +58,7 @@ var links = []link{
 		relation: assigned, before: afterNameField,
 		pattern: after(`\\*["']?\s{0,40},?\s{0,40}\\*["']?(?i:value|string_value)\\*["']?[ \t]*:[ \t]*`),
 	},
+	{relation: told, pattern: after(`\\*["']?[ \t]*:\s{0,40}\{?\s{0,40}\\*["']?(?i:value)\\*["']?[ \t]*:[ \t]*`)}, // token: {value: x}
 	{
 		relation: assigned, quoted: true, passwordOnly: true, before: afterSQL,
 		pattern: after(`(?i: for [^\s=]{1,80})?[ \t]*(?:=[ \t]*)?(?:[ \t]|PASSWORD\()`),
@@ -79,7 +80,7 @@ func after(pattern string) *regexp.Regexp { return regexp.MustCompile(`^` + patt
 // findNamed returns the positions of secrets that a name announces.
 func findNamed(text, lower string) (found []span) {
 	done := 0
-	blocks, columns := 0, 0
+	blocks, columns, lists := 0, 0, 0
 	wordScanner.scan(lower, func(at, id int) {
 		if at < done {
 			return
@@ -87,6 +88,10 @@ func findNamed(text, lower string) (found []span) {
 		w := secretWords[id]
 		w.counts = w.label != passwordLabel || w.text == "pass" && isWhole(text, at)
 		end, is := w.isName(text, at)
+		if isList := is || w.label != fieldLabel && strings.HasPrefix(text[end:], "s"); isList && end >= lists {
+			items, after := w.listOf(text, end)
+			found, lists = append(found, items...), max(lists, after)
+		}
 		if !is || strings.HasSuffix(text[:nameStart(text, at)], "${") {
 			return
 		}
@@ -139,7 +144,7 @@ func (w *secretWord) valueOf(text string, at, end int) (secret span, found bool)
 		if l.element {
 			v = elementAt(text, end+length)
 		}
-		if l.quoted && !v.quoted || l.last && !v.endsLine(text) {
+		if l.quoted && !v.quoted || l.last && !v.endsLine(text) || l.relation == told && !v.quoted && isType(text, at, v) {
 			continue
 		}
 		if w.accepts(text, l.relation, v) {
@@ -195,6 +200,23 @@ func isMixed(text string) bool {
 // code matches what refers to a value: config.password, *tls.Config.
 var code = regexp.MustCompile(`^[*&]?(?:[A-Za-z_]+\.)+[A-Za-z_]+[):,;]{0,3}$|^[*&]?\w+\.[A-Z]\w*|` +
 	`^[\w.]+\[|^[\w.]*\{|^[@&]?\w+::|^[a-z_]+_[a-z_]+[):,;]{0,3}$`)
+
+// A type follows a name and a colon in code: variable and parameter match what is in front of the name, typeName the type.
+var (
+	variable  = regexp.MustCompile(codeWord + `(?:let|const|var|val)[ \t][^\n"'=]*$`)
+	parameter = regexp.MustCompile(codeWord + `(?:def|fn|fun|func|function)[ \t][^\n"'=(]*\([^\n"'=]*$`)
+	typeName  = regexp.MustCompile(`^[&*]?[A-Za-z_][\w.<>\[\]:|?,]*$`)
+)
+
+const codeWord = `(?:^|[^A-Za-z]|\\[nrt])`
+
+// isType reports whether a value, after the name whose word begins at a position, is a type in code.
+func isType(text string, at int, v assignedValue) bool {
+	at = nameStart(text, at)
+	before := text[max(0, at-maxBefore):at]
+	return typeName.MatchString(text[v.start:v.end]) && (parameter.MatchString(before) ||
+		variable.MatchString(before) && strings.HasPrefix(strings.TrimLeft(text[v.end:min(len(text), v.end+maxName)], " "), "="))
+}
 
 // numbered matches a word with a number, such as hunter2.
 var numbered = regexp.MustCompile(`^[A-Za-z]{4,}\d{1,4}[.!]?$`)

@@ -42,7 +42,7 @@ var (
 		"パスワード", "暗証番号", "密码", "密碼", "口令", "비밀번호", "암호", // Japanese, Chinese, Korean
 		"كلمة المرور", "كلمة السر", "סיסמה", "पासवर्ड", "รหัสผ่าน", // Arabic, Hebrew, Hindi, Thai
 	}
-	wholeWords = []string{"pass", "pwd", "psk", "mdp", "senha", "parola", "sifre", "wpa-psk"}
+	wholeWords = []string{"pass", "pwd", "pw", "psk", "mdp", "senha", "parola", "sifre", "wpa-psk"}
 	// directives are settings of programs: redis.conf, slapd.conf, ldap.conf, keytool, snmpd.conf.
 	directives = []string{"requirepass", "masterauth", "rootpw", "bindpw", "storepass", "keypass", "rocommunity", "rwcommunity"}
 	// keyOf lists what a key that is a secret is for.
