@@ -12,8 +12,7 @@ const (
 	probe = 16
 	// fullLine is the length from which a line of base64 continues on the next line.
 	fullLine = 60
-	// maxBase64 limits a text in base64, and maxNested how often a text in it is decoded again.
-	maxBase64 = 256 << 10
+	// maxNested limits how often a text in base64 is decoded again.
 	maxNested = 2
 )
 
@@ -32,13 +31,14 @@ func (r *Redactor) findBase64(text string, nested int) (found []span) {
 		}
 		content, end := base64At(text, from)
 		at = max(end, at+1) - 1
-		for at+1 < len(text) && isBase64(text[at+1]) {
-			at++
+		secrets := r.findIn(readable(content), nested+1)
+		if slash := strings.LastIndexByte(text[from:end], '/'); len(secrets) == 0 && slash >= 0 { // possibly of an address
+			from += slash + 1
+			content, end = base64At(text, from)
+			secrets = r.findIn(readable(content), nested+1)
 		}
-		if inner := readable(content); inner != "" {
-			if secrets := r.findIn(inner, nested+1); len(secrets) > 0 {
-				found = append(found, span{from, end, secrets[0].label, secrets[0].rank})
-			}
+		if len(secrets) > 0 {
+			found = append(found, span{from, end, secrets[0].label, secrets[0].rank})
 		}
 	}
 	return found
@@ -47,7 +47,7 @@ func (r *Redactor) findBase64(text string, nested int) (found []span) {
 // base64At returns the characters of base64 from a position on, without line breaks, and the position after them.
 func base64At(text string, from int) (content string, end int) {
 	line := from
-	for end = from; end < len(text) && end-from < maxBase64; {
+	for end = from; end < len(text); {
 		if isBase64(text[end]) || text[end] == '=' {
 			end++
 			continue

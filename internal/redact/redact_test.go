@@ -131,6 +131,21 @@ func TestWhatDecisionsAreMadeFrom(t *testing.T) {
 	}
 }
 
+// TestLongBase64 masks a secret wherever it stands in a long line of base64.
+func TestLongBase64(t *testing.T) {
+	t.Parallel()
+	r := New([]string{"DB_PASSWORD=Tr0ub4dor&3"})
+	filling := strings.Repeat("all is well, nothing to see here\n", 30_000)
+	for _, secret := range []string{"ghp_" + fill(36), "password=hunter22x"} {
+		for _, at := range []int{0, len(filling) / 4, len(filling)} {
+			encoded := base64.StdEncoding.EncodeToString([]byte(filling[:at] + secret + "\n" + filling[at:]))
+			require.Less(t, len(r.Text("data: "+encoded)), 100, "%s at %d", secret, at)
+		}
+	}
+	harmless := base64.StdEncoding.EncodeToString([]byte(filling))
+	require.Equal(t, harmless, r.Text(harmless))
+}
+
 func TestKeysInPEM(t *testing.T) {
 	t.Parallel()
 	var r *Redactor
