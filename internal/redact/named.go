@@ -144,14 +144,16 @@ func (w *secretWord) valueOf(text string, at, end int) (secret span, found bool)
 		if l.element {
 			v = elementAt(text, end+length)
 		}
-		if l.quoted && !v.quoted || l.last && !v.endsLine(text) || l.relation == told && !v.quoted && isType(text, at, v) {
-			continue
-		}
-		if w.accepts(text, l.relation, v) {
+		if l.admits(text, at, v) && w.accepts(text, l.relation, v) {
 			return w.span(v.start, v.end), true
 		}
 	}
 	return span{}, false
+}
+
+// admits reports whether the link can lead to a value. The word of the name is at a position.
+func (l *link) admits(text string, at int, v assignedValue) bool {
+	return (v.quoted || !l.quoted && (l.relation != told || !isType(text, at, v))) && (!l.last || v.endsLine(text))
 }
 
 // accepts reports whether a value is a secret.
@@ -360,7 +362,8 @@ func plainEnd(text string, at int) int {
 				return end
 			}
 		case strings.IndexByte(",;&|)}]<>", c) >= 0:
-			if separators++; end == at || separators <= maxSeparators && endsHere(text[end+1:min(len(text), end+maxName)]) {
+			separators++
+			if end == at || separators <= maxSeparators && endsHere(text[end+1:min(len(text), end+maxName)]) {
 				return end
 			}
 		case c >= utf8.RuneSelf:

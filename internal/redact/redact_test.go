@@ -72,7 +72,7 @@ func TestLinesOfValues(t *testing.T) {
 	} {
 		require.Equal(t, text, r.Text(text))
 	}
-	require.Equal(t, `{"private_key_id": "[masked: GOOGLE_CREDENTIALS]", "a": 1}`, r.Text(`{"private_key_id": "0a1b2c3d4e5f6a7b", "a": 1}`))
+	require.JSONEq(t, `{"private_key_id":"[masked: GOOGLE_CREDENTIALS]","a":1}`, r.Text(`{"private_key_id":"0a1b2c3d4e5f6a7b","a":1}`))
 	require.Equal(t, "it is [masked: SETTINGS_SECRET], [masked: SETTINGS_SECRET], [masked: TLS_KEY]", r.Text("it is hunter2x, swordfish-22, "+key))
 }
 
