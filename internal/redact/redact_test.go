@@ -252,7 +252,7 @@ func FuzzText(f *testing.F) {
 	}
 	for _, text := range []string{
 		`{"password":"x1y2z3","a":["sk-secret-1",{"b":null}]}`, "password=[masked: [masked: secret]", "[masked: A_KEY", "-----BEGIN PRIVATE KEY-----\nabc", "\xff\xfe=token",
-		"authorization: Bearer [masked: jwt]x", "https://a:[masked:@b.c", "c2stc2VjcmV0LTE=", "password=password=password=abc12", "token: \"a\\\"b1234\"",
+		"authorization: Bearer [masked: jwt]x", "https://a:[masked:@b.c", "c2stc2VjcmV0LTE=", "password=password=password=abc12", `{"password":12345678,"b":[12345678,2],"x":{"pwd" : -1234e5}}`, "+password: |\n+  hunter2x\n", `{"token":{"value":"abcd1234"}}`, "token: \"a\\\"b1234\"",
 	} {
 		f.Add(text)
 	}
@@ -261,6 +261,9 @@ func FuzzText(f *testing.F) {
 		require.Equal(t, masked, fuzzed.Text(masked), "a second time changes nothing")
 		require.NotContains(t, masked, "sk-secret-1")
 		require.NotContains(t, masked, "aaaaaaaa1")
+		if json.Valid([]byte(text)) {
+			require.True(t, json.Valid([]byte(masked)), masked)
+		}
 		require.LessOrEqual(t, len(fuzzed.Beginning(text, 100)), len(masked)+len(text))
 		document := fuzzed.JSON([]byte(text))
 		require.Equal(t, json.Valid([]byte(text)), json.Valid(document) && json.Valid([]byte(text)))
