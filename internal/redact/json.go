@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ type position struct {
 func (p *position) pass(c byte) {
 	switch c {
 	case '{', '[':
-		*p = position{outer: p.field, list: c == '['}
+		*p = position{outer: cmp.Or(p.field, p.outer), list: c == '['}
 	case '}', ']':
 		*p = position{}
 	case ',':

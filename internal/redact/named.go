@@ -58,7 +58,10 @@ var links = []link{
 		relation: assigned, before: afterNameField,
 		pattern: after(`\\*["']?\s{0,40},?\s{0,40}\\*["']?(?i:value|string_value)\\*["']?[ \t]*:[ \t]*`),
 	},
-	{relation: told, pattern: after(`\\*["']?[ \t]*:\s{0,40}\{?\s{0,40}\\*["']?(?i:value)\\*["']?[ \t]*:[ \t]*`)}, // token: {value: x}
+	{ // token: {value: x}
+		relation: told,
+		pattern:  after(`\\*["']?[ \t]*:\s{0,40}(?:\{(?:[^{}]{0,100},)?)?\s{0,40}\\*["']?(?i:value)\\*["']?[ \t]*:[ \t]*`),
+	},
 	{
 		relation: assigned, quoted: true, passwordOnly: true, before: afterSQL,
 		pattern: after(`(?i: for [^\s=]{1,80})?[ \t]*(?:=[ \t]*)?(?:[ \t]|PASSWORD\()`),

@@ -169,7 +169,7 @@ func TestJSON(t *testing.T) {
 		`{"db_password" : "a\"b\\c1", "tokens":200000, "token":"expired" }`:                      `{"db_password" : "[masked: secret]", "tokens":200000, "token":"expired" }`,
 		`{"token":["a1b2c3d4",7],"secret":{"name":"jellyfin-tls"},"a":["b1c2d3"]}`:               `{"token":["[masked: secret]",7],"secret":{"name":"jellyfin-tls"},"a":["b1c2d3"]}`,
 		`{"password":["hunter2x","hunter3x"],"token":{"a":"b1c2d3","value":"abcd1234"}}`:         `{"password":["[masked: secret]","[masked: secret]"],"token":{"a":"b1c2d3","value":"[masked: secret]"}}`,
-		`{"password":12345678,"pwd":[-48291734,4],"pin":12345678,"id":123456789012345}`:          `{"password":"[masked: secret]","pwd":["[masked: secret]",4],"pin":12345678,"id":"[masked: LONG_KEY]"}`,
+		`{"password":12345678,"pwd":[[-48291734],4],"pin":12345678,"id":123456789012345}`:        `{"password":"[masked: secret]","pwd":[["[masked: secret]"],4],"pin":12345678,"id":"[masked: LONG_KEY]"}`,
 		`{"name":"DB_PASSWORD","value":"swordfish"}`:                                             `{"name":"DB_PASSWORD","value":"[masked: secret]"}`,
 		`[{"Name":"MODE","Value":"swordfish"},"--db-password","swordfish","--mode","swordfish"]`: `[{"Name":"MODE","Value":"swordfish"},"--db-password","[masked: secret]","--mode","swordfish"]`,
 		`{"sk-secret-1":"x"}`:       `{"[masked: ANTHROPIC_API_KEY]":"x"}`,
