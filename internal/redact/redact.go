@@ -180,7 +180,7 @@ func replace(text string, spans []span) string {
 	from := 0
 	for _, secret := range spans {
 		mark := ""
-		if number.MatchString(text[secret.start:secret.end]) {
+		if literals.MatchString(text[secret.start:secret.end]) {
 			mark = markBefore(text, secret.start)
 		}
 		b.WriteString(text[from:secret.start])
@@ -191,8 +191,8 @@ func replace(text string, spans []span) string {
 	return b.String()
 }
 
-// number matches a number of JSON.
-var number = regexp.MustCompile(`^-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$`)
+// literals matches numbers of JSON, and lists of them with other values without quotes.
+var literals = regexp.MustCompile(`^(?:(?:-?\d[-+.eE\d]*|true|false|null),?)+$`)
 
 // markBefore returns the quotation mark, with its backslashes, after the name of the field of JSON whose value begins at a position; ""
 // if there is none.

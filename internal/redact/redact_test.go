@@ -191,6 +191,7 @@ func TestTextOfJSON(t *testing.T) {
 		`{"password":12345678}`:                        `{"password":"[masked: password]"}`,
 		`{"a":1,"db_pass" : -48291734.5e3 ,"b":2}`:     `{"a":1,"db_pass" : "[masked: password]" ,"b":2}`,
 		`{"password":[12345678, 2]}`:                   `{"password":["[masked: password]", 2]}`,
+		`{"password":[true,12345678,2]}`:               `{"password":["[masked: password]"]}`,
 		`{"body":"{\"pwd\":48291734}"}`:                `{"body":"{\"pwd\":\"[masked: password]\"}"}`,
 		`{"id":123456789012345,"of":12345678901}`:      `{"id":"[masked: DB_PASSWORD]","of":12345678901}`,
 		`{"log":"password: 48291734, pass: 48291734"}`: `{"log":"password: [masked: password], pass: 48291734"}`,
