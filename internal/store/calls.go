@@ -59,7 +59,7 @@ func (s *Store) Decisions(ctx context.Context, chainID string) ([]escalation.Cal
 	return decisions, nil
 }
 
-// DecisionsOf returns the decisions on the calls of sessions, one session after the other, the first 5,000 at most.
+// DecisionsOf returns the decisions on the calls of sessions, oldest first, at most 5,000, beginning with those of the first session.
 func (s *Store) DecisionsOf(ctx context.Context, sessionIDs []string) ([]escalation.CallDecision, error) {
 	decisions := []escalation.CallDecision{}
 	for _, id := range sessionIDs {
@@ -69,6 +69,7 @@ func (s *Store) DecisionsOf(ctx context.Context, sessionIDs []string) ([]escalat
 		}
 		decisions = append(decisions, found...)
 	}
+	slices.SortStableFunc(decisions, func(a, b escalation.CallDecision) int { return a.At.Compare(b.At) })
 	return decisions, nil
 }
 

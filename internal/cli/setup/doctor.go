@@ -235,6 +235,8 @@ func (a *app) checkVariables(cfg config.Config) finding {
 		return failed(check, err)
 	case problem != "":
 		return noted(check, problem)
+	case len(cfg.Claude.PassEnv) == 0:
+		return passed(check, "agents' programs get none of the worker's ("+config.Prefix+"PASS_ENV)")
 	}
 	return passed(check, "each of "+config.Prefix+"PASS_ENV goes to the programs that are named for it")
 }

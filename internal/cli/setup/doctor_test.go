@@ -133,7 +133,7 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 	require.Contains(t, got.Stderr, "3 of 18 checks failed")
 
 	got = starter(t, clitest.Environment(t, "CLAUDEOPS_TIER2_MODEL=gpt-9"), "doctor")
-	require.Regexp(t, "✓ variables +each of CLAUDEOPS_PASS_ENV", got.Stdout)
+	require.Regexp(t, "✓ variables +agents. programs get none", got.Stdout)
 	require.Regexp(t, "! prices +gpt-9: not known, so the CLI takes those of another model; costs are guesses", got.Stdout)
 	got = starter(t, clitest.Environment(t, "CLAUDEOPS_PASS_ENV=FOO,GH_TOKEN,BAR=mytool", "FOO=1", "GH_TOKEN=2", "BAR=3"), "doctor")
 	require.Regexp(t, "! variables +no program gets FOO: name one in CLAUDEOPS_PASS_ENV, as in FOO=PROGRAM, or write FOO=claude", got.Stdout)
