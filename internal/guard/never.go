@@ -217,10 +217,14 @@ func (j judge) doors(word string) error {
 }
 
 // containsNumber reports whether text contains number as a whole number. It ignores parts of longer numbers, and
-// fractions of decimal numbers.
+// fractions of decimal numbers. Zeros in front count for numbers of four digits or more: 001 is a name, and 07233 a port.
 func containsNumber(text string, number int) bool {
 	for _, at := range wholeNumber.FindAllStringSubmatch(text, -1) {
-		if at[1] == "" && strings.TrimLeft(at[2], "0") == strconv.Itoa(number) {
+		text := at[2]
+		if number >= 1000 {
+			text = strings.TrimLeft(text, "0")
+		}
+		if at[1] == "" && text == strconv.Itoa(number) {
 			return true
 		}
 	}
