@@ -75,7 +75,7 @@ func byID(command Command) bool {
 	return (program == "docker" || program == "podman") && len(command.Words) > 1 && command.Words[1] != "compose"
 }
 
-// project is what matters of a compose file.
+// project reads a compose file: its name, and its services with the files from which they come.
 type project struct {
 	Name     string `yaml:"name"`
 	Services map[string]struct {
@@ -327,6 +327,25 @@ func typedWords(words []string) []typed {
 		all[i].word = word
 	}
 	return all
+}
+
+// asksItself accepts requests of a container or another host to itself only, whose services decide where redirects lead.
+func asksItself(name string, words []typed) error {
+	asked := false
+	for _, word := range words {
+		if word.kind != "URL" {
+			continue
+		}
+		parsed, err := url.Parse(word.word)
+		if err != nil || !slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, parsed.Hostname()) {
+			return denied("there redirects lead anywhere: with wget, or curl -L, ask localhost only")
+		}
+		asked = true
+	}
+	if !asked {
+		return denied("%s is not granted there", name)
+	}
+	return nil
 }
 
 // opensThere matches the words by which programs open files that no argument names.

@@ -73,9 +73,8 @@ func (g *Guard) Start(act Act) Start {
 	return start
 }
 
-// firstWords maps programs to options that stand in front of those of the agent. curl guesses a protocol from the name of a host, and
-// each redirect names one.
-var firstWords = map[string][]string{"curl": {"-q", "--proto", "=http,https", "--proto-redir", "=http,https"}}
+// firstWords maps programs to options that stand in front of those of the agent. curl guesses a protocol from the name of a host.
+var firstWords = map[string][]string{"curl": {"-q", "--proto", "=http,https"}}
 
 // located returns the file of a program, with symbolic links resolved; "" if there is none.
 func (j judge) located(name string) string {

@@ -140,7 +140,7 @@ func TestReasons(t *testing.T) {
 		"ansible-inventory --list":                  "yq",
 		"awk '{print $1 > 5}' app.log":              "parentheses",
 		"awk '{print | \"sort\"}' app.log":          "awk … | sort",
-		"docker exec web sh -c 'curl -sL http://a'": "--proto-redir =https",
+		"docker exec web sh -c 'curl -sL http://a'": "localhost",
 	} {
 		input, err := json.Marshal(map[string]string{"command": command})
 		require.NoError(t, err)
@@ -156,15 +156,15 @@ func TestAdds(t *testing.T) {
 	g := guard.New(policy(t), guard.Host{})
 	place, _ := stage(t)
 	place.Dir = place.Work[0]
-	const curl = "curl -q --proto =http,https --proto-redir =http,https "
+	const curl = "curl -q --proto =http,https "
 	for command, want := range map[string]string{
 		"curl -s http://a.lan/":                              curl + "-s http://a.lan/",
 		"curl -sL http://a.lan/":                             curl + "--proto-redir =https -sL http://a.lan/",
 		"curl -sL --proto-redir =https http://a.lan/":        curl + "--proto-redir =https -sL --proto-redir =https http://a.lan/",
 		"wget -O - http://a.lan/":                            "wget --max-redirect=0 -O - http://a.lan/",
-		"docker exec web curl -L http://a.lan/":              "docker exec web curl --proto-redir =https -L http://a.lan/",
-		"timeout 5 curl -L http://a.lan/":                    "timeout 5 curl -L http://a.lan/", // curl asks when it starts
-		"docker exec web timeout 5 wget -O - http://a.lan/x": "docker exec web timeout 5 wget -O - http://a.lan/x",
+		"docker exec web curl -L http://localhost/x":         "docker exec web curl -L http://localhost/x", // nobody adds them there
+		"timeout 5 curl -L http://a.lan/":                    "timeout 5 curl -L http://a.lan/",            // curl asks when it starts
+		"docker exec web timeout 5 wget -O - http://[::1]/x": "docker exec web timeout 5 wget -O - http://[::1]/x",
 	} {
 		start := g.Start(guard.Act{Tier: 1, Place: place, Words: strings.Fields(command)})
 		require.True(t, start.Allowed, "%s: %s", command, start.Reason)

@@ -287,21 +287,17 @@ func (j judge) grants(use *Use, name string, command Command, got given) (found,
 	if result.words, err = j.committed(name, command, got, args); err != nil {
 		return found{}, err
 	}
-	adds := strings.Fields(use.Adds)
-	if j.remote && (name == "wget" || containsAll(command.Words, adds)) { // wget there may be BusyBox's, which has no such options
-		adds = nil
-	}
-	if len(adds) > 0 && !j.limits().Anything {
-		result.edits = []edit{{added: adds}}
+	if adds := strings.Fields(use.Adds); len(adds) > 0 && !j.limits().Anything {
+		if !j.remote {
+			result.edits = []edit{{added: adds}}
+		} else if err := asksItself(name, words); err != nil { // nobody adds them there
+			return found{}, err
+		}
 	}
 	if result.actions, err = j.actionsOf(use, words, command); err != nil {
 		return found{}, err
 	}
 	return j.inner(use, got, command, result)
-}
-
-func containsAll(words, parts []string) bool {
-	return !slices.ContainsFunc(parts, func(part string) bool { return !slices.Contains(words, part) })
 }
 
 // changed returns the directory in which the program works. This is the working directory dir, unless an option such as

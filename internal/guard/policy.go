@@ -113,7 +113,8 @@ type Use struct {
 	Stdin string `yaml:"stdin"`
 	// Flags lists the options that may be given, with the types of their values.
 	Flags string `yaml:"flags"`
-	// Adds lists options with which the program is always started. They stand in front of those of the call.
+	// Adds lists options with which the program is always started. They stand in front of those of the call. In a container or on another
+	// host nobody adds them: there the program may ask localhost only.
 	Adds string `yaml:"adds"`
 	// Needs lists options that must be given. "-a|-b" requires one of the two.
 	Needs string `yaml:"needs"`
