@@ -84,7 +84,7 @@ type Earlier struct {
 	Sessions int `json:"sessions,omitempty"`
 	Events   int `json:"events,omitempty"`
 	Gates    int `json:"gates,omitempty"`
-	// Cost is that of the dropped sessions.
+	// Cost adds up the dropped sessions.
 	Cost
 	// UnknownUSD is the result of the function UnknownUSD for the dropped sessions.
 	UnknownUSD float64 `json:"unknown_usd,omitempty"`

@@ -2,7 +2,7 @@ package escalation
 
 import "github.com/claudeops/claudeops/internal/plaintext"
 
-// Cost is what one or several sessions have cost.
+// Cost adds up the money that sessions have spent.
 type Cost struct {
 	// CostUSD is in US dollars.
 	CostUSD float64 `json:"cost_usd"`

@@ -47,7 +47,7 @@ type Incident struct {
 	Returns []time.Time `json:"returns,omitempty"`
 	// Chains lists chains that have worked on the incident, oldest first. Shorten limits the list.
 	Chains []IncidentChain `json:"chains,omitempty"`
-	// Cost is that of all chains that have worked on the incident. A chain with several incidents counts fully for each of them.
+	// Cost adds up all chains that have worked on the incident. A chain with several incidents counts fully for each of them.
 	Cost
 }
 

@@ -65,7 +65,7 @@ type PlanPhase struct {
 	// empty if that review has none.
 	Checks  string `json:"checks,omitempty"`
 	Verdict string `json:"verdict,omitempty"`
-	// Cost is that of all sessions of the phase.
+	// Cost adds up all sessions of the phase.
 	Cost
 	ReviewTotals
 }

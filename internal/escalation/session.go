@@ -176,8 +176,8 @@ func (s *Session) unknownUSD() float64 {
 // are left out.
 type Report struct {
 	Status SessionStatus `json:"status"`
-	// Cost is that of this session's invocations. It excludes the cost of a conversation that the session resumed. It is no estimate
-	// if it comes from the CLI's result line or from the proxy's count of calls.
+	// Cost adds up this session's invocations, without the conversation that the session resumed. It is no estimate if it comes
+	// from the CLI's result line or from the proxy's count of calls.
 	Cost
 	// ReportedTotalUSD is the total that the CLI printed, in US dollars. In newer versions of the CLI, this total
 	// includes the cost of the conversation that the session resumed.

@@ -198,7 +198,7 @@ var shellVariables = []string{
 }
 
 // inherited returns the passed variables in the environment of a program that another program starts, and the environment without them.
-// They are those of the program that starts it.
+// The program that starts the other one has got them.
 func (p *Post) inherited(run *running, environ []string) (names, others []string) {
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")

@@ -51,7 +51,7 @@ type WorkingChain struct {
 	Plan      string    `json:"plan,omitempty"`
 	DryRun    bool      `json:"dry_run,omitempty"`
 	StartedAt time.Time `json:"started_at"`
-	// Cost is that of the chain so far. It includes the running session, as an estimate.
+	// Cost includes the running session, as an estimate.
 	escalation.Cost
 
 	// Session is the running session; nil if the chain is between two steps, or works through the chains of its issues.

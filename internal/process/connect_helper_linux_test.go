@@ -21,7 +21,7 @@ const (
 	connectServers = "PROCESS_TEST_CONNECT_SERVERS"
 )
 
-// servers are where an attempt connects. The programs may reach Open, OpenPath and OpenName only.
+// servers holds the addresses to which an attempt connects. The programs may reach Open, OpenPath and OpenName only.
 type servers struct {
 	Open, Closed         int
 	OpenPath, ClosedPath string
@@ -31,7 +31,7 @@ type servers struct {
 	Host []byte
 }
 
-// reached is what an attempt sends to the server that it has reached.
+// An attempt sends reached to the server to which it has connected.
 const reached = "reached"
 
 func connectTo() {

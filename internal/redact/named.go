@@ -24,7 +24,7 @@ const (
 // link is a text between a name and its value.
 type link struct {
 	relation relation
-	// pattern is what follows the name, up to the value.
+	// pattern matches the text from the end of the name to the value.
 	pattern *regexp.Regexp
 	// passwordOnly holds for words for passwords only. quoted requires a quoted value, last that the value ends the line.
 	passwordOnly, quoted, last bool

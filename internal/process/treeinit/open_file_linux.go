@@ -59,7 +59,7 @@ func (c *call) openPath(dir int, address uint64, how openHow) error {
 	return syscall.EACCES
 }
 
-// systemFlags are those of openSystem. They open a file to read it.
+// systemFlags open a file to read it.
 const systemFlags = syscall.O_CLOEXEC | syscall.O_NOCTTY | syscall.O_NONBLOCK | syscall.O_DIRECTORY | syscall.O_NOFOLLOW
 
 // openSystem opens a file of the system, in whose directories no agent makes links, pipes or devices. It fails with ELOOP if a link
