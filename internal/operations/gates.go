@@ -118,7 +118,7 @@ func (g Gates) askOne(ctx context.Context, c Connection, chain Row) GateRow {
 	gate, err := queryGate(ctx, c, g.Patience, chain.ID)
 	switch {
 	case err == nil:
-		row.CostUSD, row.CostEstimated = gate.CostUSD, gate.CostEstimated
+		row.Cost = gate.Cost
 		row.Gate, row.AgeSeconds = gate, int64(g.Clock().Sub(gate.OpenedAt).Seconds())
 	case IsUnanswered(err):
 		row.Problem = "no worker answered for it"

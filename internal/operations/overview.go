@@ -213,7 +213,7 @@ func (o Overview) fromRecords(facts recordedFacts) (work []WorkingChain, waits [
 // recordedWait describes a wait by what the chain has recorded with its incident.
 func recordedWait(chain escalation.IncidentChain, services []string, locks []store.ServiceLock) WaitingChain {
 	wait := WaitingChain{
-		ChainID: chain.ChainID, Services: services, Cost: escalation.Cost{CostUSD: chain.CostUSD, CostEstimated: chain.CostEstimated},
+		ChainID: chain.ChainID, Services: services, Cost: chain.Cost,
 		Kind: WaitGate, Rule: chain.Rule, Reason: chain.Reason, Since: chain.At, Until: chain.Until,
 	}
 	if kind := kindOfRule(chain.Rule); kind != WaitOther {

@@ -126,13 +126,13 @@ func (l *liveChain) plan() string {
 	return l.row.Plan
 }
 
-// cost returns the cost of the chain so far, and whether a part of it is an estimate.
-func (l *liveChain) cost() (usd float64, estimated bool) {
+// cost returns the cost of the chain so far.
+func (l *liveChain) cost() escalation.Cost {
 	if l.chain == nil {
-		return l.row.CostUSD, l.row.CostEstimated
+		return l.row.Cost
 	}
 	now := Snapshot{Chain: *l.chain, Progress: l.progress}
-	return now.CostUSD(), now.CostEstimated()
+	return escalation.Cost{CostUSD: now.CostUSD(), CostEstimated: now.CostEstimated()}
 }
 
 // wait says because of what the chain waits; nil if it does not wait.
@@ -140,7 +140,7 @@ func (l *liveChain) wait(locks []store.ServiceLock, now time.Time) *WaitingChain
 	wait := &WaitingChain{
 		ChainID: l.row.ID, Services: l.services(), Trigger: escalation.Trigger(l.row.Trigger), Plan: l.plan(),
 	}
-	wait.CostUSD, wait.CostEstimated = l.cost()
+	wait.Cost = l.cost()
 	switch {
 	case l.ended:
 		return nil
@@ -172,7 +172,7 @@ func (l *liveChain) working() *WorkingChain {
 		ChainID: l.row.ID, Services: l.services(), Trigger: escalation.Trigger(l.row.Trigger), Plan: l.plan(),
 		StartedAt: l.row.StartedAt,
 	}
-	working.CostUSD, working.CostEstimated = l.cost()
+	working.Cost = l.cost()
 	if l.chain == nil {
 		working.Problem = "no worker answered for it; what Temporal and the records know is shown"
 	} else {
@@ -272,7 +272,7 @@ func (a *Attempt) reason() string {
 // addGate describes the wait at a gate.
 func (w *WaitingChain) addGate(gate escalation.Gate) {
 	w.Kind, w.Rule, w.Reason, w.Since, w.Until = WaitGate, gate.Rule, gate.Reason, gate.OpenedAt, gate.ExpiresAt
-	w.CostUSD, w.CostEstimated = gate.CostUSD, gate.CostEstimated
+	w.Cost = gate.Cost
 }
 
 // gateWait describes the wait of a chain in the list of gates.
