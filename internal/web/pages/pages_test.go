@@ -570,3 +570,16 @@ func TestContinueAtTheGateOfAPlan(t *testing.T) {
 		require.Equal(t, []string{"ada (verified: true) answers gate-1 of " + samplePlan + " with continue_session: use port 8443"}, s.acts)
 	}
 }
+
+// TestCutListsSaySo checks that a page that shows a part of a list says how many others there are.
+func TestCutListsSaySo(t *testing.T) {
+	t.Parallel()
+	s := newSample()
+	handler := s.serve(t, ada)
+	require.Contains(t, get(handler, "/").Body.String(), `<a class="button" href="/incidents">All 3 incidents</a>`)
+	require.NotContains(t, get(handler, "/memories").Body.String(), "more match")
+	s.memories = slices.Repeat(s.memories[:1], maxMemories+3)
+	page := get(handler, "/memories").Body.String()
+	require.Contains(t, page, "3 more match: filter by a service or by words.")
+	require.Equal(t, maxMemories, strings.Count(page, `href="/memories/memory-7"`))
+}

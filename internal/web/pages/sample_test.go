@@ -443,7 +443,7 @@ func sampleNow(faults []operations.Incident) operations.Now {
 			{ChainID: "chain-20260301-114500-dd04ee", Services: []string{"jellyfin"}, Cost: escalation.Cost{CostUSD: 0.03}, Kind: operations.WaitCooldown, Rule: escalation.RuleCooldown, Reason: "jellyfin was restarted 2 times within 4h0m0s, and 2 are allowed", Since: chaintest.Noon.Add(-15 * time.Minute), Until: chaintest.Noon.Add(40 * time.Minute)},
 			{ChainID: "chain-20260301-115000-ee05ff", Services: []string{"nextcloud"}, Cost: escalation.Cost{CostUSD: 0.02}, Kind: operations.WaitService, Rule: escalation.RuleServiceBusy, Reason: "another chain is repairing caddy", Since: chaintest.Noon.Add(-10 * time.Minute), Until: chaintest.Noon.Add(50 * time.Second), Holders: []operations.ServiceHolder{{Service: "caddy", ChainID: "chain-20260301-113000-aa01bb"}}},
 		}},
-		Incidents: operations.NowIncidents{Incidents: faults[:2], Open: 2},
+		Incidents: operations.NowIncidents{Incidents: faults[:2], Open: 3},
 		Day:       operations.NowDay{SpentUSD: 1.2043, ReservedUSD: 2.5, BudgetUSD: 5, LeftUSD: 1.2957, ResetsAt: chaintest.Noon.Add(12 * time.Hour)},
 		Cycles:    operations.NowCycles{Next: []operations.NextCycle{{ScheduleID: "hourly", When: "every 1h", At: chaintest.Noon.Add(19 * time.Minute)}}, Paused: []string{"nightly-backup-check"}},
 	}
