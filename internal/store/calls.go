@@ -29,7 +29,11 @@ WHERE chain_id = $1 AND ($2 = '' OR NOT EXISTS (
     SELECT 1 FROM sessions WHERE sessions.session_id = calls.session_id AND sessions.namespace_id <> $2
 )) ORDER BY id DESC LIMIT ` + strconv.Itoa(maxCallsRead)
 
-var callsOfQuery = "SELECT " + columns(callFields(new(escalation.CallDecision))) + " FROM calls WHERE session_id = $1 ORDER BY id LIMIT $2"
+// callsOfQuery selects the calls of a number of sessions.
+func callsOfQuery(sessions int) string {
+	return "SELECT " + columns(callFields(new(escalation.CallDecision))) + " FROM calls WHERE session_id IN (" + placeholders(1, sessions) +
+		") ORDER BY id LIMIT " + strconv.Itoa(maxCallsRead)
+}
 
 // AppendDecisions records decisions on tool calls, in the given order. If it fails, it records none of them. If a
 // decision on a call is already recorded, the recorded decision stays unchanged.
@@ -59,17 +63,19 @@ func (s *Store) Decisions(ctx context.Context, chainID string) ([]escalation.Cal
 	return decisions, nil
 }
 
-// DecisionsOf returns the decisions on the calls of sessions, oldest first, at most 5,000, beginning with those of the first session.
+// DecisionsOf returns the decisions on the calls of sessions in the order in which they were recorded, the first 5,000 at most.
 func (s *Store) DecisionsOf(ctx context.Context, sessionIDs []string) ([]escalation.CallDecision, error) {
-	decisions := []escalation.CallDecision{}
-	for _, id := range sessionIDs {
-		found, err := collect(ctx, s.db, callFields, callsOfQuery, id, maxCallsRead-len(decisions))
-		if err != nil {
-			return nil, fmt.Errorf("read the decisions on the calls of session %q: %w", id, err)
-		}
-		decisions = append(decisions, found...)
+	if len(sessionIDs) == 0 {
+		return []escalation.CallDecision{}, nil
 	}
-	slices.SortStableFunc(decisions, func(a, b escalation.CallDecision) int { return a.At.Compare(b.At) })
+	args := make([]any, len(sessionIDs))
+	for i, id := range sessionIDs {
+		args[i] = id
+	}
+	decisions, err := collect(ctx, s.db, callFields, callsOfQuery(len(args)), args...)
+	if err != nil {
+		return nil, fmt.Errorf("read the decisions on the calls of %d sessions: %w", len(args), err)
+	}
 	return decisions, nil
 }
 
