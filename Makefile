@@ -124,7 +124,7 @@ vet: ## Run go vet on the tools; the linters include it for everything else
 # Vet only the packages that have files for Linux only. The other packages link so much that vetting them would take minutes.
 .PHONY: portable
 portable: ## Vet what differs between systems as macOS sees it
-	GOOS=darwin $(GO) vet ./internal/process ./internal/claude ./internal/transcripts ./internal/agentdoor ./internal/agentshell
+	GOOS=darwin $(GO) vet ./internal/cell/process ./internal/cell/claude ./internal/records/transcripts ./internal/cell/door ./internal/cell/shell
 
 .PHONY: lint
 lint: $(TOOLS_BUILT) ## Run the linters, which also hold the import direction
@@ -163,22 +163,22 @@ lean: | $(REPORT) ## Check that the worker is small and links no Temporal server
 ##@ Tests
 
 # Packages whose tests link the Temporal server, and the commands. Compiling them again, for the race detector, would take minutes.
-SERVED := ./internal/supervisor ./internal/cli/... ./internal/embedded ./worker ./starter
+SERVED := ./internal/plant/supervisor ./internal/desk/cli/... ./internal/plant/embedded ./worker ./starter
 # Packages whose tests start agents or the real CLI.
-AGENTS := ./internal/claudesim ./internal/claude ./internal/hook ./internal/agentshell ./internal/process ./internal/guard ./internal/transcripts
+AGENTS := ./internal/claudesim ./internal/cell/claude ./internal/cell/hook ./internal/cell/shell ./internal/cell/process ./internal/cell/guard ./internal/records/transcripts
 # Packages that start no goroutine, with long tests. The race detector would only slow them down.
-SEQUENTIAL := ./internal/calendar ./internal/checkout ./internal/config ./internal/forge ./internal/markdown
+SEQUENTIAL := ./internal/escalation/calendar ./internal/change/checkout ./internal/plant/config ./internal/change/forge ./internal/desk/markdown
 # The packages with the longest short tests. They start first, at the same time as others.
-WAITING := ./internal/store ./workflows ./internal/process ./internal/claude ./internal/claudesim
+WAITING := ./internal/records/store ./workflows ./internal/cell/process ./internal/cell/claude ./internal/claudesim
 # SQLite is generated code that the detector makes five times slower, and its races are not ours.
 UNRACED := -gcflags=modernc.org/...=-race=false
 
 .PHONY: race
 race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector; those that need a server or a real CLI are in `real`
 	$(GO) -C tools test ./...
-	$(GO) test $(CLOUDS) -run '^TestClouds' ./internal/transcripts
+	$(GO) test $(CLOUDS) -run '^TestClouds' ./internal/records/transcripts
 	$(GO) test -run "$$(sh tools/tests.sh skipUnderRace workflows)" ./workflows
-	$(GO) test -run "$$(sh tools/tests.sh skipUnderRace internal/year)" ./internal/year
+	$(GO) test -run "$$(sh tools/tests.sh skipUnderRace internal/systemtest/year)" ./internal/systemtest/year
 	! grep -lE '(^|[^a-z])go (func|[a-z.]+\()' $(filter-out %_test.go,$(wildcard $(SEQUENTIAL:%=%/*.go)))
 	$(GO) test -short -p 2 -timeout $(TEST_TIMEOUT) $(SEQUENTIAL)
 	unserved=$$($(GO) list ./... | grep -vxF "$$($(GO) list $(SERVED) $(WAITING) $(SEQUENTIAL))" | tr '\n' ' ') && \
@@ -186,7 +186,7 @@ race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector; those
 		-race $(UNRACED) -short -p 2 -parallel 8 -timeout $(TEST_TIMEOUT)
 
 # Packages start in this order, the longest first, so that no long package runs alone at the end. A package that is named twice runs once.
-REAL := ./internal/supervisor ./internal/claudesim ./internal/claude ./internal/cli $(AGENTS) $(SERVED)
+REAL := ./internal/plant/supervisor ./internal/claudesim ./internal/cell/claude ./internal/desk/cli $(AGENTS) $(SERVED)
 
 .PHONY: real
 real: $(TOOLS_BUILT) | $(REPORT) ## Run the tests on real Temporal servers, processes and CLIs
@@ -214,20 +214,20 @@ soak: clis alerts $(PROMETHEUS)/prometheus $(SERVERS) $(CLIENTS)/temporal | $(RE
 
 .PHONY: clients
 clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give docs/temporal-tools.md to the real temporal and tctl: before a release, after a change of it or of who may reach the server
-	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestClients' ./internal/cli
+	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestClients' ./internal/desk/cli
 
 # Each test that calls recordHistory at its end writes the history of its branch.
 .PHONY: histories
 histories: ## Record the history of every branch of a chain anew for the replay test, after a change of what a workflow does
 	rm -f workflows/testdata/*.json
-	tests=$$(sh tools/tests.sh recordHistory internal/supervisor) && \
-	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -tags soak,$(SLIM) -run "$$tests" ./internal/supervisor -update
+	tests=$$(sh tools/tests.sh recordHistory internal/plant/supervisor) && \
+	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -tags soak,$(SLIM) -run "$$tests" ./internal/plant/supervisor -update
 	$(GO) test -count=1 -run '^TestCostOfTemporal$$' ./workflows -update
 
 # Some of the pictures are in the documentation.
 .PHONY: screenshots
 screenshots: ## Write pictures of all pages, light, dark and narrow, after a change of a page
-	SCREENSHOTS=$(abspath $(BIN)/screenshots) $(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestScreenshots$$' ./internal/cli
+	SCREENSHOTS=$(abspath $(BIN)/screenshots) $(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestScreenshots$$' ./internal/desk/cli
 	cp $(BIN)/screenshots/page-*.webp docs/pictures/
 
 .PHONY: freeze
@@ -236,12 +236,12 @@ freeze: ## Keep the recorded histories for VERSION, which must replay from then 
 
 .PHONY: streams
 streams: clis ## Record the streams of the real CLIs for the driver's replay tests, after a change of tools/claude or of what is recorded
-	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestRecord$$' ./internal/claude -record
-	$(GO) test -count=1 -run '^TestRecordedStreams$$' ./internal/claude -update
+	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -run '^TestRecord$$' ./internal/cell/claude -record
+	$(GO) test -count=1 -run '^TestRecordedStreams$$' ./internal/cell/claude -update
 
 .PHONY: pictures
 pictures: clis ## Draw docs/pictures anew from real runs, after a change of what they show and before a release
-	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestDrawPictures$$' ./internal/cli -pictures
+	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestDrawPictures$$' ./internal/desk/cli -pictures
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZ_TIME, after a change of a parser and before a release

@@ -8,7 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/internal/escalation/review"
 )
 
 // TestRunAuthorAsksForTheReport lets an author end without a valid report. It is asked once more, without tools, in its own

@@ -1,8 +1,8 @@
 package activities
 
 import (
-	"github.com/claudeops/claudeops/internal/forge"
-	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/internal/change/forge"
+	"github.com/claudeops/claudeops/internal/escalation/review"
 )
 
 // Change describes the commits of a session in its worktree, as a reviewer sees them. Secrets in it are masked.

@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/memory"
+	"github.com/claudeops/claudeops/internal/escalation/memory"
 )
 
 // Memories has what agents and people have learned.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/memory"
+	"github.com/claudeops/claudeops/internal/escalation/memory"
 )
 
 // fakeMemories returns one text, and stores for what it was asked.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/internal/escalation/review"
 )
 
 const readyVerdict = `{"status":"ready","summary":"fine","findings":[]}`

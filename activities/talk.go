@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/memory"
+	"github.com/claudeops/claudeops/internal/escalation/memory"
 	"github.com/claudeops/claudeops/prompts"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/memory"
+	"github.com/claudeops/claudeops/internal/escalation/memory"
 	"github.com/claudeops/claudeops/prompts"
 )
 

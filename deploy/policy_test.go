@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/claudeops/claudeops/deploy"
-	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/cell/guard"
 )
 
 const schemaFile = "policy.schema.json"

@@ -23,10 +23,10 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
-	"github.com/claudeops/claudeops/internal/claudesim/simtest"
-	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/internal/plant/config"
+	"github.com/claudeops/claudeops/internal/plant/supervisor"
+	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 	"github.com/claudeops/claudeops/workflows"
 )
 

@@ -3,7 +3,7 @@ package prompts
 import (
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/internal/escalation/review"
 )
 
 // Authoring is the input for the prompts of an author.

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/config"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/memory"
-	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/internal/escalation/memory"
+	"github.com/claudeops/claudeops/internal/escalation/review"
+	"github.com/claudeops/claudeops/internal/plant/config"
 	"github.com/claudeops/claudeops/prompts"
 )
 

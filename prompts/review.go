@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claudeops/claudeops/internal/escalation/review"
 	"github.com/claudeops/claudeops/internal/plaintext"
-	"github.com/claudeops/claudeops/internal/review"
 )
 
 // Review is the input for the prompt of a reviewer.

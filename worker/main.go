@@ -9,12 +9,12 @@ import (
 	"io"
 	"os"
 
-	_ "github.com/claudeops/claudeops/internal/agentshell" // this program is also the shell of its agents
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/program"
+	_ "github.com/claudeops/claudeops/internal/cell/shell" // this program is also the shell of its agents
+	"github.com/claudeops/claudeops/internal/plant/config"
+	"github.com/claudeops/claudeops/internal/plant/program"
+	"github.com/claudeops/claudeops/internal/plant/supervisor"
+	"github.com/claudeops/claudeops/internal/plant/telemetry"
 	"github.com/claudeops/claudeops/internal/redact"
-	"github.com/claudeops/claudeops/internal/supervisor"
-	"github.com/claudeops/claudeops/internal/telemetry"
 )
 
 func main() {

@@ -15,12 +15,12 @@ import (
 	"go.temporal.io/sdk/log"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
-	"github.com/claudeops/claudeops/internal/claudesim/simtest"
-	"github.com/claudeops/claudeops/internal/embedded"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/postgrestest"
-	"github.com/claudeops/claudeops/internal/program"
-	"github.com/claudeops/claudeops/internal/supervisor"
+	"github.com/claudeops/claudeops/internal/plant/embedded"
+	"github.com/claudeops/claudeops/internal/plant/program"
+	"github.com/claudeops/claudeops/internal/plant/supervisor"
+	"github.com/claudeops/claudeops/internal/systemtest/postgrestest"
+	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 	"github.com/claudeops/claudeops/workflows"
 )
 

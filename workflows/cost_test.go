@@ -17,8 +17,8 @@ import (
 	"go.temporal.io/api/proxy"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/claudeops/claudeops/internal/encryption"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/records/encryption"
 )
 
 // updateCost makes TestCostOfTemporal write the figures into docs/temporal-cost.md.

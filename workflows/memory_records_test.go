@@ -16,7 +16,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/records/store"
 )
 
 // memoryRecords keeps records in memory and admits sessions like the store. TestMemoryRecordsAreLikeTheStore compares

@@ -12,7 +12,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/store"
+	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/workflows"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/internal/escalation/review"
 	"github.com/claudeops/claudeops/workflows"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/escalation/review"
 	"github.com/claudeops/claudeops/internal/plaintext"
-	"github.com/claudeops/claudeops/internal/review"
 )
 
 // author runs a turn of the author, and has the result checked and reviewed.

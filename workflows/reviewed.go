@@ -11,8 +11,8 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/escalation/review"
 	"github.com/claudeops/claudeops/internal/plaintext"
-	"github.com/claudeops/claudeops/internal/review"
 )
 
 // proposedChange is the change of a chain from its first commit to its push, with the state of its review. It lasts over corrections,

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/cell/claude"
 )
 
 // accessLimit limits the time of CheckAccess. Nobody waits longer for an API that is away, which is another problem.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/cell/claude"
 )
 
 // TestCheckAccess holds CheckAccess against what an API can answer. Only refused credentials are a problem, and only a key or a token of the

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/claude"
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plant/config"
 	"github.com/claudeops/claudeops/internal/redact"
 )
 

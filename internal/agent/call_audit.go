@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/hook"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/hook"
 )
 
 // errUnguarded is the error of a session whose CLI did not ask the guard about the calls.

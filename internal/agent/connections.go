@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/guard"
-	"github.com/claudeops/claudeops/internal/hook"
-	"github.com/claudeops/claudeops/internal/process"
+	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/cell/hook"
+	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
 // connectionRules adds to the rules for files where the programs of a session do not connect: to the supervisor, to other sessions, to

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/guard"
-	"github.com/claudeops/claudeops/internal/hook"
-	"github.com/claudeops/claudeops/internal/process"
+	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/cell/hook"
+	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
 // TestConnectionRules checks the rules for each kind of the supervisor's addresses.

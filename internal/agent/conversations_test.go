@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/claude"
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/plant/config"
+	"github.com/claudeops/claudeops/internal/records/transcripts"
 	"github.com/claudeops/claudeops/internal/redact"
-	"github.com/claudeops/claudeops/internal/transcripts"
 )
 
 // conversationTest is a worker's store with one session, which has the rights of the agents' user.

@@ -7,8 +7,8 @@ import (
 	"math"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/apiproxy"
-	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/proxy"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
@@ -25,7 +25,7 @@ const (
 // they were measured, the higher figure counts. The CLI's cost can be too low, because the CLI omits calls made by its
 // commands, and some versions omit a last call. If the prices were not measured, the CLI's cost counts, because the
 // proxy's count also depends on these prices.
-func (r *Runner) settleCost(ctx context.Context, report *activities.AgentReport, run activities.AgentRun, count apiproxy.Count) {
+func (r *Runner) settleCost(ctx context.Context, report *activities.AgentReport, run activities.AgentRun, count proxy.Count) {
 	if count.Calls == 0 && count.Partial == 0 {
 		return
 	}
@@ -49,7 +49,7 @@ const maxProxyReason = 200
 
 // explained completes the error of a run with a fact from the proxy: the budget or a limit of the account is used up, the proxy itself has
 // refused the call, or the API cannot be reached.
-func explained(err error, count apiproxy.Count) error {
+func explained(err error, count proxy.Count) error {
 	failure, ok := errors.AsType[*claude.Error](err)
 	if !ok {
 		return err

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/claude"
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/cell/hook"
+	"github.com/claudeops/claudeops/internal/cell/process"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/guard"
-	"github.com/claudeops/claudeops/internal/hook"
-	"github.com/claudeops/claudeops/internal/process"
+	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
 // guards makes the CLI ask before each tool call of an agent, and answers according to the policy.

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/checkout"
-	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/change/checkout"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/escalation/review"
 	"github.com/claudeops/claudeops/internal/plaintext"
-	"github.com/claudeops/claudeops/internal/review"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agentfiles"
-	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/files"
 )
 
 const (
@@ -69,7 +69,7 @@ func (in *intake) take(ctx context.Context) (err error) {
 	if in.altered != nil {
 		return in.altered
 	}
-	file, err := agentfiles.Open(in.root, in.begin.Name, in.owner())
+	file, err := files.Open(in.root, in.begin.Name, in.owner())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (in *intake) takeFile(ctx context.Context, source io.Reader) (err error) {
 			err = errors.Join(err, os.Remove(draft.Name()))
 		}
 	}()
-	lineage, err := in.copyLines(agentfiles.Reader(ctx, source), draft)
+	lineage, err := in.copyLines(files.Reader(ctx, source), draft)
 	info, statErr := draft.Stat()
 	if err := errors.Join(err, statErr, draft.Close()); err != nil {
 		return err

@@ -6,15 +6,15 @@ import (
 	"slices"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/apiproxy"
-	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/proxy"
 )
 
 // keys gives each session its own key for the model's API. So the agent does not get the worker's credentials.
 type keys struct {
 	cli *claude.CLI
 	// proxy is nil if the CLI itself must hold the credentials. The credentials of a login or of a cloud require this.
-	proxy *apiproxy.Proxy
+	proxy *proxy.Proxy
 }
 
 // openKeys starts the proxy that accepts the sessions' keys. If agents hold the credentials themselves, openKeys starts no
@@ -25,13 +25,13 @@ func openKeys(ctx context.Context, cli *claude.CLI, options claude.Options, logg
 		return keys{cli: cli}, err
 	}
 	upstream.Logger = logger
-	proxy, err := apiproxy.Start(ctx, upstream)
+	proxy, err := proxy.Start(ctx, upstream)
 	return keys{cli: cli, proxy: proxy}, err
 }
 
 // sessionKey is the key of a session. The zero value means that the session has no key.
 type sessionKey struct {
-	*apiproxy.Lease
+	*proxy.Lease
 
 	url string
 }
@@ -41,7 +41,7 @@ func (k keys) open(run activities.AgentRun) sessionKey {
 	if k.proxy == nil {
 		return sessionKey{}
 	}
-	return sessionKey{url: k.proxy.URL(), Lease: k.proxy.Open(apiproxy.Session{
+	return sessionKey{url: k.proxy.URL(), Lease: k.proxy.Open(proxy.Session{
 		ID:        run.SessionID,
 		Permits:   func(asked string) bool { return k.cli.Permits(run.Policy.Model, asked) },
 		Price:     k.price,
@@ -51,7 +51,7 @@ func (k keys) open(run activities.AgentRun) sessionKey {
 }
 
 // price returns the price of one call of the model's API, in US dollars.
-func (k keys) price(model string, used apiproxy.Usage) float64 {
+func (k keys) price(model string, used proxy.Usage) float64 {
 	return k.cli.Price(model, claude.CallUsage{
 		Tokens: claude.Tokens{
 			Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheCreation: used.CacheCreation,
@@ -78,17 +78,17 @@ func (s sessionKey) endpoint() *claude.Endpoint {
 }
 
 // count returns the calls, tokens and costs of the session so far.
-func (s sessionKey) count() apiproxy.Count {
+func (s sessionKey) count() proxy.Count {
 	if s.Lease == nil {
-		return apiproxy.Count{}
+		return proxy.Count{}
 	}
 	return s.Count()
 }
 
 // end revokes the key, and returns the count of the whole session.
-func (s sessionKey) end() apiproxy.Count {
+func (s sessionKey) end() proxy.Count {
 	if s.Lease == nil {
-		return apiproxy.Count{}
+		return proxy.Count{}
 	}
 	return s.Close()
 }

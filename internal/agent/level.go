@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
 // level says what holds an agent that has passed the guard.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
 func TestLevels(t *testing.T) {

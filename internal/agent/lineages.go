@@ -10,7 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/cell/claude"
 )
 
 // maxLineages limits the lineages in memory. A long conversation of ten megabytes takes about two.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agentfiles"
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/cell/files"
+	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
 // openToOthers holds the permissions that other users have.
@@ -135,6 +135,6 @@ func closeToOthers(root *os.Root, name string) (changed bool, err error) {
 	if mode == info.Mode().Perm() {
 		return false, nil
 	}
-	err = agentfiles.Chmod(root, name, mode)
+	err = files.Chmod(root, name, mode)
 	return err == nil, err
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
 // TestModesAreMended checks that the worker's files are closed again, and that the log says so.

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/claude"
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/plant/config"
+	"github.com/claudeops/claudeops/internal/records/transcripts"
 	"github.com/claudeops/claudeops/internal/redact"
-	"github.com/claudeops/claudeops/internal/transcripts"
 )
 
 // Options configure a Runner.
@@ -29,7 +29,7 @@ type Options struct {
 	// Archive holds the transcripts of all conversations.
 	Archive *transcripts.Archive
 	Records Records
-	// Executable is the program that the CLI runs to ask whether a call is allowed. It must contain package agentshell.
+	// Executable is the program that the CLI runs to ask whether a call is allowed. It must contain package shell.
 	// If Executable is empty, this process's own program is used.
 	Executable string
 	// CheckLimit limits the time of all checks of a repository together; 0 for five minutes.

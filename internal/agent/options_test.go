@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
 // TestLocalesOfAgents checks that agents have a locale in which each byte of ASCII is a character.

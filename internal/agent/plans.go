@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/internal/escalation/review"
 )
 
 var _ activities.Plans = (*Runner)(nil)

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/guard"
-	"github.com/claudeops/claudeops/internal/review"
+	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/escalation/review"
 )
 
 // preview runs a program that says what a change would do. It runs only if the author's tier may run the program at all,

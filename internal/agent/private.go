@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agentfiles"
-	"github.com/claudeops/claudeops/internal/claude"
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/files"
 	"github.com/claudeops/claudeops/internal/filelock"
+	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
 const (
@@ -218,7 +218,7 @@ func (p privates) remove(sessionID string, temporary tempDir) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(temporary.remove(), agentfiles.RemoveAll(root, sessionID))
+	err = errors.Join(temporary.remove(), files.RemoveAll(root, sessionID))
 	if err == nil {
 		err = root.Remove(sessionID + recordSuffix)
 	}

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/claude"
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/process"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/process"
+	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
 // ProbeSandbox starts a process in the sandbox of each tier that has a sandbox. It returns a description of the level of

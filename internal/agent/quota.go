@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/agentfiles"
-	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/files"
 )
 
 const (
@@ -29,12 +29,12 @@ func (e *quotaError) Error() string {
 }
 
 // quota returns what a session may store now.
-func (r *Runner) quota() agentfiles.Quota {
+func (r *Runner) quota() files.Quota {
 	bytes := int64(r.settings.SessionDisk) << 20
 	if r.reserve.used() {
 		bytes = min(bytes, scarceBytes)
 	}
-	return agentfiles.Quota{Bytes: bytes, Files: maxFiles, Depth: maxDepth}
+	return files.Quota{Bytes: bytes, Files: maxFiles, Depth: maxDepth}
 }
 
 // watchUsage returns a context that ends with a *quotaError when the session stores too much in its own directories. The
@@ -67,8 +67,8 @@ func (r *Runner) watchUsage(ctx context.Context, own *private, opened *workspace
 }
 
 // storedTooMuch says by what a session exceeds its quota; "" if it does not.
-func storedTooMuch(own *private, opened *workspace, quota agentfiles.Quota) (what string, err error) {
-	usage := agentfiles.Usage{Bytes: claude.DeletedBytes(own.id)}
+func storedTooMuch(own *private, opened *workspace, quota files.Quota) (what string, err error) {
+	usage := files.Usage{Bytes: claude.DeletedBytes(own.id)}
 	for _, dir := range []string{own.path, own.temporary.path} {
 		root, err := os.OpenRoot(dir)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/cell/claude"
 )
 
 // reclaimAll removes what sessions have left whose workers died, and takes in their conversations. It also removes old

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/apiproxy"
-	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/proxy"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -21,7 +21,7 @@ func notStarted(err error) (activities.AgentReport, error) {
 }
 
 // report converts the result of a run and sets its cost. It warns if the agent has left processes behind.
-func (r *Runner) report(ctx context.Context, run activities.AgentRun, result claude.Result, count apiproxy.Count) activities.AgentReport {
+func (r *Runner) report(ctx context.Context, run activities.AgentRun, result claude.Result, count proxy.Count) activities.AgentReport {
 	report := reportOf(result)
 	r.settleCost(ctx, &report, run, count)
 	if result.UnlistedModel != "" { // the proxy counts with the same guess
@@ -183,7 +183,7 @@ func inFlightOf(calls []claude.ToolCall) []activities.ToolCall {
 
 // progressOf converts the driver's progress. If the proxy has counted calls, progressOf takes the cost from this count,
 // because the count includes calls that the CLI does not report.
-func progressOf(p claude.Progress, count apiproxy.Count) activities.AgentProgress {
+func progressOf(p claude.Progress, count proxy.Count) activities.AgentProgress {
 	progress := activities.AgentProgress{
 		PID:      p.PID,
 		Turns:    p.Turns,

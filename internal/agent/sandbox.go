@@ -10,11 +10,11 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/agentfiles"
-	"github.com/claudeops/claudeops/internal/claude"
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/files"
+	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
 // tierGrants holds the permissions of a tier in the policy. The sandbox of the tier must not deny any of these
@@ -265,5 +265,5 @@ func (d tempDir) remove() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(agentfiles.RemoveAll(parent, filepath.Base(d.path)), parent.Close())
+	return errors.Join(files.RemoveAll(parent, filepath.Base(d.path)), parent.Close())
 }

@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/cell/hook"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/guard"
-	"github.com/claudeops/claudeops/internal/hook"
 )
 
 // ExitRefused is the exit code of a script that the guard refuses as a whole, and of a command in it that is refused.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/checkout"
+	"github.com/claudeops/claudeops/internal/change/checkout"
 )
 
 // show gives a session the files of the commit that it must judge, in its own directory for temporary files, and names them in its

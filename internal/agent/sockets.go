@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/claudeops/claudeops/internal/agentfiles"
+	"github.com/claudeops/claudeops/internal/cell/files"
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
@@ -81,7 +81,7 @@ func sweepSocketDirs(parent string) error {
 		if failed != nil { // its worker lives
 			continue
 		}
-		err = errors.Join(err, agentfiles.RemoveAll(root, filepath.Base(path)), lock.Close())
+		err = errors.Join(err, files.RemoveAll(root, filepath.Base(path)), lock.Close())
 	}
 	return errors.Join(err, root.Close())
 }

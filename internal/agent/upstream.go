@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
-	"github.com/claudeops/claudeops/internal/apiproxy"
-	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/proxy"
 )
 
 // Limits of the connections to the API.
@@ -31,17 +31,17 @@ const (
 
 // APIUpstream returns the options of a proxy that calls the model's API for the agents. If agents hold the credentials
 // themselves, found is false. An error means that the environment requires something that the proxy cannot do.
-func APIUpstream(options claude.Options) (upstream apiproxy.Options, found bool, err error) {
+func APIUpstream(options claude.Options) (upstream proxy.Options, found bool, err error) {
 	access, found := claude.FindAccess(options)
 	if !found {
-		return apiproxy.Options{}, false, nil
+		return proxy.Options{}, false, nil
 	}
 	address, err := url.Parse(access.BaseURL)
 	if err != nil || address.Host == "" || (address.Scheme != "https" && address.Scheme != "http") {
-		return apiproxy.Options{}, true, fmt.Errorf("ANTHROPIC_BASE_URL is %q: it must be an http or https address", access.BaseURL)
+		return proxy.Options{}, true, fmt.Errorf("ANTHROPIC_BASE_URL is %q: it must be an http or https address", access.BaseURL)
 	}
 	transport, err := apiTransport(environment(options.Environ))
-	return apiproxy.Options{Upstream: address, Header: access.Header, Transport: transport}, true, err
+	return proxy.Options{Upstream: address, Header: access.Header, Transport: transport}, true, err
 }
 
 // environment is a list of variables ("NAME=value").

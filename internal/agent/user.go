@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/claudeops/claudeops/internal/claude"
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
 // EnsureUser returns the configuration with the account that agents run as. If the account is missing, EnsureUser creates

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/agent"
-	"github.com/claudeops/claudeops/internal/config"
+	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
 // ownEtc is a variable that tells TestUserIsCreated that it has an /etc of its own.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/claude"
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
 // variablesOf returns the passed variables of the programs with certain names, for programs that the worker starts itself.

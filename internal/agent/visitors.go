@@ -7,7 +7,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/claudeops/claudeops/internal/claude"
+	"github.com/claudeops/claudeops/internal/cell/claude"
 )
 
 // visitors decides who may ask the guard about a session: the processes of its tree.

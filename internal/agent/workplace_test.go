@@ -6,10 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/checkout"
-	"github.com/claudeops/claudeops/internal/claude"
-	"github.com/claudeops/claudeops/internal/config"
-	"github.com/claudeops/claudeops/internal/guard"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/change/checkout"
+	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
 // TestWhoMayCommit checks who is kept from committing: whoever has no worktree, if commits are reviewed, and an author always.

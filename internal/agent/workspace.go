@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/agentfiles"
+	"github.com/claudeops/claudeops/internal/cell/files"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -60,7 +60,7 @@ func (w *workspace) setUp(cooldowns []escalation.ServiceState) error {
 	if err := replaceFile(w.all, ignoreFile, []byte(ignoreAll)); err != nil {
 		return err
 	}
-	if err := agentfiles.RemoveAll(w.all, w.name); err != nil {
+	if err := files.RemoveAll(w.all, w.name); err != nil {
 		return err
 	}
 	own, err := makeDir(w.all, w.name)
@@ -154,7 +154,7 @@ func (w *workspace) take(name string, longest int64) activities.LeftFile {
 		return activities.LeftFile{Problem: err.Error()}
 	}
 	content, err := readPlain(w.own, taken, longest)
-	if err := errors.Join(err, agentfiles.RemoveAll(w.own, taken)); err != nil {
+	if err := errors.Join(err, files.RemoveAll(w.own, taken)); err != nil {
 		return activities.LeftFile{Problem: err.Error()}
 	}
 	return activities.LeftFile{Content: content}
@@ -162,7 +162,7 @@ func (w *workspace) take(name string, longest int64) activities.LeftFile {
 
 // readPlain reads at most longest+1 bytes of a plain file.
 func readPlain(root *os.Root, name string, longest int64) (content []byte, err error) {
-	file, err := agentfiles.Open(root, name, agentfiles.AnyOwner)
+	file, err := files.Open(root, name, files.AnyOwner)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (w *workspace) close() error {
 	if w.own != nil {
 		var same bool
 		if same, err = isStill(w.all, w.name, w.own); same {
-			err = errors.Join(err, agentfiles.RemoveAll(w.all, w.name))
+			err = errors.Join(err, files.RemoveAll(w.all, w.name))
 		}
 		err = errors.Join(err, w.own.Close())
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/agentfiles"
+	"github.com/claudeops/claudeops/internal/cell/files"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -149,14 +149,14 @@ func TestWorkspaceTakes(t *testing.T) {
 		},
 		"no link": {
 			func(t *testing.T, path, precious string) { t.Helper(); require.NoError(t, os.Symlink(precious, path)) },
-			activities.LeftFile{Problem: agentfiles.ErrForeign.Error()},
+			activities.LeftFile{Problem: files.ErrForeign.Error()},
 		},
 		"no link within": {
 			func(t *testing.T, path, _ string) {
 				t.Helper()
 				require.NoError(t, os.Symlink(activities.CooldownFile, path))
 			},
-			activities.LeftFile{Problem: agentfiles.ErrForeign.Error()},
+			activities.LeftFile{Problem: files.ErrForeign.Error()},
 		},
 		"no directory": {
 			func(t *testing.T, path, precious string) {
@@ -164,11 +164,11 @@ func TestWorkspaceTakes(t *testing.T) {
 				require.NoError(t, os.MkdirAll(filepath.Join(path, "sub"), 0o700))
 				require.NoError(t, os.Symlink(filepath.Dir(precious), filepath.Join(path, "sub", "link")))
 			},
-			activities.LeftFile{Problem: agentfiles.ErrForeign.Error()},
+			activities.LeftFile{Problem: files.ErrForeign.Error()},
 		},
 		"no pipe": {
 			func(t *testing.T, path, _ string) { t.Helper(); require.NoError(t, syscall.Mkfifo(path, 0o600)) },
-			activities.LeftFile{Problem: agentfiles.ErrForeign.Error()},
+			activities.LeftFile{Problem: files.ErrForeign.Error()},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

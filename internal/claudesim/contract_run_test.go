@@ -19,9 +19,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/apiproxy"
+	"github.com/claudeops/claudeops/internal/cell/proxy"
 	"github.com/claudeops/claudeops/internal/claudesim"
-	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
 
 // The conversation ids of the contract cases. The cases can share them, because each subject has its own home.
@@ -110,14 +110,14 @@ func startProxy(t *testing.T, upstream string) (address, key string) {
 	t.Helper()
 	target, err := url.Parse(upstream)
 	require.NoError(t, err)
-	proxy, err := apiproxy.Start(t.Context(), apiproxy.Options{Upstream: target, Logger: slog.New(slog.DiscardHandler)})
+	started, err := proxy.Start(t.Context(), proxy.Options{Upstream: target, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
-	lease := proxy.Open(apiproxy.Session{
+	t.Cleanup(func() { require.NoError(t, started.Close()) })
+	lease := started.Open(proxy.Session{
 		Permits: func(string) bool { return true },
-		Price:   func(string, apiproxy.Usage) float64 { return 0 },
+		Price:   func(string, proxy.Usage) float64 { return 0 },
 	})
-	return proxy.URL(), lease.Key()
+	return started.URL(), lease.Key()
 }
 
 // observe runs the launches one after another and returns an observation of each.

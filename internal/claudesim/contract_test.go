@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
-	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
 
 const verdictSchema = `{"type":"object","properties":{"status":{"type":"string"}},"required":["status"]}`

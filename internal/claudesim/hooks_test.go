@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
-	"github.com/claudeops/claudeops/internal/claudesim/simtest"
+	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
 
 // withHooks prepares a stand-in that plays calls, with a settings file that contains hooks. Each hook is a matcher, a

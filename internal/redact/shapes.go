@@ -53,7 +53,7 @@ var shapes = []shape{
 	{
 		label: "session key", keys: []string{"claudeops-session-"}, pattern: `claudeops-session-[A-Z2-7]{16,}`,
 		example: "→claudeops-session-" + strings.Repeat("A2B3C4D5", 6) + "WXYZ", near: "claudeops-session-x and claudeops-sessions",
-		source: "package apiproxy",
+		source: "package proxy",
 	},
 	{
 		label: "claudeops token", keys: []string{"claudeops-token-"}, pattern: `claudeops-token-[0-9a-f]{32,}`,

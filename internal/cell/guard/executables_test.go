@@ -1,0 +1,115 @@
+package guard_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/cell/guard"
+)
+
+// programsAt creates executable files with these contents in a directory, and returns the directory.
+func programsAt(t *testing.T, contents map[string]string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	for name, content := range contents {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o700))
+	}
+	return dir
+}
+
+// parse parses a policy with these directories and programs. Tier 3 may do anything.
+func parse(t *testing.T, directories, programs string) *guard.Policy {
+	t.Helper()
+	policy, err := guard.ParsePolicy([]byte("version: 1\ndirectories: [" + directories + "]\n" +
+		"tiers: {1: {}, 2: {}, 3: {anything: true}}\nprograms:\n" + programs))
+	require.NoError(t, err)
+	return policy
+}
+
+func TestExecutables(t *testing.T) {
+	t.Parallel()
+	dir := programsAt(t, map[string]string{
+		"plain": "", "helper": "", "interpreter": "", "part/one": "", "part/two": "", "ungranted": "", "runner": "", "late": "", "deep": "",
+	})
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "script"), []byte("#!"+dir+"/interpreter\n"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "data"), nil, 0o600))
+	second := programsAt(t, map[string]string{"plain": ""})
+	require.NoError(t, os.Symlink(dir, filepath.Join(second, "same")))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "plain"), filepath.Join(dir, "alias")))
+	policy := parse(t, dir+", "+second+", "+second+"/same, /nowhere", `
+  plain: {tier: 1}
+  alias: {tier: 1, starts: [helper]}
+  script: {tier: 1, starts: [`+dir+`/part/*]}
+  data: {tier: 1}
+  missing: {tier: 1, starts: [`+dir+`/missing/*]}
+  deep: {tier: 1, starts: [script], commands: {late: {tier: 2, starts: [late, deep]}}}
+  runner: {tier: 1, args: COMMAND, style: posix}
+  late: {tier: 2}
+  ungranted: {tier: 3}
+`)
+	in := func(names ...string) (paths []string) {
+		for _, name := range names {
+			paths = append(paths, filepath.Join(dir, name))
+		}
+		return paths
+	}
+	one := policy.Executables(1)
+	script := in("interpreter", "part/one", "part/two", "script")
+	twin := filepath.Join(second, "plain")
+	require.ElementsMatch(t, append(in("helper", "plain"), twin), one.Of(in("plain")[0]), "an alias is the same file")
+	require.ElementsMatch(t, append(in("plain"), twin), one.Of(twin))
+	require.Equal(t, script, one.Of(in("script")[0]))
+	require.Equal(t, append(in("deep"), script...), one.Of(in("deep")[0]))
+	all := slices.Sorted(slices.Values(append(in("deep", "helper", "interpreter", "part/one", "part/two", "plain", "runner", "script"),
+		twin)))
+	require.Equal(t, all, one.All())
+	require.Equal(t, all, one.Of(in("runner")[0]), "it starts what it is given")
+	for _, none := range in("ungranted", "late", "data", "interpreter", "missing") {
+		require.Empty(t, one.Of(none), none)
+	}
+	two := policy.Executables(2)
+	require.Equal(t, append(in("deep", "interpreter", "late"), script[1:]...), two.Of(in("deep")[0]))
+	require.Equal(t, in("late"), two.Of(in("late")[0]))
+	require.Nil(t, policy.Executables(3), "no limit")
+}
+
+// TestExecutablesOfTheBuiltInPolicy checks on this host that no interpreter is executable by a usual program.
+func TestExecutablesOfTheBuiltInPolicy(t *testing.T) {
+	t.Parallel()
+	policy, err := guard.ParsePolicy(deploy.Policy)
+	require.NoError(t, err)
+	for tier := 1; tier <= 2; tier++ {
+		executables := policy.Executables(tier)
+		cat, err := filepath.EvalSymlinks("/bin/cat")
+		require.NoError(t, err)
+		require.Contains(t, executables.Of(cat), cat)
+		for _, file := range executables.Of(cat) {
+			require.Regexp(t, `/(cat|ld[-.].*|busybox|coreutils)$`, file)
+		}
+		require.Subset(t, executables.All(), executables.Of(cat))
+	}
+}
+
+func TestStartsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, starts := range []string{`""`, `"a/b"`, `"./x"`, `"/a/[x"`} {
+		_, err := guard.ParsePolicy([]byte("version: 1\ntiers: {1: {}, 2: {}, 3: {}}\nprograms: {a: {tier: 1, starts: [" + starts + "]}}"))
+		require.ErrorContains(t, err, "starts: ")
+	}
+}
+
+// BenchmarkExecutables measures what every session of Tiers 1 and 2 does at its start.
+func BenchmarkExecutables(b *testing.B) {
+	policy, err := guard.ParsePolicy(deploy.Policy)
+	require.NoError(b, err)
+	for b.Loop() {
+		require.NotEmpty(b, policy.Executables(2).All())
+	}
+}

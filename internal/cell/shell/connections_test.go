@@ -1,0 +1,123 @@
+//go:build linux
+
+package shell_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/cell/hook"
+	"github.com/claudeops/claudeops/internal/cell/process"
+)
+
+// TestScriptsDoNotReachForbiddenAddresses runs curl in the sandbox of its tier. The guard does not know that these addresses are
+// forbidden; the kernel recognizes them in each notation, and what it refuses is recorded.
+func TestScriptsDoNotReachForbiddenAddresses(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "here") }))
+	t.Cleanup(server.Close)
+	allowed := httptest.NewServer(server.Config.Handler)
+	t.Cleanup(allowed.Close)
+	port := server.Listener.Addr().(*net.TCPAddr).Port
+	s.addresses = []process.Address{
+		{Here: true, Port: port, Reason: "it is the supervisor's"},
+		{IP: [16]byte{10: 0xff, 11: 0xff, 12: 169, 13: 254}, Bits: 96 + 16, Reason: "clouds give out credentials there"},
+	}
+	for script, address := range map[string]string{
+		fmt.Sprintf("curl -sS http://localhost:%d/", port):                   "127.0.0.1",
+		fmt.Sprintf("curl -sS http://0x7f.1:%d/", port):                      "127.0.0.1",
+		fmt.Sprintf("curl -sS 'http://[::ffff:0.0.0.0]:%d/'", port):          "127.0.0.1",
+		fmt.Sprintf("echo http://127.0.0.3:%d/ | xargs curl -sS", port):      "127.0.0.3",
+		fmt.Sprintf("for p in %d; do curl -sS http://127.1:$p/; done", port): "127.0.0.1",
+		"curl -sS -m 20 http://2852039166/latest/meta-data/":                 "169.254.169.254:80",
+		"curl -sS -m 20 'http://[::ffff:169.254.170.2]/v2/credentials'":      "169.254.170.2:80",
+		"curl -sS -m 20 http://169.254.169.254/latest/user-data":             "169.254.169.254:80",
+	} {
+		printed, entries, started := s.confined(t, 1, script+"; curl -sS "+allowed.URL)
+		require.True(t, started, "%s: %v", script, entries)
+		require.Equal(t, 1, strings.Count(printed, "here"), "%s: %s", script, printed)
+		require.Contains(t, printed, "connect", script)
+		require.True(t, slices.ContainsFunc(entries, func(e hook.Entry) bool {
+			return e.Decision.Rule == hook.RuleConnections && strings.Contains(e.Decision.Reason, address) && strings.Contains(string(e.Input), "curl -\\u003e "+address)
+		}), "%s: nothing is recorded: %v", script, entries)
+	}
+}
+
+// TestCurlSpeaksOnlyHTTP starts the real curl with the words that the door gives it, and options that make it follow redirects. No name
+// of a host, no redirect and no file of settings makes it talk to a server of another protocol.
+func TestCurlSpeaksOnlyHTTP(t *testing.T) {
+	t.Parallel()
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		require.Empty(t, os.Getenv("CI"), err)
+		t.Skip(err)
+	}
+	redis, said := listenAsRedis(t)
+	redirect := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", r.URL.Query().Get("to"))
+		w.WriteHeader(http.StatusFound)
+	}))
+	t.Cleanup(redirect.Close)
+	policy, err := guard.ParsePolicy(deploy.Policy)
+	require.NoError(t, err)
+	home := t.TempDir()
+	for _, url := range []string{
+		"dict.localhost:%d/CONFIG:SET:dir:x", redirect.URL + "/?to=dict://localhost:%d/FLUSHALL", redirect.URL + "/?to=gopher://localhost:%d/_FLUSHALL",
+		redirect.URL + "/?to=ftp://localhost:%d/x", "ftp.localhost:%d/x", "imap.localhost:%d/x", "smtp.localhost:%d/x", "pop3.localhost:%d/x", "ldap.localhost:%d/x",
+	} {
+		url = fmt.Sprintf(url, redis)
+		require.NoError(t, os.WriteFile(home+"/.curlrc", fmt.Appendf(nil, "url = dict://localhost:%d/FLUSHALL\nnext\n", redis), 0o600))
+		for _, words := range [][]string{{"curl", "-sS", url}, {"/usr/bin/curl", "-s", "--max-time", "5", url}} {
+			start := guard.New(policy, guard.Host{}).Start(guard.Act{Tier: 1, Words: words, Place: guard.Place{Path: []string{"/usr/bin"}, Dir: home}})
+			require.True(t, start.Allowed, start.Reason)
+			require.Equal(t, words[len(words)-1], start.Words[len(start.Words)-1])
+			command := exec.CommandContext(t.Context(), curl, append(start.Words[1:], "-L", "--connect-timeout", "5", "-m", "10")...)
+			command.Env = []string{"HOME=" + home, "NO_PROXY=*"}
+			_, _ = command.CombinedOutput()
+		}
+	}
+	require.Empty(t, said())
+}
+
+// listenAsRedis accepts connections, and returns its port and a function that returns what clients have said.
+func listenAsRedis(t *testing.T) (port int, said func() string) {
+	t.Helper()
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	var mutex sync.Mutex
+	heard := ""
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			buffer := make([]byte, 1000)
+			n, _ := conn.Read(buffer)
+			mutex.Lock()
+			heard += "connected " + string(buffer[:n])
+			mutex.Unlock()
+			_, _ = conn.Write([]byte("+OK\r\n"))
+			_ = conn.Close()
+		}
+	}()
+	return listener.Addr().(*net.TCPAddr).Port, func() string {
+		mutex.Lock()
+		defer mutex.Unlock()
+		return heard
+	}
+}

@@ -1,6 +1,0 @@
-package operate
-
-import "github.com/claudeops/claudeops/internal/cli/clitest"
-
-// starter runs the program with the commands of this package.
-var starter = clitest.Of(Commands).Run

@@ -1,0 +1,6 @@
+package operate
+
+import "github.com/claudeops/claudeops/internal/systemtest/clitest"
+
+// starter runs the program with the commands of this package.
+var starter = clitest.Of(Commands).Run

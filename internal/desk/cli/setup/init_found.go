@@ -1,0 +1,127 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claudeops/claudeops/internal/desk/cli/console"
+	"github.com/claudeops/claudeops/internal/desk/cli/setup/discover"
+	"github.com/claudeops/claudeops/internal/desk/cli/setup/proposal"
+	"github.com/claudeops/claudeops/internal/plaintext"
+	"github.com/claudeops/claudeops/internal/plant/config"
+	"github.com/claudeops/claudeops/internal/plant/supervisor"
+)
+
+// foundNames limits the names in a line about what was found.
+const foundNames = 6
+
+// sayFound says what was found, a line for each kind.
+func (s *setting) sayFound() {
+	m, cli := s.machine, s.cli
+	say := func(sign, what, text string) {
+		label := fmt.Sprintf("%s %-12s ", sign, what)
+		for _, line := range console.Labelled(label, console.Printable(text, 300), s.Width()) {
+			s.Say("%s", line)
+		}
+	}
+	if cli.Path == "" {
+		say("✗", "claude", cli.Problem)
+	} else {
+		say("✓", "claude", "version "+cli.Version+" at "+cli.Path)
+	}
+	switch {
+	case cli.Credentials != "":
+		say("✓", "credentials", cli.Credentials)
+	case cli.Login != "":
+		say("✓", "credentials", "the login of this user, "+cli.Login)
+	default:
+		say("✗", "credentials", "no key of the model's API and no claude login")
+	}
+	list := func(what, thing string, names []string) {
+		switch {
+		case len(names) > foundNames:
+			say("✓", what, plaintext.Count(len(names), thing)+": "+strings.Join(names[:foundNames], ", ")+", …")
+		case len(names) > 0:
+			say("✓", what, plaintext.Count(len(names), thing)+": "+strings.Join(names, ", "))
+		}
+	}
+	list("containers", "container", names(m.Containers, func(c discover.Container) string { return c.Name }))
+	list("projects", "Compose project", names(m.Projects, func(p discover.Project) string { return p.Dir }))
+	list("units", "own unit", m.OwnUnits)
+	if len(m.FailedUnits) > 0 {
+		say("✗", "failed", strings.Join(m.FailedUnits, ", "))
+	}
+	open := slices.DeleteFunc(slices.Clone(m.Ports), func(p discover.Port) bool { return p.Local })
+	list("ports", "open port", names(open, func(p discover.Port) string {
+		return strings.TrimSpace(strconv.Itoa(p.Number) + " " + p.Program)
+	}))
+	list("kubectl", "context", m.Contexts)
+	if len(m.Repositories) > 0 {
+		say("✓", "git", "Compose files in "+strings.Join(m.Repositories, ", "))
+	}
+	list("ssh", "host", m.SSHHosts)
+	if m.Sudo {
+		say("✓", "sudo", "works without a password")
+	}
+	for _, problem := range m.Problems {
+		say("–", "not seen", problem)
+	}
+}
+
+func names[T any](all []T, name func(T) string) []string {
+	texts := make([]string, len(all))
+	for i, one := range all {
+		texts[i] = name(one)
+	}
+	return texts
+}
+
+// recordsFor limits how far back recorded looks count.
+const recordsFor = 30 * 24 * time.Hour
+
+// lookCost returns the cost of one look: from the records if there are any, else an estimate.
+func (s *setting) lookCost(ctx context.Context) proposal.Look {
+	tier := s.now.cfg.Tiers.Tier1
+	estimate := proposal.EstimatedLook(tier.Model, tier.BudgetUSD)
+	if file := s.now.cfg.State.DatabaseFile(); file != "" {
+		if _, err := os.Stat(file); err != nil {
+			return estimate // opening it would create it
+		}
+	}
+	records, err := supervisor.OpenStore(ctx, s.now.cfg)
+	if err != nil {
+		return estimate // doctor says what is wrong with the database
+	}
+	defer func() { _ = records.Close() }()
+	looks, usd, err := records.HealthyLooks(ctx, time.Now().Add(-recordsFor))
+	if err != nil || looks == 0 || usd == 0 {
+		return estimate
+	}
+	return proposal.RecordedLook(usd, looks)
+}
+
+// checkTargets checks the places that are notified, as config does.
+func checkTargets(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	cfg, err := config.Load([]string{"HOME=/", config.Prefix + "NOTIFY_URLS=" + text})
+	if invalid, is := errors.AsType[*config.Error](err); is && len(invalid.Problems) > 0 {
+		problem := invalid.Problems[0].Sentence
+		if _, short, found := strings.Cut(problem, "name services by URLs: "); found {
+			problem = short
+		}
+		return console.PrintableError(errors.New(problem))
+	}
+	if err != nil {
+		return console.PrintableError(err)
+	}
+	_, err = cfg.Notify.Targets()
+	return err
+}

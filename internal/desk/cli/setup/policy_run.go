@@ -1,0 +1,65 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/claudeops/claudeops/internal/agent"
+	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/desk/cli/console"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plant/program"
+	"github.com/claudeops/claudeops/internal/plant/supervisor"
+)
+
+func (a *app) runScriptCommand() *cobra.Command {
+	var tier escalation.Tier
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "run --tier TIER SCRIPT",
+		Short: "Run a script as an agent of a tier would; nothing is charged or recorded",
+		Long: "Run runs a script, in one argument, as an agent's: each program and file is judged when it is used, in the tier's\n" +
+			"sandbox, with an agent's environment. It really runs. Restarts are not limited, charged or recorded.\n" +
+			"It ends with the exit code of the script, and with 126 if the script as a whole is refused.",
+		Example: "  starter policy run --tier 1 'docker ps -q | xargs docker inspect --'",
+		Args:    oneCommand,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runScript(cmd.Context(), tier, dir, strings.Join(args, ""))
+		},
+	}
+	cmd.Flags().Var(console.TierFlag{Tier: &tier, Allowed: escalation.Tiers()}, "tier", "the tier whose agent runs the script")
+	addDirFlag(cmd, &dir)
+	return cmd
+}
+
+func (a *app) runScript(ctx context.Context, tier escalation.Tier, dir, script string) error {
+	switch {
+	case tier == 0:
+		return program.Misuse(errNoTier)
+	case script == "":
+		return program.Misuse(errors.New("the script is missing (see `starter policy run --help`)"))
+	}
+	checker, err := a.Operations.Policy.Checker(dir)
+	if err != nil {
+		return err
+	}
+	place := func(directory string, variables map[string]string, asked []string) (guard.Place, error) {
+		at := supervisor.AgentPlace{Directory: directory, Variables: variables, Asked: asked}
+		return supervisor.GuardPlace(checker.Config, a.Environ, at)
+	}
+	options := agent.Options{
+		Config: checker.Config, Environ: a.Environ, Policy: checker.Policy, Place: place, Logger: slog.New(slog.DiscardHandler),
+	}
+	code, err := agent.RunScript(ctx, options, agent.Script{
+		Tier: tier, Directory: checker.Place.Work[0], Text: script, Stdout: a.Stdout, Stderr: a.Stderr,
+	})
+	if err == nil && code != 0 {
+		return program.WithCode(program.ExitCode(code), fmt.Errorf("the script ended with %d", code))
+	}
+	return err
+}

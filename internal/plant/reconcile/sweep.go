@@ -1,0 +1,330 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/records/store"
+)
+
+// sweepInterval is the default time between two sweeps. After a chain is terminated, it takes about this time until
+// its services are unlocked and its reservation of the day's budget ends.
+const sweepInterval = time.Minute
+
+// The times without any worker after which a namespace counts as lost. Workers of other namespaces then settle the records of
+// the lost namespace. Agents end with their worker, so no agent of a lost namespace runs. The times are measured in sweeps,
+// during which the other namespace could have reported, and not by a clock.
+const (
+	// lostAfter is for a namespace whose workers ran on the host of the worker that sweeps. It is longer than a restart or a
+	// deployment takes, and shorter than the time for which chains wait for a service.
+	lostAfter = time.Hour
+	// lostElsewhereAfter is for a namespace whose workers ran on another host. That host may sleep, and its agents with it. It is
+	// longer than a weekend.
+	lostElsewhereAfter = 3 * 24 * time.Hour
+)
+
+// Records reads and closes the open sessions and the service locks of all chains.
+type Records interface {
+	// Running returns the open sessions of all namespaces.
+	Running(ctx context.Context) ([]escalation.Session, error)
+	// SettleSession closes a session. If the session is already closed, it returns false.
+	SettleSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) (bool, error)
+	Workers
+	Locks
+	Incidents
+}
+
+// Workers records which workers run, and which of them sweeps.
+type Workers interface {
+	// ReportAlive records that a worker of this namespace runs now, on the given host, and sweeps. It returns how many sweeps of
+	// this namespace each other namespace has missed.
+	ReportAlive(ctx context.Context, host string, now time.Time) ([]store.Absence, error)
+	// ClaimDuty gives a duty to holder until a time. It returns false if another holder has it.
+	ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error)
+}
+
+// Locks reads and releases the services that chains have locked.
+type Locks interface {
+	// ServiceLocks returns the services that chains of all namespaces have locked.
+	ServiceLocks(ctx context.Context) ([]store.ServiceLock, error)
+	// ReleaseLock releases the lock on a service. If a chain has locked the service again after the caller read the
+	// lock, ReleaseLock returns false.
+	ReleaseLock(ctx context.Context, lock store.ServiceLock) (bool, error)
+}
+
+// Incidents reads and ends the work of chains on incidents.
+type Incidents interface {
+	// ChainsAtWork returns the chains of all namespaces that have not ended their work on incidents.
+	ChainsAtWork(ctx context.Context) ([]store.ChainAtWork, error)
+	// AbandonIncidents records that a chain no longer takes care of any incident. If the chain has recorded progress
+	// after ChainsAtWork read its row, AbandonIncidents changes nothing and returns false.
+	AbandonIncidents(ctx context.Context, chain store.ChainAtWork, reason string) (bool, error)
+}
+
+var _ Records = (*store.Store)(nil)
+
+// Sweeper settles the records of chains that were terminated, timed out, or are unknown to Temporal. Sweeper closes the
+// sessions of such chains, and releases their services and incidents, because the chains cannot do that. Sweeper
+// deletes no record.
+//
+// Workers of several namespaces can share the records. A running chain of another namespace is unknown to this
+// Sweeper's Temporal, so Sweeper leaves the chains of other namespaces alone. There is one exception. If no worker of a
+// namespace has reported during an hour of this namespace's sweeps, for example because its Temporal was set up anew,
+// Sweeper settles the records of that namespace. If the namespace was on another host, it takes three days, because that host
+// may sleep. Without this exception, chains of a lost namespace would hold their
+// services for good.
+//
+// The cost of a closed session is the estimate of its last heartbeat. Without a heartbeat the cost is unknown, and the
+// day's budget counts the session's whole reservation.
+type Sweeper struct {
+	Records  Records
+	Temporal Describer
+	// Converter decodes heartbeats.
+	Converter converter.DataConverter
+	// NamespaceID is the ID of the namespace in which Temporal describes chains.
+	NamespaceID string
+	// Holder identifies this worker, and Host is the name of its host.
+	Holder, Host string
+	// Interval is the time between two sweeps of Run; 0 means one minute.
+	Interval time.Duration
+	Logger   *slog.Logger
+}
+
+// Run sweeps at every interval until ctx ends, unless another worker of the namespace has just done so. Each sweep asks
+// Temporal about every chain at work, so the sweeps of hundreds of workers would be too many.
+func (s Sweeper) Run(ctx context.Context) {
+	ticker := time.NewTicker(s.interval())
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if s.isDue(ctx) {
+				s.Sweep(ctx)
+			}
+		}
+	}
+}
+
+// isDue reports whether this worker is to sweep now. It claims the sweep for half the interval only: if this worker dies,
+// another one sweeps soon.
+func (s Sweeper) isDue(ctx context.Context) bool {
+	now := time.Now()
+	due, err := s.Records.ClaimDuty(ctx, "sweep "+s.NamespaceID, s.Holder, now, now.Add(s.interval()/2))
+	if err != nil && ctx.Err() == nil {
+		s.Logger.Warn("cannot settle what ended chains have left behind; trying again", "interval", s.interval(), "error", err)
+	}
+	return due
+}
+
+// Sweep sweeps once. It logs errors and returns none, because a worker can run chains while the records are
+// unavailable.
+func (s Sweeper) Sweep(ctx context.Context) {
+	if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
+		s.Logger.Warn("cannot settle what ended chains have left behind; trying again", "interval", s.interval(), "error", err)
+	}
+}
+
+func (s Sweeper) interval() time.Duration { return cmp.Or(s.Interval, sweepInterval) }
+
+// sweep first reads the open sessions, the locks and the chains at work. Then it looks up the chains of these records
+// in Temporal. Chains continue meanwhile, so sweep settles a record only if the record has not changed since sweep
+// read it. If a session was closed meanwhile, its report stays. If a new run of the chain has locked a service, the
+// service stays locked.
+func (s Sweeper) sweep(ctx context.Context) error {
+	lost, err := s.lostNamespaces(ctx)
+	if err != nil {
+		return err
+	}
+	sessions, err := s.Records.Running(ctx)
+	if err != nil {
+		return err
+	}
+	locks, err := s.Records.ServiceLocks(ctx)
+	if err != nil {
+		return err
+	}
+	working, err := s.Records.ChainsAtWork(ctx)
+	if err != nil {
+		return err
+	}
+	chains := &chainStates{
+		temporal: s.Temporal, converter: s.Converter, namespaceID: s.NamespaceID, lost: lost, endings: map[escalation.ChainRun]ending{},
+	}
+	for i := range sessions {
+		if err := s.settleSession(ctx, chains, sessions[i]); err != nil {
+			return err
+		}
+	}
+	for _, lock := range locks {
+		if err := s.releaseLock(ctx, chains, lock); err != nil {
+			return err
+		}
+	}
+	for _, chain := range working {
+		if err := s.abandonIncidents(ctx, chains, chain); err != nil {
+			return err
+		}
+	}
+	if len(chains.problems) > 0 { // only log the problems, because the next sweep looks up these chains again
+		s.Logger.Warn("cannot tell whether some chains have ended", "error", errors.Join(chains.problems...))
+	}
+	return nil
+}
+
+// lostNamespaces returns the IDs of the lost namespaces, each with the time whose sweeps it has missed. An outage of the database
+// ends for all namespaces at once, and counts no sweep. So each of them has time to report again before it counts as lost.
+func (s Sweeper) lostNamespaces(ctx context.Context) (map[string]time.Duration, error) {
+	absences, err := s.Records.ReportAlive(ctx, s.Host, time.Now())
+	lost := map[string]time.Duration{}
+	for _, absence := range absences {
+		after := lostElsewhereAfter
+		if absence.Host == s.Host {
+			after = lostAfter
+		}
+		if absence.Sweeps > int(after/s.interval()) {
+			lost[absence.NamespaceID] = after
+		}
+	}
+	return lost, err
+}
+
+// settleSession closes the session if its chain has ended.
+func (s Sweeper) settleSession(ctx context.Context, chains *chainStates, session escalation.Session) error {
+	end := chains.ending(ctx, session.NamespaceID, escalation.ChainRun{ChainID: session.ChainID, FirstRunID: session.FirstRunID})
+	if end.reason == "" {
+		return nil
+	}
+	report := session.Report
+	for _, agent := range end.agents {
+		if agent.Last.SessionID == session.SessionID {
+			report = agent.Last.Total()
+		}
+	}
+	report.Status, report.Error, report.CostEstimated = escalation.SessionFailed, end.reason, true
+	settled, err := s.Records.SettleSession(ctx, session.SessionID, report, time.Now())
+	if settled {
+		s.Logger.Warn("settled an abandoned session", "session", session.ID, "chain", session.ChainID, "reason", end.reason)
+	}
+	return err
+}
+
+// releaseLock releases a lock if its chain has ended. The lock is on one service or on all services.
+func (s Sweeper) releaseLock(ctx context.Context, chains *chainStates, lock store.ServiceLock) error {
+	end := chains.ending(ctx, lock.NamespaceID, escalation.ChainRun{ChainID: lock.ChainID})
+	if end.reason == "" {
+		return nil
+	}
+	released, err := s.Records.ReleaseLock(ctx, lock)
+	if released {
+		s.Logger.Warn("released an abandoned service", "service", cmp.Or(lock.Service, "all"), "chain", lock.ChainID, "reason", end.reason)
+	}
+	return err
+}
+
+// abandonIncidents records that an ended chain no longer takes care of any incident. If the chain has not ended,
+// abandonIncidents does nothing.
+func (s Sweeper) abandonIncidents(ctx context.Context, chains *chainStates, chain store.ChainAtWork) error {
+	end := chains.ending(ctx, chain.NamespaceID, chain.ChainRun)
+	if end.reason == "" {
+		return nil
+	}
+	abandoned, err := s.Records.AbandonIncidents(ctx, chain, end.reason)
+	if abandoned {
+		s.Logger.Warn("an ended chain no longer takes care of its incidents", "chain", chain.ChainID, "reason", end.reason)
+	}
+	return err
+}
+
+// ending describes how a chain ended.
+type ending struct {
+	// reason says how the chain ended; "" if the chain still runs or its state is unknown.
+	reason string
+	// agents holds the agents that were running when the chain ended.
+	agents []activities.PendingAgent
+}
+
+// chainStates looks up the chains of one namespace in Temporal, each chain only once.
+type chainStates struct {
+	temporal    Describer
+	converter   converter.DataConverter
+	namespaceID string
+	// lost holds the lost namespaces by their IDs, with the time of their absence. Their chains count as ended.
+	lost map[string]time.Duration
+	// endings holds the results of earlier lookups.
+	endings  map[escalation.ChainRun]ending
+	problems []error
+}
+
+// ending returns how a chain ended. It returns zero if the chain still runs, if its state is unknown, or if the chain
+// belongs to another namespace that is not lost.
+func (s *chainStates) ending(ctx context.Context, namespaceID string, chain escalation.ChainRun) ending {
+	if absent, lost := s.lost[namespaceID]; lost {
+		return ending{reason: "no worker of its Temporal namespace has run for " + escalation.ShortDuration(absent)}
+	}
+	if namespaceID != s.namespaceID {
+		return ending{}
+	}
+	end, known := s.endings[chain]
+	if known {
+		return end
+	}
+	end, err := s.endingOf(ctx, chain)
+	if err != nil {
+		s.problems = append(s.problems, fmt.Errorf("look at chain %s: %w", chain.ChainID, err))
+	}
+	s.endings[chain] = end
+	return end
+}
+
+// endingOf looks up how a chain ended. For a running chain it returns zero. While a later chain with the same workflow ID runs,
+// the chain has ended, because Temporal runs only one of them at a time.
+func (s *chainStates) endingOf(ctx context.Context, chain escalation.ChainRun) (ending, error) {
+	described, err := s.temporal.DescribeWorkflowExecution(ctx, chain.ChainID, "")
+	end, err := s.endingIn(described, err)
+	if err != nil || end.reason != "" || chain.FirstRunID == "" {
+		return end, err
+	}
+	info := described.GetWorkflowExecutionInfo()
+	if chain.FirstRunID == info.GetFirstRunId() || chain.FirstRunID == info.GetExecution().GetRunId() {
+		return ending{}, nil
+	}
+	// The runs of a cron schedule share their first run. So only the chain's own first run shows whether it is another chain. If
+	// that one has been continued as new, the running one may be its continuation.
+	described, err = s.temporal.DescribeWorkflowExecution(ctx, chain.ChainID, chain.FirstRunID)
+	return s.endingIn(described, err)
+}
+
+// endingIn returns how the described run ended; zero if it runs or was continued as new.
+func (s *chainStates) endingIn(described *workflowservice.DescribeWorkflowExecutionResponse, err error) (ending, error) {
+	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
+		return ending{reason: "its chain is unknown to Temporal"}, nil
+	}
+	if err != nil {
+		return ending{}, err
+	}
+	status := described.GetWorkflowExecutionInfo().GetStatus()
+	switch status {
+	case enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED,
+		enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW:
+		return ending{}, nil
+	default:
+		return ending{
+			reason: "its chain ended without closing it: " + strings.ToLower(status.String()),
+			agents: pendingAgents(described.GetPendingActivities(), s.converter),
+		}, nil
+	}
+}

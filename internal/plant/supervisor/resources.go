@@ -1,0 +1,111 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/claudeops/claudeops/internal/agent"
+	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/plant/config"
+	"github.com/claudeops/claudeops/internal/records/store"
+	"github.com/claudeops/claudeops/internal/records/transcripts"
+	"github.com/claudeops/claudeops/internal/redact"
+)
+
+// resources holds everything that Close releases.
+type resources struct {
+	archive *transcripts.Archive
+	store   *store.Store
+	places  *places
+	agents  *agent.Runner
+	// mask masks secrets, including secrets in this process's environment.
+	mask *redact.Redactor
+	// recovery records sessions again. Run sets its client and its records.
+	recovery *recovery
+}
+
+// openResources opens all resources. If one cannot be opened, openResources closes the others.
+func openResources(
+	ctx context.Context, cfg config.Config, cli *claude.CLI, policy *guard.Policy, env Environment,
+) (r resources, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.close())
+		}
+	}()
+	r.mask, r.places = redact.New(withSecrets(env.Environ, cfg)), &places{config: cfg, environ: env.Environ}
+	r.recovery = &recovery{mask: r.mask, logger: env.Logger}
+	if r.archive, err = OpenArchive(ctx, cfg); err != nil {
+		return r, err
+	}
+	if r.store, err = OpenStore(ctx, cfg); err != nil {
+		return r, err
+	}
+	if err := r.store.CheckWritable(ctx); err != nil {
+		return r, err
+	}
+	r.agents, err = agent.New(ctx, agent.Options{
+		Config: cfg, Environ: env.Environ, CLI: cli, Policy: policy, Place: r.places.of, Archive: r.archive,
+		Records: records{r.store, r.mask, env.Telemetry.Metrics(), r.recovery}, Executable: env.Executable,
+		CheckLimit: env.CheckLimit, ArchiveFailed: env.Telemetry.Metrics().ArchiveFailed, Mask: r.mask, Logger: env.Logger,
+	})
+	return r, err
+}
+
+// withSecrets returns environ with the encryption keys as additional variables, so that the keys are masked like other
+// secrets in environ.
+func withSecrets(environ []string, cfg config.Config) []string {
+	all := slices.Clone(environ)
+	for i, secret := range cfg.Encryption.Keys.Secrets() {
+		all = append(all, fmt.Sprintf("ENCRYPTION_SECRET_KEY_%d=%s", i, secret))
+	}
+	return all
+}
+
+// close releases the open resources in reverse order.
+func (r resources) close() error {
+	var errs []error
+	if r.agents != nil {
+		errs = append(errs, r.agents.Close())
+	}
+	if r.store != nil {
+		errs = append(errs, r.store.Close())
+	}
+	if r.archive != nil {
+		errs = append(errs, r.archive.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// OpenStore opens the configured database of records.
+func OpenStore(ctx context.Context, cfg config.Config) (*store.Store, error) {
+	return OpenRecords(ctx, cfg.State)
+}
+
+// OpenRecords opens the database of records that state names.
+func OpenRecords(ctx context.Context, state config.State) (*store.Store, error) {
+	if file := state.DatabaseFile(); file != "" {
+		return store.Open(ctx, file)
+	}
+	return store.OpenPostgres(ctx, state.DatabaseURL, state.DatabaseConnections)
+}
+
+// InspectStore describes the database of records that state names, and changes nothing.
+func InspectStore(ctx context.Context, state config.State) (store.Status, error) {
+	if file := state.DatabaseFile(); file != "" {
+		return store.Inspect(ctx, file)
+	}
+	return store.InspectPostgres(ctx, state.DatabaseURL)
+}
+
+// OpenArchive opens the configured archive of transcripts.
+func OpenArchive(ctx context.Context, cfg config.Config) (*transcripts.Archive, error) {
+	archive, err := transcripts.Open(ctx, cfg.State.Transcripts)
+	if err != nil {
+		return nil, fmt.Errorf("%w; correct %sTRANSCRIPTS", err, config.Prefix)
+	}
+	return archive, nil
+}
