@@ -25,8 +25,8 @@ func openKeys(ctx context.Context, cli *claude.CLI, options claude.Options, logg
 		return keys{cli: cli}, err
 	}
 	upstream.Logger = logger
-	proxy, err := proxy.Start(ctx, upstream)
-	return keys{cli: cli, proxy: proxy}, err
+	started, err := proxy.Start(ctx, upstream)
+	return keys{cli: cli, proxy: started}, err
 }
 
 // sessionKey is the key of a session. The zero value means that the session has no key.

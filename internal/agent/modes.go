@@ -84,9 +84,9 @@ func (m modes) mend(ctx context.Context, session string) {
 	}
 }
 
-// mendDir closes a directory and, if it was open or has files, the regular files in it. It returns the paths that were open. It
+// mendDir closes a directory and, if it was open or has files (hasFiles), the regular files in it. It returns the paths that were open. It
 // follows no symbolic link, so that an agent cannot make it change another file.
-func mendDir(dir string, files bool) (changed []string, err error) {
+func mendDir(dir string, hasFiles bool) (changed []string, err error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrPermission) { // an agent can also take the owner's own permissions
 		if err = os.Chmod(dir, 0o700); err == nil { //nolint:gosec // a directory
@@ -101,7 +101,7 @@ func mendDir(dir string, files bool) (changed []string, err error) {
 	if open {
 		changed = append(changed, dir)
 	}
-	if err != nil || !open && !files {
+	if err != nil || !open && !hasFiles {
 		return changed, err
 	}
 	entries, err := fs.ReadDir(root.FS(), ".")

@@ -107,10 +107,10 @@ func (s sandboxes) ofGit() *claude.Sandbox {
 	return &claude.Sandbox{Required: s.choice.Required(), Hidden: s.hidden}
 }
 
-// except returns the files that are in none of the directories. An agent that can write a program must not execute it.
-func except(files, directories []string) []string {
+// except returns the paths of files that are in none of the directories. An agent that can write a program must not execute it.
+func except(paths, directories []string) []string {
 	kept := []string{} // not nil, because nil is no limit
-	for _, file := range files {
+	for _, file := range paths {
 		if !slices.ContainsFunc(directories, holds(file)) {
 			kept = append(kept, file)
 		}
@@ -172,16 +172,16 @@ func secretNames() []string {
 // credentialFiles returns the absolute paths that environ contains as values. It considers only the variables of
 // Temporal, AWS, Google and Azure, and systemd's CREDENTIALS_DIRECTORY.
 func credentialFiles(environ []string) []string {
-	var files []string
+	var found []string
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
 		ours := name == "CREDENTIALS_DIRECTORY" || slices.ContainsFunc(
 			[]string{"TEMPORAL_", "AWS_", "GOOGLE_", "AZURE_"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 		if ours && filepath.IsAbs(value) {
-			files = append(files, value)
+			found = append(found, value)
 		}
 	}
-	return files
+	return found
 }
 
 // firstPerson is the lowest user id of a person on all usual systems.

@@ -92,10 +92,10 @@ func startProxy(t *testing.T, options claude.Options) *proxy.Proxy {
 	require.True(t, found)
 	upstream, err := url.Parse(access.BaseURL)
 	require.NoError(t, err)
-	proxy, err := proxy.Start(t.Context(), proxy.Options{Upstream: upstream, Header: access.Header, Logger: slog.New(slog.DiscardHandler)})
+	started, err := proxy.Start(t.Context(), proxy.Options{Upstream: upstream, Header: access.Header, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
-	return proxy
+	t.Cleanup(func() { require.NoError(t, started.Close()) })
+	return started
 }
 
 // start runs an invocation. With a proxy the invocation has its own key. start then checks that the proxy counted the

@@ -64,14 +64,14 @@ func startProxy(t *testing.T, upstream string) *proxy.Proxy {
 	t.Helper()
 	address, err := url.Parse(upstream)
 	require.NoError(t, err)
-	proxy, err := proxy.Start(t.Context(), proxy.Options{
+	started, err := proxy.Start(t.Context(), proxy.Options{
 		Upstream: address,
 		Header:   http.Header{"x-api-key": {realKey}, "X-Team": {"ops"}},
 		Logger:   slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
-	return proxy
+	t.Cleanup(func() { require.NoError(t, started.Close()) })
+	return started
 }
 
 // session returns a session that permits haiku. Each token costs one dollar. A token that is cached for an hour costs

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
-	"github.com/claudeops/claudeops/internal/desk/cli/setup/discover"
+	"github.com/claudeops/claudeops/internal/desk/discover"
 	"github.com/claudeops/claudeops/internal/plant/program"
 	"github.com/claudeops/claudeops/internal/systemtest/chaintest"
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing/fstest"
 
-	"github.com/claudeops/claudeops/internal/desk/cli/setup/discover"
+	"github.com/claudeops/claudeops/internal/desk/discover"
 )
 
 // Host is a machine for init to look at, with programs that print what is given for the beginning of their command lines.

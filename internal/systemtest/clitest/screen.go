@@ -113,7 +113,7 @@ func (s *Screen) Is(name string) {
 		require.NoError(s.t, os.MkdirAll(filepath.Dir(file), 0o700))
 		require.NoError(s.t, os.WriteFile(file, []byte(s.Text()), 0o600))
 	}
-	want, err := os.ReadFile(file) //nolint:gosec // the test names the file
+	want, err := os.ReadFile(file)
 	require.NoError(s.t, err)
 	for deadline := time.Now().Add(Timeout); s.Text() != string(want) && time.Now().Before(deadline); {
 		time.Sleep(Look)

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/desk/cli/setup/discover"
+	"github.com/claudeops/claudeops/internal/desk/discover"
 	"github.com/claudeops/claudeops/internal/desk/operations"
 	"github.com/claudeops/claudeops/internal/plant/config"
 	"github.com/claudeops/claudeops/internal/plant/program"

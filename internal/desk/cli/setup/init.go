@@ -15,8 +15,8 @@ import (
 
 	"github.com/claudeops/claudeops/internal/agent"
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
-	"github.com/claudeops/claudeops/internal/desk/cli/setup/discover"
-	"github.com/claudeops/claudeops/internal/desk/cli/setup/proposal"
+	"github.com/claudeops/claudeops/internal/desk/discover"
+	"github.com/claudeops/claudeops/internal/desk/proposal"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/plant/config"

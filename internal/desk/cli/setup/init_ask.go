@@ -12,7 +12,7 @@ import (
 	"charm.land/huh/v2"
 
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
-	"github.com/claudeops/claudeops/internal/desk/cli/setup/proposal"
+	"github.com/claudeops/claudeops/internal/desk/proposal"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
-	"github.com/claudeops/claudeops/internal/desk/cli/setup/discover"
-	"github.com/claudeops/claudeops/internal/desk/cli/setup/proposal"
+	"github.com/claudeops/claudeops/internal/desk/discover"
+	"github.com/claudeops/claudeops/internal/desk/proposal"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plant/config"
 	"github.com/claudeops/claudeops/internal/plant/config/envfile"

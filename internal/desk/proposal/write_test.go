@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/desk/cli/setup/proposal"
+	"github.com/claudeops/claudeops/internal/desk/proposal"
 )
 
 // TestWriteFails writes where the second file cannot be written. The first has its new content, and the second its old one.

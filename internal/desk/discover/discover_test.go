@@ -16,7 +16,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/desk/cli/setup/discover"
+	"github.com/claudeops/claudeops/internal/desk/discover"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

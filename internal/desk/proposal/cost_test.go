@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/desk/cli/setup/proposal"
+	"github.com/claudeops/claudeops/internal/desk/proposal"
 )
 
 func TestTiming(t *testing.T) {

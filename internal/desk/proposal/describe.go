@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/desk/cli/setup/discover"
+	"github.com/claudeops/claudeops/internal/desk/discover"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
