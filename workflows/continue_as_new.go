@@ -34,7 +34,8 @@ type Carried struct {
 	// Directory is the agents' working directory; empty for the default one.
 	Directory string           `json:"directory,omitempty"`
 	State     escalation.Chain `json:"state"`
-	Step      CarriedStep      `json:"step"`
+	// Step is the step at whose gate the chain waits.
+	Step step `json:"step"`
 	// Proposed is the change of the chain; nil if it has committed nothing.
 	Proposed *proposedChange `json:"proposed,omitempty"`
 	// InFlight holds the tool calls that the last session left without a result.
@@ -53,42 +54,6 @@ type Carried struct {
 func (c *Carried) UnmarshalJSON(data []byte) error {
 	type plain Carried // has no UnmarshalJSON, which would call itself
 	return json.Unmarshal(data, (*plain)(c))
-}
-
-// CarriedStep is the step at whose gate the chain waits.
-type CarriedStep struct {
-	Tier     escalation.Tier       `json:"tier"`
-	Purpose  escalation.Purpose    `json:"purpose,omitempty"`
-	Parent   *escalation.Session   `json:"parent,omitempty"`
-	CutOff   *escalation.Session   `json:"cut_off,omitempty"`
-	Left     []activities.ToolCall `json:"left,omitempty"`
-	Handoff  *escalation.Handoff   `json:"handoff,omitempty"`
-	Asked    bool                  `json:"asked,omitempty"`
-	MinTier  escalation.Tier       `json:"min_tier,omitempty"`
-	Healed   bool                  `json:"healed,omitempty"`
-	Refused  bool                  `json:"refused,omitempty"`
-	Passes   []escalation.Rule     `json:"passes,omitempty"`
-	Corrects bool                  `json:"corrects,omitempty"`
-}
-
-// carry returns those fields of a step at a gate that the next run needs. It omits the fields request, continues and
-// chosen, because the answer at the gate sets them again.
-func (s step) carry() CarriedStep {
-	return CarriedStep{
-		Tier: s.tier, Purpose: s.purpose, Parent: s.parent, CutOff: s.cutOff, Left: s.left, Handoff: s.handoff,
-		Asked: s.asked, MinTier: s.minTier, Healed: s.healed, Refused: s.refused,
-		Passes: s.passes, Corrects: s.corrects,
-	}
-}
-
-// step returns the step that waits at the open gate.
-func (s CarriedStep) step() step {
-	return step{
-		action: stepGate,
-		tier:   s.Tier, purpose: s.Purpose, parent: s.Parent, cutOff: s.CutOff, left: s.Left, handoff: s.Handoff,
-		asked: s.Asked, minTier: s.MinTier, healed: s.Healed, refused: s.Refused,
-		passes: s.Passes, corrects: s.Corrects,
-	}
 }
 
 // mayContinueAsNew reports whether the workflow has a reason to continue as new and would lose nothing by doing so.
@@ -117,7 +82,7 @@ func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
 	input := c.input
 	input.Carried = &Carried{
 		Policy: withWindows(*c.policy, c.sessions), FirstRunID: c.log.firstRun(ctx), Directory: c.sessions.directory,
-		State: trimmed(c.log.chain), Step: at.carry(), InFlight: c.sessions.inFlight,
+		State: trimmed(c.log.chain), Step: at, InFlight: c.sessions.inFlight,
 		Proposed: c.proposed, Reminded: c.gates.reminded, Detached: c.parent.detached, Request: c.requests.pending, Told: c.people.before,
 	}
 	info := workflow.GetInfo(ctx)

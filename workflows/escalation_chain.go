@@ -250,9 +250,9 @@ func (c *chainRun) abortIfCancelled(ctx workflow.Context, err error) error {
 // run executes the steps of the chain until it ends.
 func (c *chainRun) run(ctx workflow.Context) error {
 	next, err := c.begin(ctx)
-	for err == nil && next.action != stepEnd {
+	for err == nil && next.Action != stepEnd {
 		c.incidents.send(ctx) // before a step that can wait for days
-		switch next.action {
+		switch next.Action {
 		case stepEnd:
 		case stepSession:
 			next, err = c.runSession(ctx, next)
@@ -277,7 +277,9 @@ func (c *chainRun) run(ctx workflow.Context) error {
 func (c *chainRun) begin(ctx workflow.Context) (step, error) {
 	if c.input.Carried != nil {
 		c.log.show(ctx)
-		return c.input.Carried.Step.step(), nil
+		waiting := c.input.Carried.Step
+		waiting.Action = stepGate
+		return waiting, nil
 	}
 	first, err := c.firstStep(ctx)
 	if err != nil {
@@ -286,10 +288,10 @@ func (c *chainRun) begin(ctx workflow.Context) (step, error) {
 	c.log.add(ctx, escalation.Event{Kind: escalation.EventChainStarted, Message: describeStart(c.log.chain)})
 	c.listUnknown(ctx, "", c.unknown)
 	switch {
-	case first.tier > c.policy.MaxTier:
+	case first.Tier > c.policy.MaxTier:
 		return c.beginBlocked(ctx, first)
 	case c.input.Ask != nil:
-		first.refused, c.gates.history = true, c.input.Ask.History
+		first.Refused, c.gates.history = true, c.input.Ask.History
 		return c.stop(ctx, first, escalation.Gated(*c.policy, escalation.AskFirst(c.input.Ask.Reason)))
 	}
 	return first, nil

@@ -18,16 +18,16 @@ func (c *chainRun) missingFromHandoff(s step) []string {
 	choice := c.continuity(s)
 	reachable := choice.Reason == escalation.ReasonConfigured || choice.Reason == escalation.ReasonContextPressure
 	switch {
-	case s.asked, s.continues != nil, s.purpose != escalation.PurposeTier:
+	case s.Asked, s.Continues != nil, s.Purpose != escalation.PurposeTier:
 		return nil
 	case choice.Continuity != escalation.ContinuityHandoff, !reachable:
 		return nil
-	case s.parent.ReportedSessionID == "", s.parent.Unusable != "":
+	case s.Parent.ReportedSessionID == "", s.Parent.Unusable != "":
 		return nil
-	case c.policy.DryRun, !s.parent.Tier.Valid(), s.parent.Tier > c.policy.MaxTier:
+	case c.policy.DryRun, !s.Parent.Tier.Valid(), s.Parent.Tier > c.policy.MaxTier:
 		return nil
 	}
-	return escalation.MissingFields(s.parent.Tier, s.parent.Verdict)
+	return escalation.MissingFields(s.Parent.Tier, s.Parent.Verdict)
 }
 
 // askForHandoff runs a session in which the previous tier writes the handoff for step s. If the handoff is usable,
@@ -41,7 +41,7 @@ func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string)
 		return c.refused(ctx, s, admission)
 	}
 	opening, err := c.sessions.open(ctx, c.request(step{
-		tier: s.parent.Tier, purpose: escalation.PurposeHandoff, parent: s.parent, passes: s.passes,
+		Tier: s.Parent.Tier, Purpose: escalation.PurposeHandoff, Parent: s.Parent, Passes: s.Passes,
 	}))
 	c.incidents.send(ctx) // before the session, which can take hours
 	if err != nil {
@@ -53,9 +53,9 @@ func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string)
 	session, written := c.writeHandoff(ctx, s, opening, missing)
 	decision := escalation.Gated(*c.policy, c.decideHandoff(ctx, s, session, written.Problem))
 	// A person may allow the step despite an unusable handoff. The step then starts from the verdict.
-	s.asked, s.handoff = true, written.Handoff
+	s.Asked, s.Handoff = true, written.Handoff
 	if session.Treatment().Then == escalation.SequelAnew {
-		s.parent = s.parent.Disown(session)
+		s.Parent = s.Parent.Disown(session)
 	}
 	if err := c.conclude(ctx, session, decision); err != nil {
 		return step{}, err
@@ -64,10 +64,10 @@ func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string)
 	case decision.Action == escalation.DecisionComplete:
 		return step{}, nil
 	case decision.Action == escalation.DecisionWait:
-		s.asked = false
+		s.Asked = false
 		return s.waiting(decision), nil
 	case decision.Action == escalation.DecisionGate:
-		s.refused = true
+		s.Refused = true
 		return s.gated(decision), nil
 	case request != nil:
 		return s.requested(c.requests.take()), nil
@@ -86,9 +86,9 @@ func (c *chainRun) writeHandoff(
 	unjudged := c.sessions.run(ctx, session, tiers.WriteHandoff, activities.WriteHandoffInput{
 		ChainID:         session.ChainID,
 		SessionID:       session.SessionID,
-		ParentSessionID: s.parent.SessionID,
+		ParentSessionID: s.Parent.SessionID,
 		Tier:            session.Tier,
-		Next:            s.tier,
+		Next:            s.Tier,
 		Policy:          c.policy.OfSession(session.Tier),
 		Directory:       c.sessions.directory,
 		Missing:         missing,
@@ -104,8 +104,8 @@ func (c *chainRun) writeHandoff(
 // decideHandoff returns the decision on the session that wrote the handoff for step s. It considers a request by a
 // person that has arrived by now. If the handoff is unusable, such a request lets s start from the verdict.
 func (c *chainRun) decideHandoff(ctx workflow.Context, s step, session escalation.Session, problem string) escalation.Decision {
-	c.requests.receive(ctx, s.tier-1)
-	input := escalation.HandoffInput{Next: s.tier, WaitingSince: c.waitingSince, Problem: problem}
+	c.requests.receive(ctx, s.Tier-1)
+	input := escalation.HandoffInput{Next: s.Tier, WaitingSince: c.waitingSince, Problem: problem}
 	if c.requests.counts(ctx, escalation.DecideHandoff(*c.policy, session, input)) {
 		input.RequestedTier = c.requests.pending.ToTier
 	}
@@ -135,14 +135,14 @@ func describeCalls(calls []activities.ToolCall) []string {
 // event that names them.
 func (c *chainRun) handoff(ctx workflow.Context, s step, opening escalation.AdmissionResult) *escalation.Handoff {
 	var handoff escalation.Handoff
-	if s.handoff != nil {
-		handoff = *s.handoff
-		handoff.RecommendedTier, handoff.Cooldowns = s.tier, escalation.NewCooldownState(opening.Services)
+	if s.Handoff != nil {
+		handoff = *s.Handoff
+		handoff.RecommendedTier, handoff.Cooldowns = s.Tier, escalation.NewCooldownState(opening.Services)
 	} else {
-		handoff = escalation.NewHandoff(s.parent.Tier, s.tier, s.parent.Verdict, opening.Services)
+		handoff = escalation.NewHandoff(s.Parent.Tier, s.Tier, s.Parent.Verdict, opening.Services)
 	}
-	if s.cutOff != nil {
-		handoff = handoff.After(*s.cutOff, describeCalls(s.left))
+	if s.CutOff != nil {
+		handoff = handoff.After(*s.CutOff, describeCalls(s.Left))
 	}
 	handoff, dropped := handoff.Fit()
 	if dropped != "" {

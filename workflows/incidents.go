@@ -44,7 +44,7 @@ type incidentNews struct {
 // records cannot be read, it also returns nil, and every fault counts as new.
 func (n *incidents) recognize(ctx workflow.Context, s step, session escalation.Session) *escalation.Recognition {
 	n.recognition = nil
-	recheck := session.Purpose == escalation.PurposeRecheck && !s.healed
+	recheck := session.Purpose == escalation.PurposeRecheck && !s.Healed
 	look := session.Tier == escalation.TierObserve && (session.Purpose == escalation.PurposeTier || recheck)
 	finds := session.Status == escalation.SessionCompleted && session.Verdict != nil && session.Verdict.FindsFault()
 	if !look || s.forced() || !finds && !session.LookFailed() {

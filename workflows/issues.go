@@ -152,8 +152,8 @@ func (c *chainRun) blocked(first escalation.Tier) *escalation.Decision {
 // beginBlocked returns the first step of an issue's chain whose first tier exceeds the highest tier. This step opens a
 // gate, at which a person may choose the highest tier. If the policy has no gates, the chain ends.
 func (c *chainRun) beginBlocked(ctx workflow.Context, first step) (step, error) {
-	decision := escalation.Gated(*c.policy, escalation.DecideBlockedIssue(*c.policy, first.tier))
-	first.tier = c.policy.MaxTier
+	decision := escalation.Gated(*c.policy, escalation.DecideBlockedIssue(*c.policy, first.Tier))
+	first.Tier = c.policy.MaxTier
 	return c.stop(ctx, first, decision)
 }
 

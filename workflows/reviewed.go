@@ -71,8 +71,8 @@ func (p *proposedChange) see(session escalation.Session, change *activities.Chan
 
 // inspects reports whether the session of a step is asked for what it commits.
 func (c *chainRun) inspects(s step) bool {
-	repairs := s.purpose == escalation.PurposeTier || s.purpose == escalation.PurposeContinuation
-	return c.policy.Review.Reviews() && s.tier >= escalation.TierSafeRepair && repairs && !c.policy.DryRun
+	repairs := s.Purpose == escalation.PurposeTier || s.Purpose == escalation.PurposeContinuation
+	return c.policy.Review.Reviews() && s.Tier >= escalation.TierSafeRepair && repairs && !c.policy.DryRun
 }
 
 // unpushed reports whether the chain has a change that must be reviewed and pushed, or dropped by a person.
@@ -173,9 +173,9 @@ func (c *chainRun) reviewAgain(ctx workflow.Context, s step) (step, error) {
 	p := c.proposed
 	session := *c.log.chain.Worked()
 	decision := escalation.Gated(*c.policy, escalation.Decide(*c.policy, session, escalation.DecisionInput{NoSplit: true}))
-	request := reviewRequest{loop: p.Loop, author: p.Author, change: p.Change, continues: s.continues, passes: s.passes}
-	if s.request != nil {
-		request.guidance = s.request.Guidance
+	request := reviewRequest{loop: p.Loop, author: p.Author, change: p.Change, continues: s.Continues, passes: s.Passes}
+	if s.Request != nil {
+		request.guidance = s.Request.Guidance
 	}
 	return c.runReview(ctx, s, session, request, decision)
 }
@@ -276,34 +276,34 @@ func (c *chainRun) push(ctx workflow.Context, about proposal) {
 // authorStep returns the step of the latest author of the change.
 func (c *chainRun) authorStep() step {
 	author := c.proposed.Author
-	return step{action: stepSession, tier: author.Tier, parent: &author}
+	return step{Action: stepSession, Tier: author.Tier, Parent: &author}
 }
 
 // correct returns the step in which the author continues its conversation to correct its change. If the conversation is full,
 // a new session corrects it, as after a gate.
 func (c *chainRun) correct(s step) step {
 	author := c.proposed.Author
-	if s.tier != author.Tier || !c.inspects(s) {
+	if s.Tier != author.Tier || !c.inspects(s) {
 		s = c.authorStep()
 	}
-	s.action, s.continues, s.request, s.purpose = stepSession, &author, nil, escalation.PurposeTier
-	if c.sessions.full(&author, c.policy.For(s.tier)) {
-		s.continues = nil
+	s.Action, s.Continues, s.Request, s.Purpose = stepSession, &author, nil, escalation.PurposeTier
+	if c.sessions.full(&author, c.policy.For(s.Tier)) {
+		s.Continues = nil
 	}
-	s.corrects, s.chosen = true, false
+	s.Corrects, s.Chosen = true, false
 	return s
 }
 
 // stopped describes the session before the gate of a step that reviews or corrects the change of the chain; nil for other steps.
 func (c *chainRun) stopped(s step) *review.Stopped {
 	p := c.proposed
-	if p == nil || !s.corrects && s.decision.Rule != escalation.RuleReview {
+	if p == nil || !s.Corrects && s.Decision.Rule != escalation.RuleReview {
 		return nil
 	}
 	ran, resume := p.Ran, p.Loop.Resume
 	if p.Loop.State.Role() == review.Author { // a correction has ended, or was refused
 		resume = p.Loop.State
-		if !s.refused {
+		if !s.Refused {
 			ran = resume
 		}
 	}
@@ -323,7 +323,7 @@ func (c *chainRun) correction(s step) *activities.Correction {
 	}
 	p := c.proposed
 	loop := p.Loop.Turned()
-	if loop.State == review.StateExecute && !s.corrects || s.chosen && loop.State != review.StateQualityRetry {
+	if loop.State == review.StateExecute && !s.Corrects || s.Chosen && loop.State != review.StateQualityRetry {
 		return nil
 	}
 	of := &activities.Correction{Commit: p.Change.Commit, Findings: loop.Open}
@@ -362,10 +362,10 @@ func (c *chainRun) afterReviewGate(ctx workflow.Context, s step, gate *escalatio
 	}
 	next := c.stepFrom(s, gate)
 	if p.Loop.State == review.StateReview || p.Loop.State == review.StateApproved {
-		next.action = stepReview
+		next.Action = stepReview
 		return next, c.log.publish(ctx)
 	}
-	next.corrects, p.Ending = true, nil
+	next.Corrects, p.Ending = true, nil
 	return next, c.log.publish(ctx)
 }
 

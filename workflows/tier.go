@@ -27,7 +27,7 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 	if opening.Refusal != nil {
 		return c.refused(ctx, s, *opening.Refusal)
 	}
-	s.refused = false
+	s.Refused = false
 	session, change := c.runTier(ctx, s, opening)
 	if change != nil && change.Problem == "" && change.Commit == change.Base && c.offered() == "" { // nothing new since the push
 		change = nil
@@ -54,7 +54,7 @@ func (c *chainRun) after(ctx workflow.Context, s step, session escalation.Sessio
 		return s.handOff(session, c.sessions.inFlight), nil
 	case escalation.DecisionWait:
 		if session.Repairs() && session.BeganWork() { // it goes on after the limit
-			s.continues, s.chosen, s.left = &session, false, c.sessions.inFlight
+			s.Continues, s.Chosen, s.Left = &session, false, c.sessions.inFlight
 		}
 		return s.waiting(decision), nil
 	case escalation.DecisionSplit:
@@ -62,7 +62,7 @@ func (c *chainRun) after(ctx workflow.Context, s step, session escalation.Sessio
 	case escalation.DecisionGate:
 		if decision.Tier != 0 { // a person decides on a tier that has not run
 			s = s.escalate(session, decision.Tier, nil)
-			s.refused = true
+			s.Refused = true
 		}
 		return s.gated(decision), nil
 	}
@@ -72,13 +72,13 @@ func (c *chainRun) after(ctx workflow.Context, s step, session escalation.Sessio
 // refused returns the step that follows s after its admission was refused.
 func (c *chainRun) refused(ctx workflow.Context, s step, refusal escalation.Admission) (step, error) {
 	// The step has not run. So a person can request the tier of the step, to skip the rule that refused the step.
-	c.requests.receive(ctx, s.tier-1)
+	c.requests.receive(ctx, s.Tier-1)
 	c.incidents.receive(ctx)
 	decision := escalation.Gated(*c.policy, c.decideRefused(s, refusal))
 	if c.requests.counts(ctx, decision) {
 		return s.requested(c.requests.take()), nil
 	}
-	s.refused = true
+	s.Refused = true
 	return c.stop(ctx, s, decision)
 }
 
@@ -86,10 +86,10 @@ func (c *chainRun) refused(ctx workflow.Context, s step, refusal escalation.Admi
 func (c *chainRun) decideRefused(s step, refusal escalation.Admission) escalation.Decision {
 	decision := escalation.DecideRefused(refusal)
 	switch {
-	case s.healed && c.incidents.healed():
+	case s.Healed && c.incidents.healed():
 		return escalation.ResolvedUnseen(decision)
-	case s.healed && decision.Action == escalation.DecisionComplete: // the fault has come back
-		decision.Tier = s.minTier
+	case s.Healed && decision.Action == escalation.DecisionComplete: // the fault has come back
+		decision.Tier = s.MinTier
 		return decision
 	}
 	return c.quietly(s, decision)
@@ -105,13 +105,13 @@ func (c *chainRun) stop(ctx workflow.Context, s step, decision escalation.Decisi
 		if c.proposed.Ending == nil {
 			c.proposed.Ending = &decision
 		}
-		return step{action: stepReview, tier: s.tier, parent: s.parent, refused: s.refused}, nil
+		return step{Action: stepReview, Tier: s.Tier, Parent: s.Parent, Refused: s.Refused}, nil
 	}
 	if err := c.record(ctx, decision); err != nil || decision.Action != escalation.DecisionGate {
 		return step{}, err
 	}
 	if decision.Tier != 0 { // a person decides on decision.Tier, not on a recheck
-		s = step{tier: decision.Tier, parent: s.parent, refused: true}
+		s = step{Tier: decision.Tier, Parent: s.Parent, Refused: true}
 	}
 	return s.gated(decision), nil
 }
@@ -119,26 +119,26 @@ func (c *chainRun) stop(ctx workflow.Context, s step, decision escalation.Decisi
 // request returns the request for the session of a step.
 func (c *chainRun) request(s step) sessionRequest {
 	return sessionRequest{
-		tier: s.tier, purpose: s.purpose, context: c.continuity(s), origin: s.origin(), continues: s.continues != nil,
-		force: s.forced(), passes: s.passes, corrects: s.corrects || s.goesOn(), waitingSince: c.waitingSince,
+		tier: s.Tier, purpose: s.Purpose, context: c.continuity(s), origin: s.origin(), continues: s.Continues != nil,
+		force: s.forced(), passes: s.Passes, corrects: s.Corrects || s.goesOn(), waitingSince: c.waitingSince,
 	}
 }
 
 // continuity chooses how the session of a step gets its context.
 func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
 	switch {
-	case s.continues == nil || s.chosen:
-	case s.corrects:
+	case s.Continues == nil || s.Chosen:
+	case s.Corrects:
 		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonCorrection}
 	default:
 		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonInterrupted}
 	}
-	if s.purpose == escalation.PurposeHandoff { // only the tier that has the conversation can write its handoff
+	if s.Purpose == escalation.PurposeHandoff { // only the tier that has the conversation can write its handoff
 		return escalation.ContinuityChoice{Continuity: escalation.ContinuityResume, Reason: escalation.ReasonParentSession}
 	}
 	return escalation.ChooseContinuity(escalation.ContinuityInput{
-		Parent:    s.parent,
-		Window:    c.sessions.window(c.policy.For(s.tier)),
+		Parent:    s.Parent,
+		Window:    c.sessions.window(c.policy.For(s.Tier)),
 		Threshold: c.policy.ResumeThreshold,
 		MaxTokens: c.policy.ResumeMaxTokens,
 		Mode:      c.policy.Continuity,
@@ -156,8 +156,8 @@ func (c *chainRun) runTier(
 		ChainID:    session.ChainID,
 		FirstRunID: session.FirstRunID,
 		SessionID:  session.SessionID,
-		Tier:       s.tier,
-		Policy:     c.policy.OfSession(s.tier),
+		Tier:       s.Tier,
+		Policy:     c.policy.OfSession(s.Tier),
 		Services:   c.input.Services, // the operator's limit, which verdicts do not change
 		Affected:   c.log.chain.Services,
 		Request:    c.input.Prompt,
@@ -171,17 +171,17 @@ func (c *chainRun) runTier(
 	}
 	input.Incidents, input.Repairs = opening.Incidents, opening.Repairs
 	c.based(s, &input)
-	if s.purpose == escalation.PurposeRecheck && s.continues == nil {
+	if s.Purpose == escalation.PurposeRecheck && s.Continues == nil {
 		input.Recheck, input.Services = true, c.log.chain.Services
 	}
-	if s.request != nil {
-		input.Guidance = s.request.Guidance
+	if s.Request != nil {
+		input.Guidance = s.Request.Guidance
 	}
 	input.Gate = c.log.chain.GateBefore()
 	if origin := s.origin(); origin != nil {
 		input.ParentTier, input.ParentSessionID = origin.Tier, origin.SessionID
 	}
-	if s.continues != nil {
+	if s.Continues != nil {
 		input.Continues, input.InFlight = true, c.sessions.inFlight
 	}
 	if session.Continuity == escalation.ContinuityHandoff {
@@ -191,12 +191,12 @@ func (c *chainRun) runTier(
 	var result activities.RunTierResult
 	unjudged := c.sessions.run(ctx, session, tiers.RunTier, input, &result)
 	ended := sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged)
-	if ended.BeganWork() || s.continues == nil { // otherwise the calls before it still have no result
+	if ended.BeganWork() || s.Continues == nil { // otherwise the calls before it still have no result
 		c.sessions.inFlight = result.InFlight
 	}
 	c.listUnknown(ctx, session.SessionID, result.Unknown)
 	if unjudged != nil && input.Inspect {
-		result.Change = &activities.Change{Problem: fmt.Sprintf("nobody knows what the session of %s has committed", s.tier)}
+		result.Change = &activities.Change{Problem: fmt.Sprintf("nobody knows what the session of %s has committed", s.Tier)}
 	}
 	return ended, result.Change
 }
@@ -222,8 +222,8 @@ func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Sessi
 	recognition := c.incidents.recognize(ctx, s, session)
 	c.requests.receive(ctx, session.Tier)
 	input := escalation.DecisionInput{
-		MinTier: s.minTier, Healed: s.healed, Recognition: recognition, WaitingSince: c.waitingSince,
-		NoSplit: c.log.chain.Trigger == escalation.TriggerIssue || s.purpose == escalation.PurposeRecheck || c.unpushed(),
+		MinTier: s.MinTier, Healed: s.Healed, Recognition: recognition, WaitingSince: c.waitingSince,
+		NoSplit: c.log.chain.Trigger == escalation.TriggerIssue || s.Purpose == escalation.PurposeRecheck || c.unpushed(),
 	}
 	if c.requests.counts(ctx, escalation.Decide(*c.policy, session, input)) {
 		input.RequestedTier = c.requests.pending.ToTier
@@ -234,8 +234,8 @@ func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Sessi
 // quietly returns the decision on the session of a step that has ended or was refused. If the step is a scheduled look, nobody needs to
 // act because of a limit that passes.
 func (c *chainRun) quietly(s step, decision escalation.Decision) escalation.Decision {
-	first := c.log.chain.Last() == nil || decision.Rule == escalation.RuleAccountLimit && s.purpose == escalation.PurposeTier
-	if c.log.chain.Trigger == escalation.TriggerScheduled && s.tier == escalation.TierObserve && first {
+	first := c.log.chain.Last() == nil || decision.Rule == escalation.RuleAccountLimit && s.Purpose == escalation.PurposeTier
+	if c.log.chain.Trigger == escalation.TriggerScheduled && s.Tier == escalation.TierObserve && first {
 		return escalation.QuietIfSpent(decision)
 	}
 	return decision
@@ -308,7 +308,7 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 // openGate opens a gate for a step whose session has ended or was refused. The decision of the step gives the reason
 // for the gate.
 func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
-	request := gateRequest{decision: s.decision, tier: s.tier, refused: s.refused, stopped: c.stopped(s), commit: c.offered()}
+	request := gateRequest{decision: s.Decision, tier: s.Tier, refused: s.Refused, stopped: c.stopped(s), commit: c.offered()}
 	if request.commit != "" {
 		request.open, request.noRemote = c.proposed.Loop.Unsolved(), c.proposed.Change.NoRemote
 	}
@@ -321,7 +321,7 @@ func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
 		return step{}, c.record(ctx, escalation.Cancelled())
 	}
 	c.parent.detach(ctx)
-	s.action = stepGate
+	s.Action = stepGate
 	return s, nil
 }
 
@@ -351,7 +351,7 @@ func (c *chainRun) told(answer escalation.GateClosing) {
 // waitAtGate waits at the open gate of a step. It returns the step that the answer chose. The returned step still needs
 // its own admission.
 func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
-	last := s.tier
+	last := s.Tier
 	if !s.hasRun(c.log.chain.Worked()) {
 		last-- // the step has not run, so a person may request the same tier
 	}
@@ -405,28 +405,28 @@ func (c *chainRun) checkHealed(s step, last *escalation.Session) step {
 // stepFrom returns the step that follows s after its gate was closed. The answer in gate selects this step.
 func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
 	closing, last := *gate.Answer, c.log.chain.Worked()
-	s.action = stepSession
+	s.Action = stepSession
 	if s.hasRun(last) {
-		s.passes = nil
+		s.Passes = nil
 		if closing.ToTier != 0 {
 			return s.escalate(*last, closing.ToTier, c.requests.take())
 		}
 	}
-	s.refused = false
+	s.Refused = false
 	if closing.ToTier != 0 {
 		return s.requested(c.requests.take())
 	}
-	s.continues, s.request, s.chosen = nil, nil, false
+	s.Continues, s.Request, s.Chosen = nil, nil, false
 	if gate.Fresh {
-		s.parent = nil
+		s.Parent = nil
 	}
 	if closing.Actor != "" {
-		s.request = &EscalateSignal{ToTier: s.tier, Guidance: closing.Guidance}
-		s.passes = append(slices.Clone(s.passes), gate.Allows()...)
+		s.Request = &EscalateSignal{ToTier: s.Tier, Guidance: closing.Guidance}
+		s.Passes = append(slices.Clone(s.Passes), gate.Allows()...)
 	}
 	if closing.Action == escalation.GateContinue {
 		continued := *c.log.chain.Session(gate.Continuation.SessionID)
-		s.continues, s.chosen = &continued, true
+		s.Continues, s.Chosen = &continued, true
 	}
 	return s
 }

@@ -14,7 +14,7 @@ import (
 // 1, a step that a person has requested during the wait, another wait, a gate, or the end of the chain.
 func (c *chainRun) wait(ctx workflow.Context, s step) (step, error) {
 	if c.log.chain.Wait == nil {
-		c.beginWait(ctx, s.decision)
+		c.beginWait(ctx, s.Decision)
 	}
 	if err := c.sleep(ctx, s); err != nil {
 		return step{}, err
@@ -42,7 +42,7 @@ func (c *chainRun) wait(ctx workflow.Context, s step) (step, error) {
 		}
 	}
 	c.endWait(ctx)
-	s.refused = true
+	s.Refused = true
 	return c.stop(ctx, s, escalation.Gated(*c.policy, decision))
 }
 
@@ -63,7 +63,7 @@ func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision)
 // continue for another. Either of two events ends the wait earlier: a person requests a tier, or other chains have found all incidents
 // healed.
 func (c *chainRun) sleep(ctx workflow.Context, s step) error {
-	decision := s.decision
+	decision := s.Decision
 	if decision.Rule != escalation.RuleDayBudget && decision.Rule != escalation.RuleAccountLimit {
 		c.parent.detach(ctx)
 	}
@@ -87,7 +87,7 @@ func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 		_ = workflow.Await(ctx, func() bool { // an error means that ctx has ended
 			return timer.IsReady() || c.requests.arrived(ctx) || c.incidents.arrived(ctx)
 		})
-		c.requests.receive(ctx, s.tier-1) // the tier has not run, so a request may name it
+		c.requests.receive(ctx, s.Tier-1) // the tier has not run, so a request may name it
 		wait.News = c.incidents.receive(ctx)
 	}
 	return nil
@@ -95,7 +95,7 @@ func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 
 // healed reports whether s need not wait any longer, because other chains have found all incidents healed. If s is
 // already a recheck of such a finding, healed returns false.
-func (c *chainRun) healed(s step) bool { return !s.healed && c.incidents.healed() }
+func (c *chainRun) healed(s step) bool { return !s.Healed && c.incidents.healed() }
 
 func (c *chainRun) endWait(ctx workflow.Context) {
 	c.log.chain.Wait = nil
