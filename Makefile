@@ -163,7 +163,7 @@ lean: | $(REPORT) ## Check that the worker is small and links no Temporal server
 ##@ Tests
 
 # Packages whose tests link the Temporal server, and the commands. Compiling them again, for the race detector, would take minutes.
-SERVED := ./internal/plant/supervisor ./internal/desk/cli/... ./internal/plant/embedded ./worker ./starter
+SERVED := ./internal/systemtest ./internal/desk/cli/... ./internal/plant/embedded ./worker ./starter
 # Packages whose tests start agents or the real CLI.
 AGENTS := ./internal/claudesim ./internal/cell/claude ./internal/cell/hook ./internal/cell/shell ./internal/cell/process ./internal/cell/guard ./internal/records/transcripts
 # Packages that start no goroutine, with long tests. The race detector would only slow them down.
@@ -186,7 +186,7 @@ race: $(TOOLS_BUILT) | $(REPORT) ## Run the tests under the race detector; those
 		-race $(UNRACED) -short -p 2 -parallel 8 -timeout $(TEST_TIMEOUT)
 
 # Packages start in this order, the longest first, so that no long package runs alone at the end. A package that is named twice runs once.
-REAL := ./internal/plant/supervisor ./internal/claudesim ./internal/cell/claude ./internal/desk/cli $(AGENTS) $(SERVED)
+REAL := ./internal/systemtest ./internal/claudesim ./internal/cell/claude ./internal/desk/cli $(AGENTS) $(SERVED)
 
 .PHONY: real
 real: $(TOOLS_BUILT) | $(REPORT) ## Run the tests on real Temporal servers, processes and CLIs
@@ -220,8 +220,8 @@ clients: $(CLIENTS)/temporal $(CLIENTS)/tctl ## Give docs/temporal-tools.md to t
 .PHONY: histories
 histories: ## Record the history of every branch of a chain anew for the replay test, after a change of what a workflow does
 	rm -f workflows/testdata/*.json
-	tests=$$(sh tools/tests.sh recordHistory internal/plant/supervisor) && \
-	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -tags soak,$(SLIM) -run "$$tests" ./internal/plant/supervisor -update
+	tests=$$(sh tools/tests.sh recordHistory internal/systemtest) && \
+	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -tags soak,$(SLIM) -run "$$tests" ./internal/systemtest -update
 	$(GO) test -count=1 -run '^TestCostOfTemporal$$' ./workflows -update
 
 # Some of the pictures are in the documentation.

@@ -45,11 +45,11 @@ fi
 [ -z "$without" ] || run -tags "$tags" -timeout 100m -run '^TestSoak' $without $plain
 # shellcheck disable=SC2086 # a list of packages
 run -tags "$tags" -timeout 100m -run '^TestSoak' $with "$@"
-chains=$(sh "$(dirname "$0")/tests.sh" forRealCLIs internal/plant/supervisor) || exit 1
-run -tags "$tags" -timeout 20m -run "$chains" -skip '^TestSoak' ./internal/plant/supervisor
-run -race -timeout 20m -run '^TestChains$' ./internal/plant/supervisor
-run -timeout 40m ./internal/plant/supervisor -postgres
-run -tags "$tags" -timeout 20m -run '^TestSoakHostLost$' ./internal/plant/supervisor -postgres
+chains=$(sh "$(dirname "$0")/tests.sh" forRealCLIs internal/systemtest) || exit 1
+run -tags "$tags" -timeout 20m -run "$chains" -skip '^TestSoak' ./internal/systemtest
+run -race -timeout 20m -run '^TestChains$' ./internal/systemtest
+run -timeout 40m ./internal/systemtest -postgres
+run -tags "$tags" -timeout 20m -run '^TestSoakHostLost$' ./internal/systemtest -postgres
 
 echo "== Figures"
 sed -nE 's/^ *[a-z_]*_test\.go:[0-9]*: (soak|faults): //p' "$report"
