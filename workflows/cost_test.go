@@ -21,10 +21,10 @@ import (
 	"github.com/claudeops/claudeops/internal/records/encryption"
 )
 
-// updateCost makes TestCostOfTemporal write the figures into docs/temporal-cost.md.
-var updateCost = flag.Bool("update", false, "write the figures of docs/temporal-cost.md")
+// updateCost makes TestCostOfTemporal write the figures into docs/sizing.md.
+var updateCost = flag.Bool("update", false, "write the figures of docs/sizing.md")
 
-// The figures of docs/temporal-cost.md are between these lines.
+// The figures of docs/sizing.md are between these lines.
 const (
 	countedFrom = "<!-- counted: go test ./workflows -run TestCostOfTemporal -update -->\n"
 	countedTo   = "<!-- end of what is counted -->"
@@ -62,7 +62,7 @@ func (u usage) heartbeats(interval time.Duration) float64 {
 	return sum
 }
 
-// assumedDuration is the assumed duration of a session of each tier. docs/temporal-cost.md states these durations.
+// assumedDuration is the assumed duration of a session of each tier. docs/sizing.md states these durations.
 var assumedDuration = map[escalation.Tier]time.Duration{1: 2 * time.Minute, 2: 5 * time.Minute, 3: 15 * time.Minute}
 
 // count returns the usage of Temporal by the run of a history. It uses Temporal Cloud's definition of actions
@@ -152,7 +152,7 @@ func TestCostOfTemporal(t *testing.T) {
 	}
 	write("\n")
 
-	page := filepath.Join("..", "docs", "temporal-cost.md")
+	page := filepath.Join("..", "docs", "sizing.md")
 	content, err := os.ReadFile(page)
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(content), countedFrom)
