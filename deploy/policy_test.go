@@ -153,10 +153,10 @@ func TestSchemaHasEveryKey(t *testing.T) {
 	}
 }
 
-// TestExampleOfAPlan checks that the policy permits an author of Tier 2 to change the file that the example of docs/plans.md names.
+// TestExampleOfAPlan checks that the policy permits an author of Tier 2 to change the file that the example of docs/repositories.md names.
 func TestExampleOfAPlan(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/plans.md")
+	page, err := os.ReadFile("../docs/repositories.md")
 	require.NoError(t, err)
 	named := regexp.MustCompile(`(?m)^- \[ \] (\S+/\S+) `).FindStringSubmatch(string(page))
 	require.NotNil(t, named, "the example names a file")

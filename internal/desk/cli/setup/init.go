@@ -173,7 +173,7 @@ func (s *setting) sayPlace() {
 		s.tell("\nYou are root, and %s is installed: the settings go to %s, which it reads.", s.machine.Unit, s.now.files.Env)
 	default:
 		s.tell("\nYou are root: the settings go to %s, for what root starts in a terminal. To run Claude Ops as a service, "+
-			"install its unit first (docs/systemd.md).", s.now.files.Env)
+			"install its unit first (docs/one-machine.md).", s.now.files.Env)
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 	proposedChainBudget = 3
 )
 
-// unitSettings is the directory of the settings that the units of systemd read (docs/systemd.md).
+// unitSettings is the directory of the settings that the units of systemd read (docs/one-machine.md).
 const unitSettings = "/etc/claudeops"
 
 // present is what is set before init changes anything.
