@@ -10,7 +10,7 @@ import (
 
 // Review holds the settings for reviews of what agents commit.
 type Review struct {
-	Changes  escalation.ReviewMode `env:"REVIEW_CHANGES" desc:"What happens with commits that a session of tier 2 or 3 leaves in its worktree. none: nobody reviews them. advisory: a second session, which only reads, reviews them, and its verdict informs people. required: agents push nothing and open no pull requests themselves; the author corrects what the review finds, an approved commit is pushed to the remote origin, and a person is asked about any other. See docs/repositories.md."`
+	Changes  escalation.ReviewMode `env:"REVIEW_CHANGES" desc:"What happens with commits of tiers 2 and 3. none: nobody reviews them. advisory: a second session reviews them, and its verdict informs people. required: agents push nothing; the author corrects findings, an approved commit is pushed to origin, and a person is asked about any other. See docs/repositories.md."`
 	MaxFiles int                   `env:"REVIEW_MAX_FILES" desc:"Number of files up to which a change is reviewed. A larger one needs a person."`
 	MaxLines int                   `env:"REVIEW_MAX_LINES" desc:"Number of added and removed lines up to which a change is reviewed. A larger one needs a person."`
 	MaxFixes int                   `env:"REVIEW_MAX_FIXES" desc:"With required, and for plans: number of times that an author corrects findings, and repairs what the checks have found, before a person is asked."`

@@ -151,14 +151,14 @@ const documentHead = `# Configuration
 
 <!-- Written by the tests of internal/plant/config (go test ./internal/plant/config -update). Do not edit. -->
 
-Configure Claude Ops with environment variables. Each program reads them once, when it starts. A running chain keeps the
-values that it started with. An empty variable counts as unset, also over a value in the file of settings. ` + "`none`" + ` is the empty list.
-Numbers are at most 1000000000, durations 87600h (ten years). All errors are reported together; an unknown variable that
-begins with ` + "`CLAUDEOPS_`" + ` is an error, too. ` + "`starter config`" + ` prints every setting with its current value.
+Configure Claude Ops with environment variables, or in a file of settings (` + "`CLAUDEOPS_ENV_FILE`" + `). Each program reads them once, when it
+starts; a running chain keeps its values. An empty variable counts as unset, also over a value in the file. ` + "`none`" + ` is the empty list.
+Numbers are at most 1000000000, durations 87600h (ten years). An unknown ` + "`CLAUDEOPS_`" + ` variable is an error. ` + "`starter config`" + ` prints every
+setting with its value.
 
 The connection to Temporal follows Temporal's own settings: ` + "`TEMPORAL_ADDRESS`" + `, ` + "`TEMPORAL_NAMESPACE`" + `, ` + "`TEMPORAL_API_KEY`" + `, TLS,
-and the profiles of ` + "`temporal.toml`" + `. If they name no address, or the address of a ` + "`starter up`" + ` with the same state directory, the
-programs connect to that server with the token in the state directory.
+and the profiles of ` + "`temporal.toml`" + `. If they name no address, or that of a ` + "`starter up`" + ` with the same state directory, the
+programs connect to that server with its token.
 `
 
 // notes are printed below a group's heading.
@@ -184,21 +184,28 @@ A file is a Go template (` + "`text/template`" + `) with ` + "`.Tier`" + `, ` + 
 distinguish the forms. Write two plain braces as ` + "`{{\"{{\"}}`" + `. Each file is tried at the start; an error names file and line.`,
 }
 
-// documentation renders docs/configuration.md.
+// documentation renders docs/configuration.md. A meaning that several settings of a group share is printed once.
 func documentation(settings []Setting) string {
 	var text strings.Builder
 	text.WriteString(documentHead)
 	group := ""
+	var said map[string]string
 	for _, setting := range settings {
 		if setting.Group != group {
-			group = setting.Group
+			group, said = setting.Group, map[string]string{}
 			fmt.Fprintf(&text, "\n## %s\n", group)
 			if notes[group] != "" {
 				fmt.Fprintf(&text, "\n%s\n", notes[group])
 			}
 			text.WriteString("\n| variable | default | meaning |\n|---|---|---|\n")
 		}
-		fmt.Fprintf(&text, "| `%s` | %s | %s |\n", setting.Name, documentedDefault(setting), setting.Meaning)
+		meaning := setting.Meaning
+		if first := said[meaning]; first != "" {
+			meaning = "as `" + first + "`"
+		} else {
+			said[meaning] = setting.Name
+		}
+		fmt.Fprintf(&text, "| `%s` | %s | %s |\n", setting.Name, documentedDefault(setting), meaning)
 	}
 	return text.String()
 }
