@@ -47,20 +47,20 @@ type Chain struct {
 	MaxTier         escalation.Tier           `env:"MAX_TIER" desc:"Highest tier that may run: 1, 2 or 3. A chain that needs a higher one asks a person."`
 	DryRun          bool                      `env:"DRY_RUN" desc:"true: check and report only. Nothing escalates, and every tier has the permissions of tier 1."`
 	Continuity      escalation.ContinuityMode `env:"CONTINUITY" desc:"How a tier gets the context of the previous tier. auto: resume the conversation if possible. handoff: always pass on a summary."`
-	ResumeThreshold float64                   `env:"RESUME_CONTEXT_THRESHOLD" desc:"Share of the next model's context window, above 0 and at most 1, up to which a conversation is resumed. A larger conversation is passed on as a summary."`
-	ResumeMaxTokens int                       `env:"RESUME_MAX_TOKENS" desc:"Size in tokens up to which a conversation is resumed, whatever the window; 0: no cap. Every tier pays for a resumed conversation again, at its own price."`
+	ResumeThreshold float64                   `env:"RESUME_CONTEXT_THRESHOLD" desc:"Share of the next model's context window, above 0 and at most 1, up to which a conversation is resumed. A larger one is passed on as a summary."`
+	ResumeMaxTokens int                       `env:"RESUME_MAX_TOKENS" desc:"Size in tokens up to which a conversation is resumed, whatever the window; 0: no cap. Every tier pays for a resumed conversation again."`
 }
 
 // Limits holds the budgets, cooldowns and other limits of chains.
 type Limits struct {
-	ChainBudgetUSD    float64       `env:"CHAIN_BUDGET_USD" desc:"Budget of one chain for all its sessions, in US dollars; 0: no cap. Each session gets the remaining amount as its limit. If nothing remains, no session starts."`
-	DayBudgetUSD      float64       `env:"DAY_BUDGET_USD" desc:"Budget of all chains together for one day (UTC), in US dollars; 0: no cap. The budgets of running sessions are reserved. A session without a cap reserves, and may spend, a quarter of what is left."`
+	ChainBudgetUSD    float64       `env:"CHAIN_BUDGET_USD" desc:"Budget of one chain for all its sessions, in US dollars; 0: no cap. Each session gets what is left as its limit."`
+	DayBudgetUSD      float64       `env:"DAY_BUDGET_USD" desc:"Budget of all chains for one day (UTC), in US dollars; 0: no cap. Running sessions reserve their budgets; one without a cap reserves, and may spend, a quarter of what is left."`
 	Escalations       Limit         `env:"ESCALATION_LIMIT" desc:"Number of chains that may start repairs (tier 2 or 3) within a time span, as number/duration; none: no limit; 0/1h: forbidden. The default lets one cycle repair three independent problems."`
 	Restarts          Limit         `env:"RESTART_LIMIT" desc:"Number of restarts of one service within a time span, over all chains, as number/duration; none: no limit."`
 	Redeployments     Limit         `env:"REDEPLOYMENT_LIMIT" desc:"Number of redeployments of one service within a time span, over all chains, as number/duration; none: no limit."`
 	Overrides         Overrides     `env:"COOLDOWN_OVERRIDES" desc:"Limits for single services, as service:restart=number/duration or service:redeployment=number/duration, separated by semicolons or line breaks: jellyfin:restart=4/4h; postgres:redeployment=0/24h."`
 	Returns           Limit         `env:"RETURNS" desc:"Number of returns of a repaired fault within a time span, as number/duration, from which on tier 3 begins at once or, if it may not or was tried, a person is asked. Both get the history. The number is at most 50, and the time span at most 720h; none: every return is repaired as before."`
-	MaxWait           time.Duration `env:"COOLDOWN_MAX_WAIT" desc:"Total time that a chain may wait for cooldowns to pass, or for another chain to finish with a service. Then a person is asked. 0s: never wait."`
+	MaxWait           time.Duration `env:"COOLDOWN_MAX_WAIT" desc:"Total time that a chain may wait for cooldowns, or for another chain to finish with a service. Then a person is asked. 0s: never wait."`
 	MaxParallelIssues int           `env:"MAX_PARALLEL_ISSUES" desc:"Number of independent problems of one cycle that are repaired at the same time, each by its own chain; 1 to 20. Chains that wait do not count."`
 }
 
@@ -70,7 +70,7 @@ type Gate struct {
 	Remind    DurationList            `env:"GATE_REMIND" desc:"Times of the reminders about an open gate, counted from its opening: ascending durations shorter than the timeout, comma-separated; none: never."`
 	OnTimeout escalation.GateAction   `env:"GATE_ON_TIMEOUT" desc:"What happens if nobody answers in time. abort: end the chain. fix: run the tier again in a new session, at most twice in a row."`
 	Approvers PersonList              `env:"GATE_APPROVERS" desc:"Names of the people who may answer, comma-separated; everybody if unset. Everybody who can reach Temporal can give any name, so this protects against mistakes, not against malice."`
-	OnHealed  escalation.HealedAction `env:"GATE_ON_HEALED" desc:"What a chain at a gate does if a later look finds its incidents healed. close: look once more with tier 1, and end as resolved if all is well. keep: show the finding, and wait for an answer."`
+	OnHealed  escalation.HealedAction `env:"GATE_ON_HEALED" desc:"What a chain at a gate does if a later look finds its incidents healed. close: look once more, and end as resolved if all is well. keep: show the finding, and wait for an answer."`
 	FourEyes  bool                    `env:"GATE_FOUR_EYES" desc:"true: the person who started a chain cannot answer at its gates. A chain starts only if its input names that person."`
 	Verified  bool                    `env:"GATE_REQUIRE_VERIFIED" desc:"true: only people who have logged in to starter web or starter up may answer, under the name of their login. Whoever can reach Temporal itself can still forge a login: see docs/security.md."`
 }
@@ -124,19 +124,19 @@ type Claude struct {
 	// login outside of ConfigDir, for example in a keychain.
 	Login            bool          `env:"-"`
 	PassEnv          PassList      `env:"PASS_ENV" desc:"Names of environment variables for the programs of agents, comma-separated (AWS_* matches all with that beginning). Each goes only to the programs that the policy names for it (gh gets GH_TOKEN). NAME=PROGRAM names one more. NAME=claude, and every name that begins with CLAUDE_ or ANTHROPIC_, goes to the CLI and, unless the name suggests a secret, to all programs. Agents never get a key or token of the model's API. See docs/security.md."`
-	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run. The built-in policy lets tier 2 change files in it. If set, it must be an absolute path that exists, and must not contain the state directory."`
+	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run. Tier 2 can change files in it. If set, it must be an absolute path that exists, and must not contain the state directory."`
 	Repositories     PathList      `env:"REPOSITORIES" desc:"Additional directories in which agents may run, comma-separated: absolute paths that exist and do not contain the state directory. A chain's input selects one by its path or by the last part of it."`
 	Worktrees        Worktrees     `env:"WORKTREES" desc:"Where tiers 2 and 3 repair if their directory is in a git repository. auto: in a git worktree (STATE_DIR/worktrees) on a branch claudeops/CHAIN, which a person merges. off: in the directory itself, one session at a time, for services that run from its files. See docs/repositories.md."`
 	Environment      string        `env:"ENVIRONMENT" desc:"Description of your infrastructure for the agents, in free text: what runs where, how to reach it, what to keep in mind. It is part of every prompt."`
 	FirstByteTimeout time.Duration `env:"FIRST_BYTE_TIMEOUT" desc:"Time within which a started agent must print its first output."`
-	IdleTimeout      time.Duration `env:"IDLE_TIMEOUT" desc:"Time without output after which an agent is considered stalled. The CLI prints nothing while a command runs, so this also limits the longest command."`
+	IdleTimeout      time.Duration `env:"IDLE_TIMEOUT" desc:"Time without output after which an agent is considered stalled. It also limits the longest command, during which the CLI prints nothing."`
 	StopGrace        time.Duration `env:"STOP_GRACE" desc:"Time between asking an agent to end and killing it; at most 10s."`
 	Containment      Containment   `env:"CONTAINMENT" desc:"How an agent's processes are kept together, so that all of them can be ended: auto, namespace, subreaper or group. auto is subreaper on Linux and group elsewhere. namespace is the most reliable, but its agents cannot send signals to processes of the host. starter doctor prints the method in use."`
 	Sandbox          Sandbox       `env:"SANDBOX" desc:"Sandbox of the kernel (Landlock, Linux 5.19) for tiers 1 and 2. auto: use it if possible, otherwise record that it is missing. require-kernel: run no agent of these tiers without it. require-full: also refuse to start without CLAUDEOPS_AGENT_USER. require: require-full for a worker of root, else require-kernel. off: do not use it. starter doctor prints the level of protection here."`
 	AgentUser        string        `env:"AGENT_USER" default:"claudeops-agent for root" desc:"Name of the user that agents run as; requires a worker that runs as root. Unset: for root claudeops-agent, created if it is missing; otherwise the worker's own user. none: the worker's own user, also for root; so does CLAUDEOPS_CLAUDE_CONFIG_DIR=login. Agents' default directories are then in STATE_DIR-agents, and the user must be able to pass through the directories above."`
 	// Account describes AgentUser. It is nil if agents run as the worker's user, and before the worker creates AgentUser.
 	Account     *Account `env:"-"`
-	SessionDisk int      `env:"SESSION_DISK" desc:"Space in MiB that one session may use for its own files: the CLI's directory, the agent's home, temporary files and the chain's directory. A session that uses more is ended. At least 16."`
+	SessionDisk int      `env:"SESSION_DISK" desc:"Space in MiB that one session may use for its own files; at least 16. A session that uses more is ended."`
 	APIRetries  int      `env:"API_RETRIES" desc:"Number of times that the CLI repeats a failed call of the model's API; 0 to 10."`
 }
 
@@ -205,7 +205,7 @@ type Guard struct {
 	// passed are the entries of PASS_ENV, which name programs as the policy does.
 	passed PassList
 
-	PolicyFile string `env:"POLICY_FILE" default:"the built-in deploy/policy.yaml" desc:"Absolute path of a policy: with extends: default, what differs from the built-in one; otherwise all of it. It says what the agents of each tier may do: see docs/policy.md. deploy/policy.schema.json describes it."`
+	PolicyFile string `env:"POLICY_FILE" default:"the built-in deploy/policy.yaml" desc:"Absolute path of a policy: with extends: default, what differs from the built-in one; otherwise all of it. See docs/policy.md."`
 }
 
 // Services holds the description of the operator's services.
@@ -254,9 +254,9 @@ type Worker struct {
 	MaxConcurrentAgents int           `env:"MAX_CONCURRENT_AGENTS" desc:"Number of agents of chains that one worker runs at the same time."`
 	MaxConcurrentTalks  int           `env:"MAX_CONCURRENT_TALKS" desc:"Number of turns of conversations that one worker runs at the same time, in addition to the agents of chains, which never wait for them."`
 	HeartbeatInterval   time.Duration `env:"HEARTBEAT_INTERVAL" default:"10s; 1s on the server of starter up" desc:"Time between two heartbeats of a running agent, 1s to 10s. Temporal Cloud bills each. With a longer interval, progress is shown and a cancelled agent ends later. A lost worker is noticed after 30s, or six intervals if that is longer. A running chain keeps its value."`
-	DrainTimeout        time.Duration `env:"DRAIN_TIMEOUT" desc:"Time for running agents to finish after the worker was asked to stop. Agents that do not finish are stopped, and continue at another worker or after the restart."`
+	DrainTimeout        time.Duration `env:"DRAIN_TIMEOUT" desc:"Time for running agents to finish after the worker was asked to stop. Others are stopped, and continue at another worker or after the restart."`
 	Deployment          string        `env:"DEPLOYMENT" desc:"Name of the Temporal Worker Deployment of the workers, such as claudeops. If set, a chain stays with the version that began it, and new chains wait until starter workers promote has made a version current: see docs/releasing.md. Unset: any worker continues any chain. starter up ignores it."`
-	BuildID             string        `env:"BUILD_ID" default:"the version of the program" desc:"Build ID of this worker in its deployment. Two programs with the same build ID must have the same workflows. Set it for a program that was not built from a release."`
+	BuildID             string        `env:"BUILD_ID" default:"the version of the program" desc:"Build ID of this worker in its deployment. Two programs with the same one must have the same workflows. Set it for a program that was not built from a release."`
 }
 
 // WithoutVersion returns a copy of w without a deployment and a build ID. A worker with these settings continues chains

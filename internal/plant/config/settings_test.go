@@ -168,20 +168,15 @@ var notes = map[string]string{
 ` + "`Bash(docker restart:*)`" + ` a star matches anything. A rule that denies overrides the others. Commands that the CLI knows to be
 read-only run without a rule. Separate lists with commas or line breaks; a comma inside parentheses belongs to its rule. In a
 dry run every tier has the tools, permissions and rules of tier 1.`,
-	"Permissions": `The policy says what each tier may do: programs with their options and arguments, files, hosts, and what no tier may do. At
-tiers 1 and 2 everything that the policy does not list is denied. If a program in your policy starts others, list these
-under ` + "`starts`" + `: the sandbox lets it execute nothing else. ` + "`starter policy explain --tier 1`" + ` describes it in words.`,
-	"Services": `Names of services in inputs, verdicts and tool calls are compared with the names and aliases in the file. Case and blanks
-make no difference. Records, locks, limits and search attributes then have the name in the file. You can use a service that is not in the
-file; its chain lists the service as unknown. Prompts describe up to 40 services, those of the chain first. If the file has a
-mistake, the program does not start, and names the line or the service.`,
-	"Prompts": `A file replaces the built-in instructions of a tier. It applies to a new session, a start from a handoff and a
-resumed conversation. Do not repeat the texts that always follow it: the person's request, the services file, the handoff, the permissions,
-the dry run, the rules and the form of the verdict.
+	"Permissions": `[The policy](policy.md) says what each tier may do. ` + "`" + `starter policy explain --tier 1` + "`" + ` describes it in words.`,
+	"Services": `[Services](services.md) describes the file. Prompts contain up to 40 services, those of the chain first. If the file has a mistake, the program does
+not start, and names the line or the service.`,
+	"Prompts": `A file replaces the built-in instructions of a tier, in every form of its prompt. Do not repeat what always follows: the request, services, handoff,
+permissions, dry run, rules and the form of the verdict.
 
-A file is a Go template (` + "`text/template`" + `) with ` + "`.Tier`" + `, ` + "`.Resumed`" + `, ` + "`.DryRun`" + `, ` + "`.Services`" + `, ` + "`.Request`" + `, ` + "`.Guidance`" + `, ` + "`.Handoff`" + `,
-` + "`.Brief`" + ` (what the policy grants, as Markdown), ` + "`.Allowed`" + ` and ` + "`.Denied`" + ` (the rules that narrow it). Use ` + "`{{if .Resumed}}`" + ` to
-distinguish the forms. Write two plain braces as ` + "`{{\"{{\"}}`" + `. Each file is tried at the start; an error names file and line.`,
+It is a Go template (` + "`" + `text/template` + "`" + `) with ` + "`" + `.Tier` + "`" + `, ` + "`" + `.Resumed` + "`" + `, ` + "`" + `.DryRun` + "`" + `, ` + "`" + `.Services` + "`" + `, ` + "`" + `.Request` + "`" + `, ` + "`" + `.Guidance` + "`" + `, ` + "`" + `.Handoff` + "`" + `,
+` + "`" + `.Brief` + "`" + ` (what the policy grants), ` + "`" + `.Allowed` + "`" + ` and ` + "`" + `.Denied` + "`" + ` (rules that narrow it). ` + "`" + `{{if .Resumed}}` + "`" + ` distinguishes the forms; write two plain
+braces as ` + "`{{\"{{\"}}`" + `. Each file is tried at the start; an error names file and line.`,
 }
 
 // documentation renders docs/configuration.md. A meaning that several settings of a group share is printed once.

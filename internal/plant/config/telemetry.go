@@ -10,7 +10,7 @@ import (
 // OpenTelemetry's own variables (OTEL_EXPORTER_OTLP_ENDPOINT and so on) configure traces.
 type Telemetry struct {
 	MetricsAddress string `env:"METRICS_ADDRESS" desc:"Address (host:port) at which worker and starter up serve /metrics for Prometheus, /healthz and /readyz. Unset: nothing is measured. Everybody who can reach the address can read the metrics. Each worker of a host needs a port of its own. See docs/telemetry.md."`
-	PprofAddress   string `env:"PPROF_ADDRESS" desc:"Loopback address (host:port, such as 127.0.0.1:6060) at which worker and starter up serve profiles of the process below /debug/pprof/. Unset: none. Agents are refused."`
+	PprofAddress   string `env:"PPROF_ADDRESS" desc:"Loopback address (host:port) at which worker and starter up serve profiles below /debug/pprof/. Unset: none. Agents are refused."`
 }
 
 func (t Telemetry) validate(p *problems) {

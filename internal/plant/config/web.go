@@ -14,13 +14,13 @@ import (
 // Web holds the settings of the server of pages and API: `starter web`, and in part `starter up`.
 type Web struct {
 	Listen          string      `env:"WEB_LISTEN" desc:"Address (host:port) at which starter web listens. One that other hosts can reach needs CLAUDEOPS_WEB_URL with https (or with a loopback address, to which a container's port is published), and tokens or a trusted proxy. starter up has --web-port."`
-	URL             string      `env:"WEB_URL" desc:"Address by which people reach starter web or starter up, such as https://ops.example.org. If set, notifications contain a link to the page of the chain or its gate, and the server answers to this host name."`
-	TokensFile      string      `env:"WEB_TOKENS_FILE" default:"STATE_DIR/web/tokens.json" desc:"Absolute path of the file with the hashes of the tokens for pages and API. starter web token changes it; changes count at once. Other users must not be able to change it."`
+	URL             string      `env:"WEB_URL" desc:"Address by which people reach starter web or starter up, such as https://ops.example.org. If set, notifications link to the page of the chain or its gate, and the server answers to this host name."`
+	TokensFile      string      `env:"WEB_TOKENS_FILE" default:"STATE_DIR/web/tokens.json" desc:"Absolute path of the file with the hashes of the tokens for pages and API, which starter web token changes. Changes take effect immediately. Other users must not be able to change it."`
 	TrustedProxy    NetworkList `env:"WEB_TRUSTED_PROXY" desc:"Addresses or networks (10.0.0.5, 10.0.0.0/24), comma-separated, of a proxy whose headers with name and groups count as a login. A loopback address needs CLAUDEOPS_WEB_PROXY_SECRET_FILE, because other programs of the host have it, too."`
 	ProxyUser       string      `env:"WEB_PROXY_USER_HEADER" desc:"Header in which the trusted proxy sends the name of the person."`
 	ProxyGroups     string      `env:"WEB_PROXY_GROUPS_HEADER" desc:"Header in which the trusted proxy sends the groups of the person, comma-separated."`
 	ProxyRoles      GroupRoles  `env:"WEB_PROXY_ROLES" desc:"Roles of the groups that the trusted proxy sends, as group=role, comma-separated: sre=operate,oncall=answer,*=view. The group * is everybody whom the proxy names. Roles are view, answer, operate, alert and talk."`
-	ProxySecretFile string      `env:"WEB_PROXY_SECRET_FILE" desc:"Absolute path of a file with a secret that the trusted proxy must send in the header X-Claudeops-Proxy-Secret. Other users must not be able to read the file."`
+	ProxySecretFile string      `env:"WEB_PROXY_SECRET_FILE" desc:"Absolute path of a file with a secret that the trusted proxy must send in the header X-Claudeops-Proxy-Secret. Other users must not be able to read it."`
 	ChatProgress    bool        `env:"WEB_CHAT_PROGRESS" desc:"true: a streamed answer of /v1/chat/completions begins with lines that say what the session does, such as its commands."`
 	Certificate     string      `env:"WEB_TLS_CERT_FILE" desc:"Absolute path of a file with the certificate for https, with its chain. It is read again when it changes. Unset: http, for a proxy that ends TLS."`
 	Key             string      `env:"WEB_TLS_KEY_FILE" desc:"Absolute path of a file with the key of the certificate."`
