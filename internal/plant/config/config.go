@@ -59,7 +59,7 @@ type Limits struct {
 	Restarts          Limit         `env:"RESTART_LIMIT" desc:"Number of restarts of one service within a time span, over all chains, as number/duration; none: no limit."`
 	Redeployments     Limit         `env:"REDEPLOYMENT_LIMIT" desc:"Number of redeployments of one service within a time span, over all chains, as number/duration; none: no limit."`
 	Overrides         Overrides     `env:"COOLDOWN_OVERRIDES" desc:"Limits for single services, as service:restart=number/duration or service:redeployment=number/duration, separated by semicolons or line breaks: jellyfin:restart=4/4h; postgres:redeployment=0/24h."`
-	Returns           Limit         `env:"RETURNS" desc:"Number of returns of a repaired fault within a time span, as number/duration, from which on tier 3 begins at once or, if it may not or was tried, a person is asked. Both get the history. The number is at most 50, and the time span at most 720h; none: every return is repaired as before."`
+	Returns           Limit         `env:"RETURNS" desc:"Number of returns of a repaired fault within a time span, as number/duration, from which on tier 3 begins at once or, if it may not or was tried, a person is asked. At most 50 and 720h; none: every return is repaired as before."`
 	MaxWait           time.Duration `env:"COOLDOWN_MAX_WAIT" desc:"Total time that a chain may wait for cooldowns, or for another chain to finish with a service. Then a person is asked. 0s: never wait."`
 	MaxParallelIssues int           `env:"MAX_PARALLEL_ISSUES" desc:"Number of independent problems of one cycle that are repaired at the same time, each by its own chain; 1 to 20. Chains that wait do not count."`
 }
@@ -88,17 +88,17 @@ func (g Gate) policy() escalation.GatePolicy {
 
 // State holds the locations of Claude Ops' own files.
 type State struct {
-	EnvFile             string        `env:"ENV_FILE" default:"$XDG_CONFIG_HOME/claudeops/claudeops.env, else ~/.config/claudeops/claudeops.env, if it is there" desc:"Absolute path of the file of settings, for both programs: NAME=value lines, in the format of systemd's EnvironmentFile, also for variables of Temporal and of the model. The environment wins over the file. If it holds a secret, other users must not be able to read it. Agents cannot."`
-	Dir                 string        `env:"STATE_DIR" default:"$XDG_STATE_HOME/claudeops, else ~/.local/state/claudeops" desc:"Absolute path of the directory for records, conversations and the agents' working directory. Created if missing; readable by its owner only. All workers of one host, and the starters that read its records, share it; each host has its own (docs/many-hosts.md)."`
+	EnvFile             string        `env:"ENV_FILE" default:"$XDG_CONFIG_HOME/claudeops/claudeops.env, else ~/.config/claudeops/claudeops.env, if it is there" desc:"Absolute path of the file of settings: NAME=value lines, also for variables of Temporal and of the model. The environment wins over it. If it holds a secret, other users must not be able to read it. Agents cannot."`
+	Dir                 string        `env:"STATE_DIR" default:"$XDG_STATE_HOME/claudeops, else ~/.local/state/claudeops" desc:"Absolute path of the directory for records and conversations. Created if missing; readable by its owner only. All workers of one host, and the starters that read its records, share it; each host has its own."`
 	DatabaseURL         string        `env:"DATABASE_URL" secret:"true" default:"sqlite://STATE_DIR/claudeops.db" desc:"Database for session records and events: sqlite:///absolute/path.db for one host, or postgres://user:password@host:5432/database?sslmode=verify-full for several. docs/postgresql.md describes the parameters of PostgreSQL."`
 	DatabaseConnections int           `env:"DATABASE_CONNECTIONS" desc:"Maximum number of connections of one process to PostgreSQL; 2 to 100. One connection is for the only writer, the others are for readers."`
-	Retention           time.Duration `env:"RETENTION" desc:"Time after which records, events and archived conversations of an ended chain are removed, such as 8760h; at least 744h. What running chains or unresolved incidents need is kept. 0s: nothing is removed."`
-	Transcripts         string        `env:"TRANSCRIPTS" default:"file://STATE_DIR-transcripts" desc:"Archive of the agents' conversations, from which they are restored if the host is lost: a directory (file:///absolute/path) or a bucket that all workers share: s3://bucket?region=eu-west-1, gs://bucket or azblob://container, with &prefix=some/dir/ for a part of it. none: no archive. Only CLAUDEOPS_RETENTION deletes from it."`
+	Retention           time.Duration `env:"RETENTION" desc:"Time after which records, events and archived conversations of an ended chain are removed, such as 8760h; at least 744h. 0s: nothing is removed. See docs/postgresql.md."`
+	Transcripts         string        `env:"TRANSCRIPTS" default:"file://STATE_DIR-transcripts" desc:"Archive of the agents' conversations: a directory (file:///absolute/path) or a bucket that all workers share: s3://bucket?region=eu-west-1, gs://bucket or azblob://container, with &prefix=some/dir/ for a part of it. none: no archive. Only CLAUDEOPS_RETENTION deletes from it."`
 }
 
 // Encryption holds the settings for encrypting the data that Temporal stores.
 type Encryption struct {
-	KeysFile string `env:"ENCRYPTION_KEYS_FILE" desc:"Absolute path of a file of keys. If set, workers and starters encrypt what Temporal stores, and chains publish no names of services as search attributes. All need the same keys. Each line has an ID, a blank and 32 random bytes as base64. The first key encrypts; all keys decrypt. Other users must have no access to the file. See docs/encryption.md."`
+	KeysFile string `env:"ENCRYPTION_KEYS_FILE" desc:"Absolute path of a file of keys (an ID, a blank and 32 random bytes as base64 a line), the same for all workers and starters, which then encrypt what Temporal stores. The first key encrypts; all keys decrypt. Other users must have no access to the file. See docs/encryption.md."`
 	// Keys holds the keys in KeysFile; nil if KeysFile is unset.
 	Keys *encryption.Keys `env:"-"`
 }
@@ -118,22 +118,22 @@ const encryptionKeysFile = "ENCRYPTION_KEYS_FILE"
 // Claude holds the settings of the claude CLI for all tiers.
 type Claude struct {
 	Path      string `env:"CLAUDE" desc:"The claude executable: a path, or a name to look up on PATH."`
-	ConfigDir string `env:"CLAUDE_CONFIG_DIR" default:"STATE_DIR/claude" desc:"Directory for the CLI's login. Files in its subdirectory home are linked into the home of each agent. Unset: one of its own, with credentials from the environment. login: that of the user who runs this program, with that user's login. An absolute path: that existing directory."`
+	ConfigDir string `env:"CLAUDE_CONFIG_DIR" default:"STATE_DIR/claude" desc:"Directory for the CLI's login; files in its subdirectory home are linked into each agent's home. Unset: one of its own, with credentials from the environment. login: that of the user who runs this program. An absolute path: that existing directory."`
 	// Login reports whether ConfigDir is the directory of the user who runs this program. If so, the CLI gets the
 	// variables HOME and CLAUDE_CONFIG_DIR of this process, if they are set. With these variables, the CLI also finds a
 	// login outside of ConfigDir, for example in a keychain.
 	Login            bool          `env:"-"`
-	PassEnv          PassList      `env:"PASS_ENV" desc:"Names of environment variables for the programs of agents, comma-separated (AWS_* matches all with that beginning). Each goes only to the programs that the policy names for it (gh gets GH_TOKEN). NAME=PROGRAM names one more. NAME=claude, and every name that begins with CLAUDE_ or ANTHROPIC_, goes to the CLI and, unless the name suggests a secret, to all programs. Agents never get a key or token of the model's API. See docs/security.md."`
+	PassEnv          PassList      `env:"PASS_ENV" desc:"Names of environment variables for the programs of agents, comma-separated (AWS_* matches all with that beginning). Each goes only to the programs that the policy names for it (gh gets GH_TOKEN) or that NAME=PROGRAM names. NAME=claude, CLAUDE_... and ANTHROPIC_... go to the CLI and, unless the name suggests a secret, to all programs; a key or token of the model's API never does. See docs/security.md."`
 	WorkDir          string        `env:"WORK_DIR" default:"STATE_DIR/work (created)" desc:"Directory in which agents run. Tier 2 can change files in it. If set, it must be an absolute path that exists, and must not contain the state directory."`
 	Repositories     PathList      `env:"REPOSITORIES" desc:"Additional directories in which agents may run, comma-separated: absolute paths that exist and do not contain the state directory. A chain's input selects one by its path or by the last part of it."`
-	Worktrees        Worktrees     `env:"WORKTREES" desc:"Where tiers 2 and 3 repair if their directory is in a git repository. auto: in a git worktree (STATE_DIR/worktrees) on a branch claudeops/CHAIN, which a person merges. off: in the directory itself, one session at a time, for services that run from its files. See docs/repositories.md."`
+	Worktrees        Worktrees     `env:"WORKTREES" desc:"Where tiers 2 and 3 repair if their directory is in a git repository. auto: in a git worktree on a branch claudeops/CHAIN, which a person merges. off: in the directory itself, one session at a time, for services that run from its files. See docs/repositories.md."`
 	Environment      string        `env:"ENVIRONMENT" desc:"Description of your infrastructure for the agents, in free text: what runs where, how to reach it, what to keep in mind. It is part of every prompt."`
 	FirstByteTimeout time.Duration `env:"FIRST_BYTE_TIMEOUT" desc:"Time within which a started agent must print its first output."`
 	IdleTimeout      time.Duration `env:"IDLE_TIMEOUT" desc:"Time without output after which an agent is considered stalled. It also limits the longest command, during which the CLI prints nothing."`
 	StopGrace        time.Duration `env:"STOP_GRACE" desc:"Time between asking an agent to end and killing it; at most 10s."`
 	Containment      Containment   `env:"CONTAINMENT" desc:"How an agent's processes are kept together, so that all of them can be ended: auto, namespace, subreaper or group. auto is subreaper on Linux and group elsewhere. namespace is the most reliable, but its agents cannot send signals to processes of the host. starter doctor prints the method in use."`
-	Sandbox          Sandbox       `env:"SANDBOX" desc:"Sandbox of the kernel (Landlock, Linux 5.19) for tiers 1 and 2. auto: use it if possible, otherwise record that it is missing. require-kernel: run no agent of these tiers without it. require-full: also refuse to start without CLAUDEOPS_AGENT_USER. require: require-full for a worker of root, else require-kernel. off: do not use it. starter doctor prints the level of protection here."`
-	AgentUser        string        `env:"AGENT_USER" default:"claudeops-agent for root" desc:"Name of the user that agents run as; requires a worker that runs as root. Unset: for root claudeops-agent, created if it is missing; otherwise the worker's own user. none: the worker's own user, also for root; so does CLAUDEOPS_CLAUDE_CONFIG_DIR=login. Agents' default directories are then in STATE_DIR-agents, and the user must be able to pass through the directories above."`
+	Sandbox          Sandbox       `env:"SANDBOX" desc:"Sandbox of the kernel (Landlock, Linux 5.19) for tiers 1 and 2. auto: use it if possible. require-kernel: run no agent of these tiers without it. require-full: also refuse to start without CLAUDEOPS_AGENT_USER. require: require-full for a worker of root, else require-kernel. off: do not use it. starter doctor prints the level of protection."`
+	AgentUser        string        `env:"AGENT_USER" default:"claudeops-agent for root" desc:"Name of the user that agents run as; requires a worker that runs as root. Unset: for root claudeops-agent, created if it is missing; otherwise the worker's own user, as with none or with CLAUDEOPS_CLAUDE_CONFIG_DIR=login. Agents' directories are then in STATE_DIR-agents, and the user must be able to pass through those above."`
 	// Account describes AgentUser. It is nil if agents run as the worker's user, and before the worker creates AgentUser.
 	Account     *Account `env:"-"`
 	SessionDisk int      `env:"SESSION_DISK" desc:"Space in MiB that one session may use for its own files; at least 16. A session that uses more is ended."`
@@ -195,7 +195,7 @@ type Tier struct {
 	Timeout         time.Duration `env:"TIMEOUT" desc:"Wall-clock limit of one attempt."`
 	MaxTurns        int           `env:"MAX_TURNS" desc:"Cap on the agent's turns; 0: no cap."`
 	BudgetUSD       float64       `env:"BUDGET_USD" desc:"Budget of one session for all its attempts, in US dollars; 0: no cap. It is checked after each call, so the last call can exceed it."`
-	AbortOnTimeout  bool          `env:"ABORT_ON_TIMEOUT" desc:"true: give up a session that its time limit has ended; gates do not offer to continue the session. false: keep the session's conversation, so that it can be continued."`
+	AbortOnTimeout  bool          `env:"ABORT_ON_TIMEOUT" desc:"true: give up a session that its time limit has ended. false: keep its conversation, so that a gate can offer to continue it."`
 }
 
 // Guard holds the settings of the guard, which decides on the agents' tool calls.
@@ -210,7 +210,7 @@ type Guard struct {
 
 // Services holds the description of the operator's services.
 type Services struct {
-	File string `env:"SERVICES_FILE" desc:"Absolute path of a list of your services, for agents and for names: see docs/services.md. Begin with a copy of deploy/services.example.yaml. Unset: services have the names that people and agents give them."`
+	File string `env:"SERVICES_FILE" desc:"Absolute path of a list of your services. Begin with a copy of deploy/services.example.yaml. Unset: services have the names that people and agents give them."`
 	// Catalog holds the services in File; nil if File is unset.
 	Catalog *escalation.Catalog `env:"-"`
 }
@@ -253,9 +253,9 @@ type Worker struct {
 	TaskQueue           string        `env:"TASK_QUEUE" desc:"Temporal task queue of workflows and short activities. Agents of chains use the queue of this name with -agents appended, and those of conversations the one with -talks."`
 	MaxConcurrentAgents int           `env:"MAX_CONCURRENT_AGENTS" desc:"Number of agents of chains that one worker runs at the same time."`
 	MaxConcurrentTalks  int           `env:"MAX_CONCURRENT_TALKS" desc:"Number of turns of conversations that one worker runs at the same time, in addition to the agents of chains, which never wait for them."`
-	HeartbeatInterval   time.Duration `env:"HEARTBEAT_INTERVAL" default:"10s; 1s on the server of starter up" desc:"Time between two heartbeats of a running agent, 1s to 10s. Temporal Cloud bills each. With a longer interval, progress is shown and a cancelled agent ends later. A lost worker is noticed after 30s, or six intervals if that is longer. A running chain keeps its value."`
+	HeartbeatInterval   time.Duration `env:"HEARTBEAT_INTERVAL" default:"10s; 1s on the server of starter up" desc:"Time between two heartbeats of a running agent, 1s to 10s; Temporal Cloud bills each. With a longer one, progress is shown and a cancelled agent ends later. A lost worker is noticed after six, and at least 30s."`
 	DrainTimeout        time.Duration `env:"DRAIN_TIMEOUT" desc:"Time for running agents to finish after the worker was asked to stop. Others are stopped, and continue at another worker or after the restart."`
-	Deployment          string        `env:"DEPLOYMENT" desc:"Name of the Temporal Worker Deployment of the workers, such as claudeops. If set, a chain stays with the version that began it, and new chains wait until starter workers promote has made a version current: see docs/releasing.md. Unset: any worker continues any chain. starter up ignores it."`
+	Deployment          string        `env:"DEPLOYMENT" desc:"Name of the Temporal Worker Deployment of the workers, such as claudeops. If set, a chain stays with the version that began it: see docs/releasing.md. Unset: any worker continues any chain. starter up ignores it."`
 	BuildID             string        `env:"BUILD_ID" default:"the version of the program" desc:"Build ID of this worker in its deployment. Two programs with the same one must have the same workflows. Set it for a program that was not built from a release."`
 }
 

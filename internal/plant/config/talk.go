@@ -17,7 +17,7 @@ type Talk struct {
 	Timeout       time.Duration `env:"TALK_TIMEOUT" desc:"Wall-clock limit of one turn of a conversation."`
 	BudgetUSD     float64       `env:"TALK_BUDGET_USD" desc:"Budget of one turn of a conversation, in US dollars; 0: no cap. CLAUDEOPS_DAY_BUDGET_USD counts it, too."`
 	PerPerson     int           `env:"TALKS_PER_PERSON" desc:"Number of conversations in which one person is answered at the same time; others wait. 0: no limit. Users of a chat client that share a token are one person."`
-	IdentityFile  string        `env:"IDENTITY_FILE" desc:"Absolute path of a text that says who answers in conversations, of at most 4000 characters, read at the worker's start like the two below. Its beginning is repeated with each message. A conversation keeps the text with which it began."`
+	IdentityFile  string        `env:"IDENTITY_FILE" desc:"Absolute path of a text that says who answers in conversations, of at most 4000 characters, read at the worker's start like the two below. A conversation keeps the text with which it began."`
 	SoulFile      string        `env:"SOUL_FILE" desc:"Absolute path of a text that says how to behave in conversations, of at most 8000 characters."`
 	UserFile      string        `env:"USER_FILE" desc:"Absolute path of a text about the people who talk, of at most 8000 characters."`
 	// Persona holds the content of the three files.
