@@ -43,26 +43,6 @@ func TestWorseIsToldBeforeAReview(t *testing.T) {
 	require.Less(t, told, time.Minute)
 }
 
-// TestWorseInAnotherNamespace checks an incident whose chain has the ID of the look's own chain, and belongs to another namespace.
-// No signal reaches that chain, so people are notified.
-func TestWorseInAnotherNamespace(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, finding(escalation.Verdict{
-		Status: escalation.VerdictEscalate, Summary: "down", Services: []string{"jellyfin"},
-		Known: []escalation.KnownIncident{{ID: "incident-7", Status: escalation.IncidentWorse, Note: "it is down"}},
-	}))
-	people := w.listen()
-	incident := knownIncident(escalation.ChainWaiting)
-	incident.Chains[0].ChainID, incident.Chains[0].NamespaceID, incident.Chains[0].FirstRunID = "default-test-workflow-id", "elsewhere", "run-0"
-	w.incidents = []escalation.Incident{incident}
-	chain, err := w.run(t, workflows.ChainInput{})
-	require.NoError(t, err)
-	require.Equal(t, escalation.OutcomeKnown, chain.Outcome)
-	require.Len(t, people.got, 1)
-	require.Equal(t, escalation.NotifyWorse, people.got[0].Kind)
-	require.Contains(t, people.got[0].Text, "chain default-test-workflow-id cannot be told")
-}
-
 // TestHealedAgainAndAgain checks an incident that every look finds healed and every recheck finds again. The chain opens few gates,
 // and then waits for an answer.
 func TestHealedAgainAndAgain(t *testing.T) {

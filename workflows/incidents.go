@@ -30,8 +30,6 @@ type incidents struct {
 // incidentNews is a signal for another chain.
 type incidentNews struct {
 	chainID string
-	// foreign reports that the chain belongs to another Temporal namespace, which signals do not reach.
-	foreign bool
 	signal  IncidentSignal
 }
 
@@ -257,18 +255,15 @@ func (n *incidents) history(decision escalation.Decision) []string {
 
 // tell adds a signal for another chain to the list untold. The method send sends the signals in this list.
 func (n *incidents) tell(chain escalation.IncidentChain, incidentID string, news escalation.IncidentNews, note string) {
-	last := n.log.chain.Last()
-	foreign := last != nil && last.NamespaceID != chain.NamespaceID
-	if chain.ChainID != n.log.chain.ID || foreign {
-		n.untold = append(n.untold, incidentNews{chain.ChainID, foreign, IncidentSignal{
+	if chain.ChainID != n.log.chain.ID {
+		n.untold = append(n.untold, incidentNews{chain.ChainID, IncidentSignal{
 			IncidentID: incidentID, Status: news, Note: clip(note), ChainID: n.log.chain.ID,
 		}})
 	}
 }
 
-// send signals the other chains, one after the other. No signal reaches a chain that has ended or belongs to another
-// namespace, in which it can have the ID of a chain of this one. send then notifies people instead, if the incident is
-// worse. The parent of this chain gets no signal, because it waits for the end of this chain.
+// send signals the other chains, one after the other. No signal reaches a chain that has ended. send then notifies people
+// instead, if the incident is worse. The parent of this chain gets no signal, because it waits for the end of this chain.
 func (n *incidents) send(ctx workflow.Context) {
 	if n == nil {
 		return
@@ -282,11 +277,7 @@ func (n *incidents) send(ctx workflow.Context) {
 	defer cancel()
 	parent := workflow.GetInfo(ctx).ParentWorkflowExecution
 	for _, news := range untold {
-		switch {
-		case news.foreign:
-			n.tellPeople(ctx, news)
-			continue
-		case parent != nil && parent.ID == news.chainID:
+		if parent != nil && parent.ID == news.chainID {
 			continue
 		}
 		err := workflow.SignalExternalWorkflow(disconnected, news.chainID, "", IncidentSignalName, news.signal).Get(disconnected, nil)

@@ -199,7 +199,7 @@ func TestWorseIncident(t *testing.T) {
 // notified instead.
 func TestWorseIncidentOfALostChain(t *testing.T) {
 	t.Parallel()
-	for name, lost := range map[string]error{"told": nil, "gone, or in another namespace": errAway} {
+	for name, lost := range map[string]error{"told": nil, "gone": errAway} {
 		w := newWorld(t, finding(escalation.Verdict{
 			Status: escalation.VerdictEscalate, Summary: "down", Services: []string{"jellyfin"},
 			Known: []escalation.KnownIncident{{ID: "incident-7", Status: escalation.IncidentWorse, Note: "it is down"}},

@@ -94,16 +94,6 @@ type BusyService struct {
 	// as working on all services.
 	Service string `json:"service"`
 	ChainID string `json:"chain_id"`
-	// Namespace is the name of the chain's Temporal namespace; empty if that is also the namespace of the request.
-	Namespace string `json:"namespace,omitempty"`
-}
-
-// chain describes the chain for use in a sentence.
-func (b BusyService) chain() string {
-	if b.Namespace == "" {
-		return "chain " + b.ChainID
-	}
-	return fmt.Sprintf("chain %s of another Temporal namespace (%s)", b.ChainID, b.Namespace)
 }
 
 // Admission is the answer to an AdmissionRequest.
@@ -332,14 +322,14 @@ func (b BusyService) reason(request AdmissionRequest) string {
 	const all = "names no service and so may be at any of them"
 	switch {
 	case b.Service != "" && len(request.Services) > 0:
-		return fmt.Sprintf("%s may not repair %s now: %s is at it", request.Tier, b.Service, b.chain())
+		return fmt.Sprintf("%s may not repair %s now: chain %s is at it", request.Tier, b.Service, b.ChainID)
 	case b.Service != "":
-		return fmt.Sprintf("%s may not repair now, because it %s: %s is at %s", request.Tier, all, b.chain(), b.Service)
+		return fmt.Sprintf("%s may not repair now, because it %s: chain %s is at %s", request.Tier, all, b.ChainID, b.Service)
 	case len(request.Services) > 0:
-		return fmt.Sprintf("%s may not repair %s now: %s %s", request.Tier, strings.Join(request.Services, ", "), b.chain(), all)
+		return fmt.Sprintf("%s may not repair %s now: chain %s %s", request.Tier, strings.Join(request.Services, ", "), b.ChainID, all)
 	default:
-		return fmt.Sprintf("%s may not repair now, because it names no service: %s repairs and names none either",
-			request.Tier, b.chain())
+		return fmt.Sprintf("%s may not repair now, because it names no service: chain %s repairs and names none either",
+			request.Tier, b.ChainID)
 	}
 }
 

@@ -154,9 +154,6 @@ func TestAdmissionReasons(t *testing.T) {
 		"tier 2 may not repair lost now: chain c-7 is at it": {
 			Services: free("lost"), Busy: []escalation.BusyService{{Service: "lost", ChainID: "c-7"}},
 		},
-		"tier 2 may not repair lost now: chain c-7 of another Temporal namespace (ops) is at it": {
-			Services: free("lost"), Busy: []escalation.BusyService{{Service: "lost", ChainID: "c-7", Namespace: "ops"}},
-		},
 	} {
 		require.Equal(t, want, escalation.Admit(policy, request, facts).Reason)
 	}

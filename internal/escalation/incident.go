@@ -83,8 +83,6 @@ type IncidentChain struct {
 	// FirstRunID is the run ID with which the chain began. Several chains, one after the other, can have the same
 	// workflow ID and differ in FirstRunID.
 	FirstRunID string `json:"first_run_id,omitempty"`
-	// NamespaceID is the ID of the chain's Temporal namespace.
-	NamespaceID string `json:"namespace_id,omitempty"`
 	ChainProgress
 	// Tier is the highest tier in which the chain may have changed something; 0 if the chain cannot have changed
 	// anything.
@@ -99,8 +97,7 @@ type IncidentChain struct {
 // AtWork reports whether the chain repairs the incident, or waits before it repairs.
 func (c *IncidentChain) AtWork() bool { return c.Status == ChainRepairing || c.Status == ChainWaiting }
 
-// ChainRun identifies a chain. Several chains, one after the other or in several namespaces, can have the same workflow
-// ID. They differ in FirstRunID.
+// ChainRun identifies a chain. Several chains, one after the other, can have the same workflow ID. They differ in FirstRunID.
 type ChainRun struct {
 	ChainID string
 	// FirstRunID is the run ID with which the chain began. No other chain has it.

@@ -66,11 +66,6 @@ type Session struct {
 	// FirstRunID is the run ID of the chain's first run. It stays the same when the chain continues as new. Several
 	// chains, one after the other, can have the same workflow ID and differ in FirstRunID.
 	FirstRunID string `json:"first_run_id,omitempty"`
-	// Namespace and NamespaceID are the name and the ID of the chain's Temporal namespace. The store sets both fields.
-	// Two namespaces can contain chains with the same workflow ID, and two Temporal clusters can have namespaces with
-	// the same name. Such chains differ in NamespaceID.
-	Namespace   string `json:"namespace,omitempty"`
-	NamespaceID string `json:"namespace_id,omitempty"`
 	// Sequence is the number of the session in its chain, from 1. The store assigns this number.
 	Sequence int `json:"sequence,omitempty"`
 	// SessionID is the CLI's ID of the conversation, a UUID. The workflow chooses it, and it is unique.

@@ -217,7 +217,7 @@ func TestSweepReadsEncryptedHeartbeats(t *testing.T) {
 	run := s.start(nil)
 	require.Eventually(t, func() bool { return s.heartbeat(run.GetID()).Total().CostUSD > 0 }, testTimeout, 50*time.Millisecond)
 	require.NoError(t, s.client.TerminateWorkflow(t.Context(), run.GetID(), run.GetRunID(), ""))
-	records := s.ownRecords()
+	records := s.records()
 	require.Eventually(t, func() bool {
 		sessions, err := records.Chain(t.Context(), run.GetID())
 		return err == nil && len(sessions) == 1 && sessions[0].Status != escalation.SessionRunning && sessions[0].CostUSD > 0

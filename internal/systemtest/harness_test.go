@@ -285,7 +285,7 @@ func (s *site) records() *store.Store {
 
 var keeping sync.Mutex
 
-// reader returns the site's records of all namespaces, which stay open.
+// reader returns the site's records, which stay open.
 func (s *site) reader() *store.Store {
 	s.t.Helper()
 	keeping.Lock()
@@ -294,14 +294,6 @@ func (s *site) reader() *store.Store {
 		s.kept = s.records()
 	}
 	return s.kept
-}
-
-// ownRecords opens the records of the site's namespace.
-func (s *site) ownRecords() *store.Store {
-	s.t.Helper()
-	namespace, err := supervisor.FindNamespace(s.t.Context(), s.client, client.DefaultNamespace)
-	require.NoError(s.t, err)
-	return s.records().In(namespace)
 }
 
 // query returns the state of a running or ended chain.

@@ -75,7 +75,7 @@ func (tt blockedCase) run(t *testing.T, temporalServer client.Client, address, q
 	toldBefore := len(well.Received())
 	away.Leave()
 	run := s.startAs(queue, nil)
-	records := s.ownRecords()
+	records := s.records()
 	delivered := func(number int) ([]string, error) {
 		return records.Delivered(t.Context(), fmt.Sprintf("%s/notification/%d", run.GetRunID(), number))
 	}

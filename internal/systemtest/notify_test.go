@@ -78,7 +78,7 @@ func TestChainNotifies(t *testing.T) {
 	t.Logf("notified: a service that refused 2 attempts got %d requests, the other one %d\n%s\n%s",
 		flaky.Refusals()+len(flaky.Received()), len(well.Received()), sent["title"], sent["body"])
 
-	delivered, err := s.ownRecords().Delivered(t.Context(), run.GetRunID()+"/notification/1")
+	delivered, err := s.records().Delivered(t.Context(), run.GetRunID()+"/notification/1")
 	require.NoError(t, err)
 	require.Len(t, delivered, 2)
 	require.NoError(t, s.stop())

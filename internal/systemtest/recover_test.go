@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.temporal.io/sdk/client"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/plant/supervisor"
 	"github.com/claudeops/claudeops/internal/records/encryption"
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
@@ -37,9 +35,7 @@ func TestStartSettlesAbandonedRecords(t *testing.T) {
 		testTimeout, 50*time.Millisecond, "no heartbeat tells of its cost")
 	require.NoError(t, first.stop())
 	opened := time.Now()
-	namespace, err := supervisor.FindNamespace(t.Context(), temporalServer, client.DefaultNamespace)
-	require.NoError(t, err)
-	_, err = first.records().In(namespace).OpenSession(t.Context(), escalation.Session{
+	_, err := first.records().OpenSession(t.Context(), escalation.Session{
 		ChainID: "unknown", SessionID: "0d9c7e0f-8b8e-4d53-9f0e-4f2b7c1e7a11", StartedAt: opened, Tier: 2,
 	}, escalation.AdmissionRequest{Services: []string{"jellyfin"}}, first.cfg.Policy())
 	require.NoError(t, err)

@@ -125,7 +125,7 @@ func (k *killedTalk) turn(t *testing.T, turn int) (victim string) {
 // requireAll checks all turns at the end, and returns figures.
 func (k *killedTalk) requireAll(t *testing.T, claude string) (figures string) {
 	t.Helper()
-	records := k.ownRecords()
+	records := k.records()
 	turns, err := records.TalkTurns(t.Context(), k.id(), 2**soakTurns)
 	require.NoError(t, err)
 	require.Len(t, turns, *soakTurns, "no message was lost, and none counts twice")

@@ -12,14 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/plant/supervisor"
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 	"github.com/claudeops/claudeops/workflows"
@@ -73,7 +71,7 @@ func TestFaultConversationWorkerKilled(t *testing.T) {
 		second.drain(t)
 	}
 
-	records := conversation.ownRecords()
+	records := conversation.records()
 	sessions := conversation.sessionsOf(records)
 	require.Len(t, sessions, 2*len(points), "one session for each message")
 	for i := range sessions {
@@ -133,9 +131,7 @@ func (w *conversationWorker) ContextWindow(context.Context, string) (int, error)
 // startConversationWorker starts a worker whose conversations continue as new from the given length of the history.
 func startConversationWorker(t *testing.T, s *site, limit int) *conversationWorker {
 	t.Helper()
-	namespace, err := supervisor.FindNamespace(t.Context(), s.client, client.DefaultNamespace)
-	require.NoError(t, err)
-	w := &conversationWorker{Store: s.records().In(namespace)}
+	w := &conversationWorker{Store: s.records()}
 	policy := escalation.Policy{Tiers: []escalation.TierPolicy{{Model: "sonnet", Timeout: escalation.Duration(time.Minute)}}, ResumeThreshold: 0.8}
 	chains := worker.New(s.client, s.cfg.Worker.TaskQueue, worker.Options{})
 	chains.RegisterWorkflowWithOptions(workflows.NewConversation(limit), workflow.RegisterOptions{Name: workflows.ConversationWorkflow})

@@ -43,7 +43,7 @@ func TestConversationBesideACycle(t *testing.T) {
 	require.Equal(t, "yes", c.await(2).Reply)
 	require.Empty(t, c.say("m-3", "and now?").Note)
 
-	own := c.sessionsOf(s.ownRecords())
+	own := c.sessionsOf(s.records())
 	require.Len(t, own, 3)
 	require.Equal(t, own[1].ID, own[2].ParentID)
 	for _, request := range simtest.Requests(t, claude) {
@@ -103,7 +103,7 @@ func TestConversationWithRestoredRecords(t *testing.T) {
 	second := startSite(t, temporalServer, append(environ, "CLAUDEOPS_DATABASE_URL=sqlite://"+backup))
 	c := second.talk()
 	require.Equal(t, 2, c.send("m-2", "two?"), "the conversation knows the message")
-	_, err = c.ownRecords().TalkTurn(t.Context(), c.id(), 2)
+	_, err = c.records().TalkTurn(t.Context(), c.id(), 2)
 	require.ErrorIs(t, err, store.ErrNotFound)
 	third := c.say("m-3", "three?")
 	require.Equal(t, 3, third.Turn, "no number is given twice")

@@ -71,7 +71,7 @@ func TestFaultConversationTemporalKilled(t *testing.T) {
 	require.Equal(t, escalation.TalkAnswered, talk.await(6).State)
 	worker.drain(t)
 
-	sessions := talk.sessionsOf(talk.ownRecords())
+	sessions := talk.sessionsOf(talk.records())
 	require.Len(t, sessions, 6, "one session for each message")
 	for i := range sessions[1:] {
 		require.Equal(t, sessions[i].ID, sessions[i+1].ParentID, "each turn forks the one before")
@@ -117,7 +117,7 @@ func TestFaultRealCLIConversationHostKilled(t *testing.T) {
 		last := strings.Join(requests[len(requests)-1].Prompts(), "\n")
 		require.Contains(t, last, "remember the word plum", "the conversation came from the archive")
 		require.Contains(t, last, "sleep 600", "the turn was told what was in flight")
-		sessions := talk.sessionsOf(talk.ownRecords())
+		sessions := talk.sessionsOf(talk.records())
 		require.Len(t, sessions, 3)
 		require.Equal(t, 2, sessions[1].Attempts)
 		require.NotEqual(t, sessions[0].Host, sessions[1].Host)

@@ -32,7 +32,7 @@ func TestConversationRealCLI(t *testing.T) {
 		last := requests[len(requests)-1]
 		require.Contains(t, strings.Join(last.Prompts(), "\n"), "first?", "the conversation goes on")
 		require.Contains(t, strings.Join(last.ToolResults(), "\n"), "seen")
-		sessions := c.sessionsOf(s.ownRecords())
+		sessions := c.sessionsOf(s.records())
 		require.Len(t, sessions, 2)
 		require.Equal(t, sessions[0].ID, sessions[1].ParentID)
 		require.Equal(t, escalation.ContinuityResume, sessions[1].Continuity)

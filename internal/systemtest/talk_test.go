@@ -152,7 +152,7 @@ func TestConversation(t *testing.T) {
 	third := c.say("m-3", "third?")
 	require.Equal(t, "three", third.Reply, third.Failure)
 
-	records := s.ownRecords()
+	records := s.records()
 	sessions := c.sessionsOf(records)
 	require.Len(t, sessions, 3)
 	for _, session := range sessions {
@@ -214,7 +214,7 @@ func TestConversationOfTwoClients(t *testing.T) {
 	launches := simtest.Launches(t, claude)
 	require.Len(t, launches, 2*each, "each message is answered once")
 	for i := range 2 * each {
-		recorded, err := s.ownRecords().TalkTurn(t.Context(), c.id(), i+1)
+		recorded, err := s.records().TalkTurn(t.Context(), c.id(), i+1)
 		require.NoError(t, err)
 		require.Equal(t, escalation.TalkAnswered, recorded.State)
 		require.Contains(t, launches[i].Stdin, recorded.Text, "in the order of the turns")
@@ -248,7 +248,7 @@ func TestConversationStopped(t *testing.T) {
 		require.Contains(t, ended.Failure, "Stopped by bob")
 	}
 	require.Equal(t, escalation.TalkAnswered, c.await(last).State)
-	sessions := c.sessionsOf(s.ownRecords())
+	sessions := c.sessionsOf(s.records())
 	require.Len(t, sessions, 3, "the turn that waited had no session")
 	require.Equal(t, escalation.SessionStopped, sessions[1].Status)
 	require.Equal(t, sessions[0].ID, sessions[2].ParentID, "a turn that was stopped left no mark")
@@ -287,11 +287,11 @@ func TestConversationLost(t *testing.T) {
 			s := startSite(t, temporalServer, environment(t, claude, "CLAUDEOPS_TRANSCRIPTS=none"))
 			c := s.talk()
 			c.say("m-1", "remember the word plum")
-			sessions := c.sessionsOf(s.ownRecords())
+			sessions := c.sessionsOf(s.records())
 			tt.damage(t, conversationOf(s.cfg, sessions[0].SessionID))
 			second := c.say("m-2", "which word?")
 			require.Equal(t, escalation.TalkAnswered, second.State, second.Failure)
-			recorded, err := s.ownRecords().TalkTurn(t.Context(), c.id(), 2)
+			recorded, err := s.records().TalkTurn(t.Context(), c.id(), 2)
 			require.NoError(t, err)
 			if tt.note == "" {
 				require.Empty(t, second.Note)
@@ -303,7 +303,7 @@ func TestConversationLost(t *testing.T) {
 			}
 			third := c.say("m-3", "and now?")
 			require.Empty(t, third.Note, "the conversation is alive again")
-			recorded, err = s.ownRecords().TalkTurn(t.Context(), c.id(), 3)
+			recorded, err = s.records().TalkTurn(t.Context(), c.id(), 3)
 			require.NoError(t, err)
 			require.NotContains(t, recorded.Context, "This is the beginning")
 			if tt.history != "" {
@@ -365,14 +365,14 @@ func TestConversationAboutAChain(t *testing.T) {
 	last := requests[len(requests)-1]
 	require.Contains(t, strings.Join(last.ToolResults(), "\n"), "seen by tier 1", "it has the conversation of the chain")
 	require.Contains(t, last.Prompt(), "From here on you look and change nothing")
-	sessions := c.sessionsOf(s.ownRecords())
+	sessions := c.sessionsOf(s.records())
 	require.Equal(t, chain.Sessions[0].ID, sessions[0].ParentID)
 	ended = c.say("m-2", "why?")
 	require.Equal(t, "because", ended.Reply)
-	recorded, err := s.ownRecords().TalkTurn(t.Context(), c.id(), 2)
+	recorded, err := s.records().TalkTurn(t.Context(), c.id(), 2)
 	require.NoError(t, err)
 	require.NotContains(t, recorded.Context, "a copy of the last session", "it was told once")
-	after, err := s.ownRecords().Chain(t.Context(), chain.ID)
+	after, err := s.records().Chain(t.Context(), chain.ID)
 	require.NoError(t, err)
 	require.Len(t, after, 1, "the chain's records are as before")
 	c.end()
@@ -394,7 +394,7 @@ func TestConversationAndChainsKeepApart(t *testing.T) {
 	_, err := s.finish(run)
 	require.NoError(t, err)
 	require.Empty(t, c.say("m-2", "still there?").Note, "a chain does not touch the conversation")
-	own := c.sessionsOf(s.ownRecords())
+	own := c.sessionsOf(s.records())
 	require.Equal(t, own[0].ID, own[1].ParentID)
 	for _, request := range simtest.Requests(t, claude) {
 		if strings.Contains(request.Model, "haiku") {
@@ -427,7 +427,7 @@ func TestConversationGoesOnAfterItsEnd(t *testing.T) {
 	require.Equal(t, 2, second.Turn)
 	require.Empty(t, second.Note)
 	require.Equal(t, 1, c.send("m-1", "hello"), "the records know the message")
-	sessions := c.sessionsOf(s.ownRecords())
+	sessions := c.sessionsOf(s.records())
 	require.Len(t, sessions, 2)
 	require.Equal(t, sessions[0].ID, sessions[1].ParentID)
 	c.end()

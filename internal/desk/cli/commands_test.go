@@ -201,7 +201,6 @@ func TestCommandsOnARealServer(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(unwell.Stdout), &chain))
 	require.Equal(t, escalation.OutcomeNeedsHuman, chain.Outcome)
 	require.Equal(t, "anna", chain.Actor)
-	require.Equal(t, embedded.DefaultNamespace, chain.Sessions[0].Namespace)
 
 	broken := starter(t, environ, "run", "--id", "three", "--prompt-file", "-", "--wait")
 	require.Equal(t, console.ExitChainFailed, broken.Code)

@@ -119,7 +119,7 @@ type backend struct {
 	connection *Connection
 	opening    turn
 	records    *store.Store
-	// namespace is the connection's, as it was looked up last. The mutex guards it.
+	// namespace is the connection's; zero until it is first needed. The mutex guards it.
 	namespace store.Namespace
 }
 
@@ -221,6 +221,42 @@ func (b *backend) openRecords(ctx context.Context) (*store.Store, config.Config,
 		b.records = opened
 	}
 	return b.records, cfg, err
+}
+
+// ownRecords returns the records if they belong to the connection's namespace. If that cannot be told, it returns an error: IDs of
+// chains and names of conversations would be those of another namespace.
+func (b *backend) ownRecords(ctx context.Context) (*store.Store, error) {
+	records, _, err := b.openRecords(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own, err := b.ownNamespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return records, records.CheckNamespace(ctx, own)
+}
+
+// ownNamespace returns the connection's namespace. Its ID never changes, so it is looked up once.
+func (b *backend) ownNamespace(ctx context.Context) (store.Namespace, error) {
+	connection, _, err := b.connect(ctx)
+	if err != nil {
+		return store.Namespace{}, err
+	}
+	b.mutex.Lock()
+	own := b.namespace
+	b.mutex.Unlock()
+	if own.ID != "" {
+		return own, nil
+	}
+	own, err = supervisor.FindNamespace(ctx, connection, connection.Namespace)
+	if err != nil {
+		return own, fmt.Errorf("it is unknown whether the records are those of this namespace: %w; this needs the permission to describe it", err)
+	}
+	b.mutex.Lock()
+	b.namespace = own
+	b.mutex.Unlock()
+	return own, nil
 }
 
 // maskInput returns a text of the caller with its secrets masked.

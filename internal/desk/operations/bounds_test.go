@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/systemtest/chaintest"
 )
 
@@ -44,7 +43,9 @@ func TestListsAreBounded(t *testing.T) {
 	require.InDelta(t, 0.03, chain.Earlier.CostUSD, 1e-6)
 	require.InDelta(t, sessions*0.01, chain.CostUSD, 1e-6)
 	require.Equal(t, line[0].StartedAt, chain.StartedAt.UTC())
-	found := s.operations.backend.recordedCalls(t.Context(), store.Namespace{}, "chain-long")
+	s.operations.backend.connection = &Connection{Client: &fakeTemporal{}, Namespace: "default"}
+	found := s.operations.backend.recordedCalls(t.Context(), "chain-long")
+	s.operations.backend.connection = nil
 	require.Len(t, found, 5_000)
 	require.Equal(t, "call 5003", found[4_999].Call)
 

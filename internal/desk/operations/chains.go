@@ -10,7 +10,6 @@ import (
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/plant/supervisor"
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -33,20 +32,15 @@ func (c Chains) Get(ctx context.Context, id string) (Snapshot, error) {
 	now := Snapshot{}
 	now.Chain, err = Query(asking, connection, id, "")
 	now.Live = err == nil
-	// Looking up the namespace's ID needs an additional permission. If the lookup fails, use the records of all namespaces.
-	namespace, _ := supervisor.FindNamespace(asking, connection, connection.Namespace)
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
-		own := namespace
-		if namespace, now.Chain, err = c.recorded(ctx, own, id); namespace != own {
-			now.RecordedIn = namespace.Name
-		}
+		now.Chain, err = c.recorded(ctx, id)
 	} else if err == nil && now.Chain.Outcome == "" && brokenOff(ctx, connection, id) {
-		now.Chain, now.Live = c.settled(ctx, namespace, now.Chain), false
+		now.Chain, now.Live = c.settled(ctx, now.Chain), false
 	}
 	if err != nil {
 		return now, chainError(id, ExplainQueryError(ctx, connection, c.Patience, id, err))
 	}
-	now.Calls = c.recordedCalls(ctx, namespace, id)
+	now.Calls = c.recordedCalls(ctx, id)
 	now.Attempt, now.Progress = AttemptAt(ctx, connection, id, now.Chain)
 	if now.Live {
 		now.Waits = waits(ctx, connection, now, false)

@@ -52,7 +52,7 @@ const (
 // come with the heartbeats of its session, up to their limit, and with secrets masked. What a heartbeat does not have comes with the end.
 func (c Conversations) Follow(ctx context.Context, name string, turn int, see func(TalkEvent) error) (escalation.TalkTurn, error) {
 	none := escalation.TalkTurn{}
-	records, err := c.ownRecords(ctx, name)
+	records, err := c.recordsOf(ctx, name)
 	if err != nil {
 		return none, err
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/plant/supervisor"
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/workflows"
 )
@@ -80,7 +79,7 @@ func (c Conversations) Send(ctx context.Context, name, about string, message esc
 
 // checkAbout returns an error if a conversation that is named as one about a chain has not begun, and about is not that chain.
 func (c Conversations) checkAbout(ctx context.Context, name, about string) error {
-	records, err := c.inNamespace(ctx)
+	records, err := c.ownRecords(ctx)
 	if err != nil {
 		return err
 	}
@@ -310,7 +309,7 @@ func (c Conversations) List(
 	if err != nil {
 		return nil, "", err
 	}
-	records, err := c.inNamespace(ctx)
+	records, err := c.ownRecords(ctx)
 	if err != nil {
 		return nil, "", err
 	}
@@ -347,7 +346,7 @@ func placeAfter(next string) (store.TalkPlace, error) {
 
 // History returns the latest turns of a conversation from the records, oldest first, at most limit.
 func (c Conversations) History(ctx context.Context, name string, limit int) ([]escalation.TalkTurn, error) {
-	records, err := c.ownRecords(ctx, name)
+	records, err := c.recordsOf(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -360,7 +359,7 @@ func (c Conversations) History(ctx context.Context, name string, limit int) ([]e
 
 // Turn returns one turn of a conversation from the records, with the context that was sent and the confirmed proposals.
 func (c Conversations) Turn(ctx context.Context, name string, turn int) (escalation.TalkTurn, error) {
-	records, err := c.ownRecords(ctx, name)
+	records, err := c.recordsOf(ctx, name)
 	if err != nil {
 		return escalation.TalkTurn{}, err
 	}
@@ -388,7 +387,7 @@ func readTurn(ctx context.Context, records *store.Store, name string, turn int) 
 // MessageTurn returns the latest turn whose message has an ID, in whichever conversation. It has what is needed to send the message
 // again, and to render its answer. The error is KindNotFound if there is none.
 func (c Conversations) MessageTurn(ctx context.Context, messageID string) (escalation.TalkTurn, error) {
-	records, err := c.inNamespace(ctx)
+	records, err := c.ownRecords(ctx)
 	if err != nil {
 		return escalation.TalkTurn{}, err
 	}
@@ -402,7 +401,7 @@ func (c Conversations) MessageTurn(ctx context.Context, messageID string) (escal
 // TurnsOf calls see with each turn of a conversation whose message has a key, the latest first, until see returns false. The turns have
 // what is needed to send their messages again, and to render their answers.
 func (c Conversations) TurnsOf(ctx context.Context, name, key string, see func(escalation.TalkTurn) bool) error {
-	records, err := c.ownRecords(ctx, name)
+	records, err := c.recordsOf(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -421,37 +420,12 @@ func (c Conversations) Tokens(ctx context.Context, turn escalation.TalkTurn) (es
 	return session.Tokens, err
 }
 
-// ownRecords returns the records of the connection's namespace, for the conversation with this name.
-func (c Conversations) ownRecords(ctx context.Context, name string) (*store.Store, error) {
+// recordsOf returns the records, for the conversation with this name.
+func (c Conversations) recordsOf(ctx context.Context, name string) (*store.Store, error) {
 	if err := escalation.CheckConversationName(name); err != nil {
 		return nil, Invalid(err)
 	}
-	return c.inNamespace(ctx)
-}
-
-// inNamespace returns the records of the connection's namespace. If the namespace's ID was never looked up, it returns an error: another
-// namespace may have a conversation with the same name. If Temporal is away, the ID that was looked up last counts.
-func (c Conversations) inNamespace(ctx context.Context) (*store.Store, error) {
-	records, _, err := c.openRecords(ctx)
-	if err != nil {
-		return nil, err
-	}
-	connection, _, err := c.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	namespace, err := supervisor.FindNamespace(ctx, connection, connection.Namespace)
-	_, denied := errors.AsType[*serviceerror.PermissionDenied](err)
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	switch {
-	case err == nil:
-		c.backend.namespace = namespace
-	case denied || c.backend.namespace.ID == "":
-		return nil, fmt.Errorf("the conversations of this namespace cannot be told from those of others: %w; "+
-			"this needs the permission to describe the namespace", err)
-	}
-	return records.In(c.backend.namespace), nil
+	return c.ownRecords(ctx)
 }
 
 // maskedTurn returns turn with the secrets in its texts masked. If they cannot be masked, it returns the turn without its texts.

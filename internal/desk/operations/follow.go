@@ -70,9 +70,6 @@ type Snapshot struct {
 	// Waits says for what the chain waits without another sign, such as the database; usually empty. What has failed is named at once,
 	// and what nobody takes after quietTime.
 	Waits string `json:"waits,omitempty"`
-	// RecordedIn is the name of another namespace whose records describe a namesake of the chain, because Temporal does not
-	// know the chain in this namespace; usually empty.
-	RecordedIn string `json:"recorded_in,omitempty"`
 }
 
 // CostUSD returns the cost of the chain, including the running session's cost so far.

@@ -152,7 +152,7 @@ func (o Overview) assemble(live liveChains, gates NowGates, facts recordedFacts,
 		}
 	}
 	if live.Problem != "" && live.running == 0 {
-		work.Problem += "; the rest is from the records, of all namespaces"
+		work.Problem += "; the rest is from the records"
 		waits.Problem = work.Problem
 		work.Chains, waits.Chains = o.fromRecords(facts)
 	}

@@ -230,7 +230,7 @@ func (w *WaitingChain) complete(locks []store.ServiceLock, now time.Time) {
 	for _, lock := range locks {
 		holds := lock.Service == "" || len(w.Services) == 0 || escalation.HasService(w.Services, lock.Service)
 		if w.Kind == WaitService && holds && lock.ChainID != w.ChainID {
-			w.Holders = append(w.Holders, ServiceHolder{lock.Service, lock.ChainID, lock.Namespace, lock.Since})
+			w.Holders = append(w.Holders, ServiceHolder{lock.Service, lock.ChainID, lock.Since})
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (c Conversations) Confirm(ctx context.Context, name string, turn, number in
 	if err := escalation.CheckActor(actor.Name); err != nil {
 		return "", Invalid(err)
 	}
-	records, err := c.ownRecords(ctx, name)
+	records, err := c.recordsOf(ctx, name)
 	if err != nil {
 		return "", err
 	}

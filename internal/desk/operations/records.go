@@ -1,7 +1,6 @@
 package operations
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -36,44 +35,33 @@ func lineageOf(ctx context.Context, records *store.Store, number int64) (Lineage
 	return found, err
 }
 
-// recordedCalls returns the decisions on the calls of a chain in namespace; nil if this host cannot read the records.
-func (b *backend) recordedCalls(ctx context.Context, namespace store.Namespace, chainID string) []escalation.CallDecision {
-	records, _, err := b.openRecords(ctx)
+// recordedCalls returns the decisions on the calls of a chain; nil if the records cannot be read.
+func (b *backend) recordedCalls(ctx context.Context, chainID string) []escalation.CallDecision {
+	records, err := b.ownRecords(ctx)
 	if err != nil {
 		return nil
 	}
-	calls, err := records.In(namespace).Decisions(ctx, chainID)
+	calls, err := records.Decisions(ctx, chainID)
 	if err != nil {
 		return nil
 	}
 	return calls
 }
 
-// recorded reads a chain from the records. Use it for a chain that Temporal does not know. It returns the chain and its
-// namespace, which can differ from own.
-func (b *backend) recorded(
-	ctx context.Context, own store.Namespace, id string,
-) (namespace store.Namespace, chain escalation.Chain, err error) {
-	records, _, err := b.openRecords(ctx)
+// recorded reads a chain from the records. Use it for a chain that Temporal does not know.
+func (b *backend) recorded(ctx context.Context, id string) (escalation.Chain, error) {
+	records, err := b.ownRecords(ctx)
 	if err != nil {
-		return own, chain, err
+		return escalation.Chain{}, err
 	}
-	if namespace, err = recordedIn(ctx, records, own, id); err != nil {
-		return own, chain, err
-	}
-	chain, err = recordedChain(ctx, records.In(namespace), id)
-	return namespace, chain, err
+	return recordedChain(ctx, records, id)
 }
 
 // settled returns chain with the sessions and the cost from the records. Use it for a chain that was terminated or
 // timed out, because the workflow of such a chain does not know how its last session ended. If the records cannot be
 // read, settled returns chain unchanged.
-func (b *backend) settled(ctx context.Context, namespace store.Namespace, chain escalation.Chain) escalation.Chain {
-	records, _, err := b.openRecords(ctx)
-	if err != nil {
-		return chain
-	}
-	recorded, err := recordedChain(ctx, records.In(namespace), chain.ID)
+func (b *backend) settled(ctx context.Context, chain escalation.Chain) escalation.Chain {
+	recorded, err := b.recorded(ctx, chain.ID)
 	if err != nil {
 		return chain
 	}
@@ -105,20 +93,4 @@ func recordedChain(ctx context.Context, records *store.Store, id string) (chain 
 	}
 	chain.Events, err = records.Events(ctx, id)
 	return chain, err
-}
-
-// recordedIn returns the namespace whose records describe a chain that Temporal does not know. This is own if own has
-// no ID or has records of the chain, or if no namespace has records of the chain. Otherwise, it is the namespace of the
-// latest session whose chain has this ID.
-func recordedIn(ctx context.Context, records *store.Store, own store.Namespace, id string) (store.Namespace, error) {
-	if own.ID == "" {
-		return own, nil
-	}
-	sessions, err := records.Chain(ctx, id)
-	isOwn := func(session escalation.Session) bool { return session.NamespaceID == own.ID }
-	if err != nil || len(sessions) == 0 || slices.ContainsFunc(sessions, isOwn) {
-		return own, err
-	}
-	latest := slices.MaxFunc(sessions, func(a, b escalation.Session) int { return cmp.Compare(a.ID, b.ID) })
-	return store.Namespace{ID: latest.NamespaceID, Name: latest.Namespace}, nil
 }

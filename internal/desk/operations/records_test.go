@@ -1,7 +1,7 @@
 package operations
 
 import (
-	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -15,10 +15,12 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/chaintest"
 )
 
-// elsewhere returns a backend whose state directory is new.
+// elsewhere returns a connected backend whose state directory is new.
 func elsewhere(t *testing.T) *backend {
 	t.Helper()
-	return New(Options{Environ: []string{"HOME=" + t.TempDir()}, Clock: time.Now}).backend
+	b := New(Options{Environ: []string{"HOME=" + t.TempDir()}, Clock: time.Now}).backend
+	b.connection = &Connection{Client: &fakeTemporal{}, Namespace: "default"}
+	return b
 }
 
 // TestCallsElsewhere checks that calls are omitted if the records are not on this host, and that no database is
@@ -28,13 +30,13 @@ func TestCallsElsewhere(t *testing.T) {
 	b := elsewhere(t)
 	cfg, err := b.config()
 	require.NoError(t, err)
-	require.Nil(t, b.recordedCalls(t.Context(), store.Namespace{}, "chain-42"))
+	require.Nil(t, b.recordedCalls(t.Context(), "chain-42"))
 	require.NoFileExists(t, cfg.State.DatabaseFile())
 
 	records, err := supervisor.OpenStore(t.Context(), cfg)
 	require.NoError(t, err)
 	require.NoError(t, records.Close())
-	calls := b.recordedCalls(t.Context(), store.Namespace{}, "chain-42")
+	calls := b.recordedCalls(t.Context(), "chain-42")
 	require.NoError(t, b.close())
 	require.Empty(t, calls)
 	require.NotNil(t, calls, "no calls are not the same as none that are known")
@@ -44,43 +46,29 @@ func TestCallsElsewhere(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(filepath.Dir(cfg.State.DatabaseFile()), 0o700))
 	require.NoError(t, os.WriteFile(cfg.State.DatabaseFile(), []byte("no database at all"), 0o600))
-	require.Nil(t, broken.recordedCalls(t.Context(), store.Namespace{}, "chain-42"))
+	require.Nil(t, broken.recordedCalls(t.Context(), "chain-42"))
 }
 
-// TestRecordsOfNamespaces reads chains of one ID that two namespaces have recorded.
-func TestRecordsOfNamespaces(t *testing.T) {
+// TestRecordsOfAnotherNamespace asks for chains while the records belong to another namespace, or nobody can tell whose they are.
+func TestRecordsOfAnotherNamespace(t *testing.T) {
 	t.Parallel()
-	b := elsewhere(t)
-	cfg, err := b.config()
-	require.NoError(t, err)
-	records, err := supervisor.OpenStore(t.Context(), cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, records.Close()) })
-	own, old, last := store.Namespace{ID: "1", Name: "ops"}, store.Namespace{ID: "3", Name: "old"}, store.Namespace{ID: "2", Name: "last"}
-	open := func(namespace store.Namespace, chainID string) {
-		t.Helper()
-		session := escalation.Session{ChainID: chainID, SessionID: chainID + " " + namespace.Name, Tier: 1, StartedAt: chaintest.Noon}
-		_, err := records.In(namespace).OpenSession(t.Context(), session, escalation.AdmissionRequest{},
-			escalation.Policy{Tiers: make([]escalation.TierPolicy, 3)})
-		require.NoError(t, err)
+	s := newStage(t, "")
+	temporal := &fakeTemporal{}
+	b := s.operations.backend
+	b.connection = &Connection{Client: temporal, Namespace: "default"}
+	require.NoError(t, s.records.Claim(t.Context(), store.Namespace{ID: "ns-0", Name: "other"}, chaintest.Noon))
+	s.open("a", chaintest.Noon, nil)
+	temporal.service.away = errors.New("denied")
+	for _, want := range []string{
+		"it is unknown whether the records are those of this namespace: look up the id of namespace \"default\": denied",
+		"the records belong to another Temporal namespace",
+	} {
+		_, err := b.recorded(t.Context(), "chain-a")
+		require.ErrorContains(t, err, want)
+		require.Nil(t, b.recordedCalls(t.Context(), "chain-a"))
+		require.Empty(t, b.settled(t.Context(), escalation.Chain{ID: "chain-a"}).Sessions)
+		_, err = Conversations{b}.History(t.Context(), "ada", 9)
+		require.ErrorContains(t, err, want)
+		temporal.service.away = nil
 	}
-	for _, namespace := range []store.Namespace{own, old, last} {
-		open(namespace, "shared")
-	}
-	open(old, "gone")
-	open(last, "gone")
-
-	for id, want := range map[string]store.Namespace{"shared": own, "gone": last, "unknown": own} {
-		found, err := recordedIn(t.Context(), records, own, id)
-		require.NoError(t, err)
-		require.Equal(t, want, found, id)
-	}
-	chain, err := recordedChain(t.Context(), records.In(own), "shared")
-	require.NoError(t, err)
-	require.Len(t, chain.Sessions, 1)
-	text, err := json.Marshal(chain)
-	require.NoError(t, err)
-	require.Contains(t, string(text), `"namespace":"ops","namespace_id":"1"`)
-	t.Cleanup(func() { require.NoError(t, b.close()) })
-	require.Empty(t, b.settled(t.Context(), own, escalation.Chain{ID: "gone"}).Sessions, "of a chain of its own it has none")
 }

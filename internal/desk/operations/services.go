@@ -41,11 +41,9 @@ type Service struct {
 // ServiceHolder is a chain that has locked a service, because it repairs it.
 type ServiceHolder struct {
 	// Service is the locked service; empty if the chain has locked all services, because it repairs without naming one.
-	Service string `json:"service,omitempty"`
-	ChainID string `json:"chain_id"`
-	// Namespace is the chain's Temporal namespace.
-	Namespace string    `json:"namespace,omitempty"`
-	Since     time.Time `json:"since"`
+	Service string    `json:"service,omitempty"`
+	ChainID string    `json:"chain_id"`
+	Since   time.Time `json:"since"`
 }
 
 // ServiceAction is a restart or a redeployment of a service.
@@ -168,7 +166,7 @@ func (b *backend) action(action store.ServiceAction) ServiceAction {
 
 // holder returns the holder of a lock.
 func (b *backend) holder(lock store.ServiceLock) ServiceHolder {
-	return ServiceHolder{Service: b.mask.Text(lock.Service), ChainID: lock.ChainID, Namespace: lock.Namespace, Since: lock.Since}
+	return ServiceHolder{Service: b.mask.Text(lock.Service), ChainID: lock.ChainID, Since: lock.Since}
 }
 
 // knownServices is what the services file and the records know of services. The keys of maps are those of canonical names.

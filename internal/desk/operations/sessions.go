@@ -72,7 +72,7 @@ type PastAttempt struct {
 // maxSessionCalls limits the decisions on calls of a SessionDetail.
 const maxSessionCalls = 1_000
 
-// Get returns the session with this number, in any namespace. The error is KindNotFound if there is none. Only for a running
+// Get returns the session with this number. The error is KindNotFound if there is none. Only for a running
 // session it asks Temporal, and it does without the answer if there is none.
 func (s Sessions) Get(ctx context.Context, number int64) (SessionDetail, error) {
 	records, _, err := s.openRecords(ctx)

@@ -73,10 +73,9 @@ type Source struct {
 	At    time.Time `json:"at"`
 	// Person is the name of the person; empty for a session.
 	Person string `json:"person,omitempty"`
-	// ChainID, NamespaceID and SessionID identify the session that proposed the memory; empty for a person.
-	ChainID     string `json:"chain_id,omitempty"`
-	NamespaceID string `json:"namespace_id,omitempty"`
-	SessionID   string `json:"session_id,omitempty"`
+	// ChainID and SessionID identify the session that proposed the memory; empty for a person.
+	ChainID   string `json:"chain_id,omitempty"`
+	SessionID string `json:"session_id,omitempty"`
 	// Incidents lists the IDs of the incidents on which the chain had worked.
 	Incidents []string `json:"incidents,omitempty"`
 	// Text is the memory's text after the act.
@@ -85,10 +84,9 @@ type Source struct {
 
 // Use is one session whose prompt had the memory.
 type Use struct {
-	ChainID     string    `json:"chain_id"`
-	NamespaceID string    `json:"namespace_id,omitempty"`
-	SessionID   string    `json:"session_id"`
-	At          time.Time `json:"at"`
+	ChainID   string    `json:"chain_id"`
+	SessionID string    `json:"session_id"`
+	At        time.Time `json:"at"`
 }
 
 // Memory is something learned that stays.

@@ -70,8 +70,8 @@ type Conversations interface {
 	Remove(ctx context.Context, sessionID string) error
 }
 
-// Retention removes the records and the archived conversations of old chains of one namespace. It keeps chains that still run
-// or wait, and chains of unresolved incidents. At any time, only one worker of the namespace removes records.
+// Retention removes the records and the archived conversations of old chains. It keeps chains that still run or wait, and chains
+// of unresolved incidents. At any time, only one worker removes records.
 //
 // What cannot be removed, such as a conversation under an object lock, stays with its records, and is tried again at the next
 // interval. It stops nothing else.
@@ -80,8 +80,6 @@ type Retention struct {
 	Talks    OldTalks
 	Archive  Conversations
 	Temporal Describer
-	// NamespaceID is the ID of the namespace in which Temporal describes chains.
-	NamespaceID string
 	// Holder identifies this worker.
 	Holder string
 	// Keep is the time for which records are kept. 0 keeps them for ever; only memories that nobody has confirmed are removed.
@@ -124,7 +122,7 @@ func (r Retention) remove(ctx context.Context, now time.Time) error {
 	if err := r.checkClock(ctx, now); err != nil {
 		return err
 	}
-	claimed, err := r.Records.ClaimDuty(ctx, "retention "+r.NamespaceID, r.Holder, now, now.Add(r.interval()))
+	claimed, err := r.Records.ClaimDuty(ctx, "retention", r.Holder, now, now.Add(r.interval()))
 	if err != nil || !claimed {
 		return err
 	}
@@ -203,7 +201,7 @@ func (l *leftovers) err() error {
 
 // removeChains removes the old chains that have ended.
 func (r Retention) removeChains(ctx context.Context, before time.Time, sum *removed, left *leftovers) error {
-	states := &chainStates{temporal: r.Temporal, namespaceID: r.NamespaceID, endings: map[escalation.ChainRun]ending{}}
+	states := &chainStates{temporal: r.Temporal, endings: map[escalation.ChainRun]ending{}}
 	var after escalation.ChainRun
 	for {
 		old, err := r.Records.OldChains(ctx, before, after)
@@ -215,7 +213,7 @@ func (r Retention) removeChains(ctx context.Context, before time.Time, sum *remo
 		}
 		for _, chain := range old {
 			after = chain.ChainRun
-			if states.ending(ctx, r.NamespaceID, chain.ChainRun).reason == "" {
+			if states.ending(ctx, chain.ChainRun).reason == "" {
 				continue // the chain runs or waits, or its state is unknown
 			}
 			if err := r.removeChain(ctx, chain, before, sum, left); err != nil {

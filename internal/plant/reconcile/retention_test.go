@@ -39,7 +39,7 @@ func TestRetention(t *testing.T) {
 	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, records.Close()) })
-	own := records.In(store.Namespace{ID: "own"})
+	own := records
 	now := time.Now()
 	long := now.Add(-1000 * time.Hour)
 	conversations := map[string]string{}
@@ -58,7 +58,7 @@ func TestRetention(t *testing.T) {
 	archive := &fakeArchive{stuck: []string{conversations["stuck"]}}
 	var log bytes.Buffer
 	retention := Retention{
-		Records: own, Talks: own, Archive: archive, NamespaceID: "own", Holder: "a", Keep: 800 * time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Records: own, Talks: own, Archive: archive, Holder: "a", Keep: 800 * time.Hour, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Temporal: fakeChains{
 			"completed": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED),
 			"stuck":     chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_FAILED),
@@ -126,7 +126,7 @@ func testRetentionOfConversations(t *testing.T, keep time.Duration) {
 	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, records.Close()) })
-	own := records.In(store.Namespace{ID: "own"})
+	own := records
 	const conversation = "conversation-ada"
 	now := time.Now()
 	ids := map[int]string{1: uuid.NewString(), 2: uuid.NewString()}
@@ -145,7 +145,7 @@ func testRetentionOfConversations(t *testing.T, keep time.Duration) {
 	}
 	archive := &fakeArchive{}
 	retention := Retention{
-		Records: own, Talks: own, Archive: archive, NamespaceID: "own", Holder: "a", Keep: keep, Logger: slog.New(slog.DiscardHandler),
+		Records: own, Talks: own, Archive: archive, Holder: "a", Keep: keep, Logger: slog.New(slog.DiscardHandler),
 		Temporal: fakeChains{conversation: chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)},
 	}
 	require.NoError(t, retention.remove(t.Context(), now))
@@ -178,7 +178,7 @@ func TestRetentionOfLockedConversations(t *testing.T) {
 	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, records.Close()) })
-	own := records.In(store.Namespace{ID: "own"})
+	own := records
 	now := time.Now()
 	archive := &fakeArchive{}
 	for i := range 250 {
@@ -194,7 +194,7 @@ func TestRetentionOfLockedConversations(t *testing.T) {
 		}
 	}
 	retention := Retention{
-		Records: own, Talks: own, Archive: archive, NamespaceID: "own", Holder: "a", Keep: 800 * time.Hour, Logger: slog.New(slog.DiscardHandler),
+		Records: own, Talks: own, Archive: archive, Holder: "a", Keep: 800 * time.Hour, Logger: slog.New(slog.DiscardHandler),
 		Temporal: fakeChains{"conversation-ada": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)},
 	}
 	require.ErrorContains(t, retention.remove(t.Context(), now), "the bucket is away (and 149 more like this)")
@@ -210,7 +210,7 @@ func TestRetentionWithAWrongClock(t *testing.T) {
 	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, records.Close()) })
-	own := records.In(store.Namespace{ID: "own"})
+	own := records
 	now := time.Now()
 	session := escalation.Session{ChainID: "yesterday", SessionID: uuid.NewString(), Tier: escalation.TierObserve, StartedAt: now.Add(-24 * time.Hour)}
 	_, err = own.OpenSession(t.Context(), session, escalation.AdmissionRequest{}, escalation.Policy{Tiers: make([]escalation.TierPolicy, 1)})
@@ -218,7 +218,7 @@ func TestRetentionWithAWrongClock(t *testing.T) {
 	require.NoError(t, own.CloseSession(t.Context(), session.SessionID, escalation.Report{Status: escalation.SessionCompleted}, now))
 	archive := &fakeArchive{}
 	retention := Retention{
-		Records: own, Talks: own, Archive: archive, NamespaceID: "own", Holder: "a", Keep: 800 * time.Hour, Logger: slog.New(slog.DiscardHandler),
+		Records: own, Talks: own, Archive: archive, Holder: "a", Keep: 800 * time.Hour, Logger: slog.New(slog.DiscardHandler),
 		Temporal: fakeChains{},
 	}
 	require.ErrorContains(t, retention.remove(t.Context(), now.AddDate(3, 0, 0)), "otherwise set the clock", "at the first start")

@@ -23,21 +23,9 @@ import (
 // its services are unlocked and its reservation of the day's budget ends.
 const sweepInterval = time.Minute
 
-// The times without any worker after which a namespace counts as lost. Workers of other namespaces then settle the records of
-// the lost namespace. Agents end with their worker, so no agent of a lost namespace runs. The times are measured in sweeps,
-// during which the other namespace could have reported, and not by a clock.
-const (
-	// lostAfter is for a namespace whose workers ran on the host of the worker that sweeps. It is longer than a restart or a
-	// deployment takes, and shorter than the time for which chains wait for a service.
-	lostAfter = time.Hour
-	// lostElsewhereAfter is for a namespace whose workers ran on another host. That host may sleep, and its agents with it. It is
-	// longer than a weekend.
-	lostElsewhereAfter = 3 * 24 * time.Hour
-)
-
 // Records reads and closes the open sessions and the service locks of all chains.
 type Records interface {
-	// Running returns the open sessions of all namespaces.
+	// Running returns the open sessions.
 	Running(ctx context.Context) ([]escalation.Session, error)
 	// SettleSession closes a session. If the session is already closed, it returns false.
 	SettleSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) (bool, error)
@@ -48,16 +36,16 @@ type Records interface {
 
 // Workers records which workers run, and which of them sweeps.
 type Workers interface {
-	// ReportAlive records that a worker of this namespace runs now, on the given host, and sweeps. It returns how many sweeps of
-	// this namespace each other namespace has missed.
-	ReportAlive(ctx context.Context, host string, now time.Time) ([]store.Absence, error)
+	// Claim records that a worker of a namespace runs now. If the records belong to another namespace, the error is
+	// store.ErrForeign.
+	Claim(ctx context.Context, own store.Namespace, now time.Time) error
 	// ClaimDuty gives a duty to holder until a time. It returns false if another holder has it.
 	ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (bool, error)
 }
 
 // Locks reads and releases the services that chains have locked.
 type Locks interface {
-	// ServiceLocks returns the services that chains of all namespaces have locked.
+	// ServiceLocks returns the services that chains have locked.
 	ServiceLocks(ctx context.Context) ([]store.ServiceLock, error)
 	// ReleaseLock releases the lock on a service. If a chain has locked the service again after the caller read the
 	// lock, ReleaseLock returns false.
@@ -66,7 +54,7 @@ type Locks interface {
 
 // Incidents reads and ends the work of chains on incidents.
 type Incidents interface {
-	// ChainsAtWork returns the chains of all namespaces that have not ended their work on incidents.
+	// ChainsAtWork returns the chains that have not ended their work on incidents.
 	ChainsAtWork(ctx context.Context) ([]store.ChainAtWork, error)
 	// AbandonIncidents records that a chain no longer takes care of any incident. If the chain has recorded progress
 	// after ChainsAtWork read its row, AbandonIncidents changes nothing and returns false.
@@ -79,12 +67,8 @@ var _ Records = (*store.Store)(nil)
 // sessions of such chains, and releases their services and incidents, because the chains cannot do that. Sweeper
 // deletes no record.
 //
-// Workers of several namespaces can share the records. A running chain of another namespace is unknown to this
-// Sweeper's Temporal, so Sweeper leaves the chains of other namespaces alone. There is one exception. If no worker of a
-// namespace has reported during an hour of this namespace's sweeps, for example because its Temporal was set up anew,
-// Sweeper settles the records of that namespace. If the namespace was on another host, it takes three days, because that host
-// may sleep. Without this exception, chains of a lost namespace would hold their
-// services for good.
+// A running chain of another namespace is unknown to this Sweeper's Temporal. So Sweeper first makes sure that the records belong to
+// its own namespace.
 //
 // The cost of a closed session is the estimate of its last heartbeat. Without a heartbeat the cost is unknown, and the
 // day's budget counts the session's whole reservation.
@@ -93,16 +77,16 @@ type Sweeper struct {
 	Temporal Describer
 	// Converter decodes heartbeats.
 	Converter converter.DataConverter
-	// NamespaceID is the ID of the namespace in which Temporal describes chains.
-	NamespaceID string
-	// Holder identifies this worker, and Host is the name of its host.
-	Holder, Host string
+	// Namespace is the namespace in which Temporal describes chains.
+	Namespace store.Namespace
+	// Holder identifies this worker.
+	Holder string
 	// Interval is the time between two sweeps of Run; 0 means one minute.
 	Interval time.Duration
 	Logger   *slog.Logger
 }
 
-// Run sweeps at every interval until ctx ends, unless another worker of the namespace has just done so. Each sweep asks
+// Run sweeps at every interval until ctx ends, unless another worker has just done so. Each sweep asks
 // Temporal about every chain at work, so the sweeps of hundreds of workers would be too many.
 func (s Sweeper) Run(ctx context.Context) {
 	ticker := time.NewTicker(s.interval())
@@ -123,7 +107,7 @@ func (s Sweeper) Run(ctx context.Context) {
 // another one sweeps soon.
 func (s Sweeper) isDue(ctx context.Context) bool {
 	now := time.Now()
-	due, err := s.Records.ClaimDuty(ctx, "sweep "+s.NamespaceID, s.Holder, now, now.Add(s.interval()/2))
+	due, err := s.Records.ClaimDuty(ctx, "sweep", s.Holder, now, now.Add(s.interval()/2))
 	if err != nil && ctx.Err() == nil {
 		s.Logger.Warn("cannot settle what ended chains have left behind; trying again", "interval", s.interval(), "error", err)
 	}
@@ -145,8 +129,7 @@ func (s Sweeper) interval() time.Duration { return cmp.Or(s.Interval, sweepInter
 // read it. If a session was closed meanwhile, its report stays. If a new run of the chain has locked a service, the
 // service stays locked.
 func (s Sweeper) sweep(ctx context.Context) error {
-	lost, err := s.lostNamespaces(ctx)
-	if err != nil {
+	if err := s.Records.Claim(ctx, s.Namespace, time.Now()); err != nil {
 		return err
 	}
 	sessions, err := s.Records.Running(ctx)
@@ -161,9 +144,7 @@ func (s Sweeper) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	chains := &chainStates{
-		temporal: s.Temporal, converter: s.Converter, namespaceID: s.NamespaceID, lost: lost, endings: map[escalation.ChainRun]ending{},
-	}
+	chains := &chainStates{temporal: s.Temporal, converter: s.Converter, endings: map[escalation.ChainRun]ending{}}
 	for i := range sessions {
 		if err := s.settleSession(ctx, chains, sessions[i]); err != nil {
 			return err
@@ -185,26 +166,9 @@ func (s Sweeper) sweep(ctx context.Context) error {
 	return nil
 }
 
-// lostNamespaces returns the IDs of the lost namespaces, each with the time whose sweeps it has missed. An outage of the database
-// ends for all namespaces at once, and counts no sweep. So each of them has time to report again before it counts as lost.
-func (s Sweeper) lostNamespaces(ctx context.Context) (map[string]time.Duration, error) {
-	absences, err := s.Records.ReportAlive(ctx, s.Host, time.Now())
-	lost := map[string]time.Duration{}
-	for _, absence := range absences {
-		after := lostElsewhereAfter
-		if absence.Host == s.Host {
-			after = lostAfter
-		}
-		if absence.Sweeps > int(after/s.interval()) {
-			lost[absence.NamespaceID] = after
-		}
-	}
-	return lost, err
-}
-
 // settleSession closes the session if its chain has ended.
 func (s Sweeper) settleSession(ctx context.Context, chains *chainStates, session escalation.Session) error {
-	end := chains.ending(ctx, session.NamespaceID, escalation.ChainRun{ChainID: session.ChainID, FirstRunID: session.FirstRunID})
+	end := chains.ending(ctx, escalation.ChainRun{ChainID: session.ChainID, FirstRunID: session.FirstRunID})
 	if end.reason == "" {
 		return nil
 	}
@@ -224,7 +188,7 @@ func (s Sweeper) settleSession(ctx context.Context, chains *chainStates, session
 
 // releaseLock releases a lock if its chain has ended. The lock is on one service or on all services.
 func (s Sweeper) releaseLock(ctx context.Context, chains *chainStates, lock store.ServiceLock) error {
-	end := chains.ending(ctx, lock.NamespaceID, escalation.ChainRun{ChainID: lock.ChainID})
+	end := chains.ending(ctx, escalation.ChainRun{ChainID: lock.ChainID})
 	if end.reason == "" {
 		return nil
 	}
@@ -238,7 +202,7 @@ func (s Sweeper) releaseLock(ctx context.Context, chains *chainStates, lock stor
 // abandonIncidents records that an ended chain no longer takes care of any incident. If the chain has not ended,
 // abandonIncidents does nothing.
 func (s Sweeper) abandonIncidents(ctx context.Context, chains *chainStates, chain store.ChainAtWork) error {
-	end := chains.ending(ctx, chain.NamespaceID, chain.ChainRun)
+	end := chains.ending(ctx, chain.ChainRun)
 	if end.reason == "" {
 		return nil
 	}
@@ -257,27 +221,17 @@ type ending struct {
 	agents []activities.PendingAgent
 }
 
-// chainStates looks up the chains of one namespace in Temporal, each chain only once.
+// chainStates looks up chains in Temporal, each chain only once.
 type chainStates struct {
-	temporal    Describer
-	converter   converter.DataConverter
-	namespaceID string
-	// lost holds the lost namespaces by their IDs, with the time of their absence. Their chains count as ended.
-	lost map[string]time.Duration
+	temporal  Describer
+	converter converter.DataConverter
 	// endings holds the results of earlier lookups.
 	endings  map[escalation.ChainRun]ending
 	problems []error
 }
 
-// ending returns how a chain ended. It returns zero if the chain still runs, if its state is unknown, or if the chain
-// belongs to another namespace that is not lost.
-func (s *chainStates) ending(ctx context.Context, namespaceID string, chain escalation.ChainRun) ending {
-	if absent, lost := s.lost[namespaceID]; lost {
-		return ending{reason: "no worker of its Temporal namespace has run for " + escalation.ShortDuration(absent)}
-	}
-	if namespaceID != s.namespaceID {
-		return ending{}
-	}
+// ending returns how a chain ended. It returns zero if the chain still runs, or if its state is unknown.
+func (s *chainStates) ending(ctx context.Context, chain escalation.ChainRun) ending {
 	end, known := s.endings[chain]
 	if known {
 		return end

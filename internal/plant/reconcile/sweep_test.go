@@ -25,7 +25,7 @@ import (
 type openRecords struct {
 	sessions []escalation.Session
 	locks    []store.ServiceLock
-	absences []store.Absence
+	foreign  error
 
 	settled  map[string]escalation.Report
 	released []string
@@ -38,9 +38,7 @@ var _ Records = (*openRecords)(nil)
 
 func (r *openRecords) Running(context.Context) ([]escalation.Session, error) { return r.sessions, nil }
 
-func (r *openRecords) ReportAlive(context.Context, string, time.Time) ([]store.Absence, error) {
-	return r.absences, nil
-}
+func (r *openRecords) Claim(context.Context, store.Namespace, time.Time) error { return r.foreign }
 
 func (r *openRecords) ClaimDuty(context.Context, string, string, time.Time, time.Time) (bool, error) {
 	return true, nil
@@ -125,8 +123,8 @@ func TestEndingOfARun(t *testing.T) {
 		"an earlier run of a cron":     {fakeRuns{"": in(running, "cron"), "first": in(terminated, "cron")}, true},
 		"nothing is known of this ID":  {fakeRuns{}, true},
 	} {
-		states := &chainStates{temporal: c.runs, namespaceID: "own", endings: map[escalation.ChainRun]ending{}}
-		end := states.ending(t.Context(), "own", escalation.ChainRun{ChainID: "nightly", FirstRunID: "first"})
+		states := &chainStates{temporal: c.runs, endings: map[escalation.ChainRun]ending{}}
+		end := states.ending(t.Context(), escalation.ChainRun{ChainID: "nightly", FirstRunID: "first"})
 		require.Equal(t, c.ended, end.reason != "", name)
 		require.Empty(t, states.problems, name)
 	}
@@ -154,30 +152,24 @@ func TestSweep(t *testing.T) {
 	t.Parallel()
 	records := &openRecords{settled: map[string]escalation.Report{}}
 	for _, chain := range []string{"running", "terminated", "unknown", "away"} {
-		for _, namespace := range []string{"own", "other"} { // the other one has chains of the same IDs
-			records.sessions = append(records.sessions, escalation.Session{
-				NamespaceID: namespace, ChainID: chain, SessionID: namespace + " " + chain,
-			})
-			records.locks = append(records.locks, store.ServiceLock{
-				NamespaceID: namespace, ChainID: chain, Service: namespace + " " + chain,
-			})
-		}
+		records.sessions = append(records.sessions, escalation.Session{ChainID: chain, SessionID: "of " + chain})
+		records.locks = append(records.locks, store.ServiceLock{ChainID: chain, Service: "of " + chain})
 	}
-	sweeper := Sweeper{Records: records, Converter: converter.GetDefaultDataConverter(), NamespaceID: "own", Logger: slog.New(slog.DiscardHandler), Temporal: fakeChains{
+	sweeper := Sweeper{Records: records, Converter: converter.GetDefaultDataConverter(), Logger: slog.New(slog.DiscardHandler), Temporal: fakeChains{
 		"running": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING),
 		"terminated": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED,
-			activities.TierProgress{SessionID: "own terminated", Now: activities.AgentProgress{CostUSD: 0.5}}),
+			activities.TierProgress{SessionID: "of terminated", Now: activities.AgentProgress{CostUSD: 0.5}}),
 	}}
 	sweeper.Sweep(t.Context())
 
-	require.Equal(t, []string{"own terminated", "own unknown"}, records.released)
+	require.Equal(t, []string{"of terminated", "of unknown"}, records.released)
 	require.Len(t, records.settled, 2)
 	for sessionID, want := range map[string]struct {
 		cost float64
 		text string
 	}{
-		"own terminated": {0.5, "its chain ended without closing it: terminated"},
-		"own unknown":    {0, "its chain is unknown to Temporal"},
+		"of terminated": {0.5, "its chain ended without closing it: terminated"},
+		"of unknown":    {0, "its chain is unknown to Temporal"},
 	} {
 		report := records.settled[sessionID]
 		require.Equal(t, escalation.SessionFailed, report.Status)
@@ -187,118 +179,17 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepOfLostNamespaces settles the records of other namespaces, which have missed different numbers of sweeps.
-func TestSweepOfLostNamespaces(t *testing.T) {
+// TestSweepOfForeignRecords checks that a worker settles nothing once the records belong to another namespace: the chains there are
+// unknown to its Temporal.
+func TestSweepOfForeignRecords(t *testing.T) {
 	t.Parallel()
-	hour := int(lostAfter / sweepInterval)
 	records := &openRecords{
-		absences: []store.Absence{
-			{NamespaceID: "back", Host: "own", Sweeps: 1},
-			{NamespaceID: "late", Host: "own", Sweeps: hour},
-			{NamespaceID: "lost", Host: "own", Sweeps: hour + 1},
-			{NamespaceID: "asleep", Host: "other", Sweeps: 48 * hour},
-		},
-		settled: map[string]escalation.Report{},
+		foreign: store.ErrForeign, settled: map[string]escalation.Report{},
+		sessions: []escalation.Session{{ChainID: "unknown", SessionID: "a"}}, locks: []store.ServiceLock{{ChainID: "unknown"}},
 	}
-	for _, namespace := range []string{"own", "back", "late", "lost", "asleep", "unheard of"} {
-		records.sessions = append(records.sessions, escalation.Session{NamespaceID: namespace, ChainID: "nightly", SessionID: namespace})
-		records.locks = append(records.locks, store.ServiceLock{NamespaceID: namespace, ChainID: "nightly", Service: namespace})
-	}
-	Sweeper{
-		Converter: converter.GetDefaultDataConverter(), Records: records, NamespaceID: "own", Host: "own", Logger: slog.New(slog.DiscardHandler),
-		Temporal: fakeChains{"nightly": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)},
-	}.Sweep(t.Context())
-	require.Equal(t, []string{"lost"}, records.released)
-	require.Len(t, records.settled, 1)
-	require.Equal(t, "no worker of its Temporal namespace has run for 1h", records.settled["lost"].Error)
-	require.True(t, records.settled["lost"].CostEstimated)
-}
-
-// TestSweepAfterAnOutage checks two namespaces that share the records of a real store. The database is away for an hour, and one
-// worker comes back before the other. The first one must settle nothing of the other, whose chain runs, before the other had an
-// hour to report again.
-func TestSweepAfterAnOutage(t *testing.T) {
-	t.Parallel()
-	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, records.Close()) })
-	policy := escalation.Policy{Tiers: make([]escalation.TierPolicy, 3), MaxTier: escalation.TierFullRepair}
-	of := map[string]*store.Store{}
-	for _, id := range []string{"here", "there"} {
-		of[id] = records.In(store.Namespace{ID: id, Name: "default"})
-	}
-	repair := escalation.Session{
-		ChainID: "nightly", SessionID: "living", Tier: escalation.TierSafeRepair, StartedAt: time.Now(),
-		Report: escalation.Report{Status: escalation.SessionRunning},
-	}
-	web := escalation.AdmissionRequest{Services: []string{"web"}}
-	opened, err := of["there"].OpenSession(t.Context(), repair, web, policy)
-	require.NoError(t, err)
-	require.Nil(t, opened.Refusal)
-	sweep := func(id string) {
-		Sweeper{
-			Records: of[id], NamespaceID: id, Converter: converter.GetDefaultDataConverter(), Logger: slog.New(slog.DiscardHandler),
-			Temporal: fakeChains{"nightly": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)},
-		}.Sweep(t.Context())
-	}
-	// What the workers' clocks say of the last reports makes no difference.
-	for _, id := range []string{"here", "there"} {
-		_, err := of[id].ReportAlive(t.Context(), "", time.Now().Add(-2*time.Hour))
-		require.NoError(t, err)
-	}
-	hour := int(lostAfter / sweepInterval)
-	for range hour {
-		sweep("here")
-		locks, err := records.ServiceLocks(t.Context())
-		require.NoError(t, err)
-		require.Len(t, locks, 1, "it has had no hour to report again")
-	}
-	sweep("there")
-	for range hour {
-		sweep("here")
-	}
-	second := repair
-	second.ChainID, second.SessionID = "weekly", "second"
-	opened, err = of["here"].OpenSession(t.Context(), second, web, policy)
-	require.NoError(t, err)
-	require.NotNil(t, opened.Refusal, "no second repair beside the living agent")
-	sweep("here")
-	opened, err = of["here"].OpenSession(t.Context(), second, web, policy)
-	require.NoError(t, err)
-	require.Nil(t, opened.Refusal, "a namespace that stays away is lost")
-}
-
-// TestSweepWhileAHostSleeps checks that a host that sleeps alone, with its agents, is not lost after an hour. It is if it never wakes.
-func TestSweepWhileAHostSleeps(t *testing.T) {
-	t.Parallel()
-	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, records.Close()) })
-	policy := escalation.Policy{Tiers: make([]escalation.TierPolicy, 3), MaxTier: escalation.TierFullRepair}
-	_, err = records.In(store.Namespace{ID: "laptop"}).OpenSession(t.Context(), escalation.Session{
-		ChainID: "nightly", SessionID: "asleep", Tier: escalation.TierSafeRepair, StartedAt: time.Now(),
-		Report: escalation.Report{Status: escalation.SessionRunning},
-	}, escalation.AdmissionRequest{Services: []string{"web"}}, policy)
-	require.NoError(t, err)
-	sweep := func(host string) {
-		Sweeper{
-			Records: records.In(store.Namespace{ID: host}), NamespaceID: host, Host: host, Interval: time.Hour,
-			Converter: converter.GetDefaultDataConverter(), Logger: slog.New(slog.DiscardHandler),
-			Temporal: fakeChains{"nightly": chainIn(t, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)},
-		}.Sweep(t.Context())
-	}
-	sleep := func(hours int) (running []escalation.Session) {
-		sweep("laptop")
-		for range hours {
-			sweep("server")
-		}
-		running, err := records.Running(t.Context())
-		require.NoError(t, err)
-		return running
-	}
-	require.Len(t, sleep(64), 1, "a weekend")
-	require.Len(t, sleep(64), 1, "another one")
-	require.Empty(t, sleep(int(lostElsewhereAfter.Hours())+1))
+	Sweeper{Records: records, Logger: slog.New(slog.DiscardHandler), Temporal: fakeChains{}}.Sweep(t.Context())
+	require.Empty(t, records.settled)
+	require.Empty(t, records.released)
 }
 
 // TestSweepEndsTheWorkOnIncidents checks that an ended chain takes care of no incident any more. A running chain must keep its
@@ -313,19 +204,16 @@ func TestSweepEndsTheWorkOnIncidents(t *testing.T) {
 	require.Equal(t, []string{"terminated", "unknown"}, records.abandoned)
 }
 
-// TestSweepersTakeTurns checks that of several workers of a namespace one sweeps, and that namespaces do not wait for each
-// other.
+// TestSweepersTakeTurns checks that of several workers one sweeps.
 func TestSweepersTakeTurns(t *testing.T) {
 	t.Parallel()
 	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, records.Close()) })
-	isDue := func(holder, namespace string) bool {
-		sweeper := Sweeper{Records: records, NamespaceID: namespace, Holder: holder, Interval: time.Hour, Logger: slog.New(slog.DiscardHandler)}
-		return sweeper.isDue(t.Context())
+	isDue := func(holder string) bool {
+		return Sweeper{Records: records, Holder: holder, Interval: time.Hour, Logger: slog.New(slog.DiscardHandler)}.isDue(t.Context())
 	}
-	require.True(t, isDue("a", "own"))
-	require.False(t, isDue("b", "own"))
-	require.True(t, isDue("a", "own"))
-	require.True(t, isDue("b", "other"))
+	require.True(t, isDue("a"))
+	require.False(t, isDue("b"))
+	require.True(t, isDue("a"))
 }

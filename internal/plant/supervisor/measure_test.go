@@ -75,10 +75,9 @@ func TestSessionsCountOnce(t *testing.T) {
 // TestTimesAreTheDatabases settles a session, claims a duty and records a delivery on a host whose clock is years ahead.
 func TestTimesAreTheDatabases(t *testing.T) {
 	t.Parallel()
-	opened, err := store.OpenPostgres(t.Context(), postgrestest.Database(t), 4)
+	own, err := store.OpenPostgres(t.Context(), postgrestest.Database(t), 4)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, opened.Close()) })
-	own := opened.In(store.Namespace{ID: "here", Name: "default"})
+	t.Cleanup(func() { require.NoError(t, own.Close()) })
 	kept := records{Store: own, mask: redact.New(nil)}
 	now, ahead := time.Now(), time.Now().AddDate(5, 0, 0)
 	_, err = kept.OpenSession(t.Context(), escalation.Session{ChainID: "lost", SessionID: "lost", Tier: 1, Model: "haiku", StartedAt: now},
@@ -102,8 +101,8 @@ func TestTimesAreTheDatabases(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, late, "and for no longer")
 	}
-	_, err = kept.ReportAlive(t.Context(), "host", ahead)
-	require.NoError(t, err)
+	require.NoError(t, kept.Claim(t.Context(), store.Namespace{ID: "here", Name: "default"}, ahead))
+	require.NoError(t, own.Release(t.Context(), now.Add(3*time.Minute)), "a worker was there now, and not years ahead")
 	require.NoError(t, kept.RecordDelivery(t.Context(), "key", "target", ahead))
 	_, err = own.RemoveIncidents(t.Context(), now.AddDate(1, 0, 0)) // and the deliveries before that time
 	require.NoError(t, err)

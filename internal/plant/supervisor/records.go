@@ -239,14 +239,14 @@ func (r records) ClaimDuty(ctx context.Context, name, holder string, now, until 
 	})
 }
 
-// ReportAlive implements reconcile.Records.
-func (r records) ReportAlive(ctx context.Context, host string, now time.Time) ([]store.Absence, error) {
-	return called(ctx, r, call{operation: telemetry.StoreSweep}, func() ([]store.Absence, error) {
+// Claim implements reconcile.Records.
+func (r records) Claim(ctx context.Context, own store.Namespace, now time.Time) error {
+	return done(ctx, r, call{operation: telemetry.StoreSweep}, func() error {
 		at, err := r.Now(ctx, now)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return r.Store.ReportAlive(ctx, host, at)
+		return r.Store.Claim(ctx, own, at)
 	})
 }
 

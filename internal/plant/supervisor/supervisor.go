@@ -43,16 +43,12 @@ type Supervisor struct {
 	// identity identifies the workers of this process to Temporal. It is the SDK's default identity, followed by the
 	// program's version.
 	identity string
-	// host is Environment.Host.
-	host string
 	// version is the worker's version in its deployment; zero if there is none.
 	version worker.WorkerDeploymentVersion
 	// sweepInterval is Environment.SweepInterval.
 	sweepInterval time.Duration
 	settings      activities.Settings
-	// observed is the store of the namespace's records, for the metrics. Run sets this field.
-	observed *store.Store
-	// Run sets the fields that depend on the namespace: leases, the stores of records, talks and tiers.Talk, and
+	// Run sets the fields that depend on the client: leases, the stores of records, talks and tiers.Talk, and
 	// notifications.Deliveries.
 	leases        *reconcile.Leases
 	records       activities.Records
@@ -170,7 +166,6 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		logger:    env.Logger,
 		telemetry: env.Telemetry,
 		identity:  fmt.Sprintf("%d@%s claudeops %s", os.Getpid(), env.Host, env.Version),
-		host:      env.Host,
 		version:   version,
 
 		resources: opened,
@@ -323,37 +318,39 @@ func (s *Supervisor) drain(chains worker.Worker, agents ...worker.Worker) {
 	chains.Stop()
 }
 
-// enter looks up the namespace and opens the leases of the namespace. From then on, records and deliveries belong to
-// the namespace. enter returns the sweeper for the chains of the namespace.
+// enter looks up the namespace, and takes the records for it. If they belong to another namespace, enter changes nothing and
+// returns an error. enter returns the sweeper for the chains of the namespace.
 func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace string) (sweeper reconcile.Sweeper, err error) {
 	own, err := FindNamespace(ctx, c, namespace)
 	if err != nil {
 		return sweeper, err
 	}
+	way := records{s.store, s.mask, s.telemetry.Metrics(), s.recovery}
+	if err := way.Claim(ctx, own, time.Now()); err != nil {
+		return sweeper, err
+	}
 	if s.leases, err = reconcile.OpenLeases(s.config.State.Dir, own.ID, s.logger); err != nil {
 		return sweeper, err
 	}
-	kept := s.store.In(own)
-	if err := s.rename(ctx, kept); err != nil {
+	if err := s.rename(ctx); err != nil {
 		return sweeper, err
 	}
-	s.recovery.client, s.recovery.records = c, kept
-	way := records{kept, s.mask, s.telemetry.Metrics(), s.recovery}
-	s.records.Store, s.tiers.Memories, s.notifications.Deliveries, s.observed = way, way, way, kept
+	s.recovery.client, s.recovery.records = c, s.store
+	s.records.Store, s.tiers.Memories, s.notifications.Deliveries = way, way, way
 	s.talks.Store, s.tiers.Talk.Store, s.tiers.Talk.Proposals = way, way, way
 	s.tiers.Talk.AllowedCalls = way.AllowedCalls
 	return reconcile.Sweeper{
-		Records: way, Temporal: c, Converter: s.converter(), NamespaceID: own.ID,
-		Holder: s.identity, Host: s.host, Interval: s.sweepInterval, Logger: s.logger,
+		Records: way, Temporal: c, Converter: s.converter(), Namespace: own,
+		Holder: s.identity, Interval: s.sweepInterval, Logger: s.logger,
 	}, nil
 }
 
 // rename gives the services in the records the names that they have in the services file now.
-func (s *Supervisor) rename(ctx context.Context, kept *store.Store) error {
+func (s *Supervisor) rename(ctx context.Context) error {
 	if s.config.Services.Catalog == nil {
 		return nil
 	}
-	renamed, err := kept.Rename(ctx, s.config.Services.Catalog.Canonical)
+	renamed, err := s.store.Rename(ctx, s.config.Services.Catalog.Canonical)
 	if err == nil && renamed > 0 {
 		s.logger.Info("services in the records have got their names in the services file", "records", renamed)
 	}
@@ -367,11 +364,9 @@ func (s *Supervisor) rename(ctx context.Context, kept *store.Store) error {
 // clean settles the records of ended chains and removes old records, until stop is called.
 func (s *Supervisor) clean(ctx context.Context, c client.Client, sweeper reconcile.Sweeper) (stop func()) {
 	stopSweeping := inBackground(ctx, sweeper.Run)
-	kept := s.store.In(store.Namespace{ID: sweeper.NamespaceID})
 	retention := reconcile.Retention{
-		Records: records{Store: kept, mask: s.mask, metrics: s.telemetry.Metrics(), recovery: s.recovery},
-		Talks:   kept, Archive: s.archive, Temporal: c, NamespaceID: sweeper.NamespaceID,
-		Holder: s.identity, Keep: s.config.State.Retention, Logger: s.logger,
+		Records: records{Store: s.store, mask: s.mask, metrics: s.telemetry.Metrics(), recovery: s.recovery},
+		Talks:   s.store, Archive: s.archive, Temporal: c, Holder: s.identity, Keep: s.config.State.Retention, Logger: s.logger,
 	}
 	stopRemoving := inBackground(ctx, retention.Run)
 	return func() {

@@ -58,7 +58,7 @@ func (s *Supervisor) beginObserving(ctx context.Context, c client.Client, namesp
 		return func() {}
 	}
 	seen := observer{
-		client: c, namespace: namespace, records: s.observed, metrics: metrics, logger: s.logger,
+		client: c, namespace: namespace, records: s.store, metrics: metrics, logger: s.logger,
 		interval: cmp.Or(s.sweepInterval, observeInterval),
 	}
 	return inBackground(ctx, seen.run)

@@ -17,11 +17,10 @@ import (
 // of this is one transaction. So concurrent sessions on any number of hosts never reserve more than the budgets allow,
 // and no two chains lock the same service.
 //
-// The store sets ID, Sequence, BudgetUSD, Forced, DryRun, Namespace and NamespaceID, and ignores the values of these
-// fields in session. If session.Status is empty, it becomes SessionRunning. The store also sets four fields of request
-// from session: ChainID, Tier, Purpose, and At from session.StartedAt. The time StartedAt comes from Temporal. So hosts
-// with different clocks agree on the day and on every time window, and a late retry is judged by the same time as the
-// first call.
+// The store sets ID, Sequence, BudgetUSD, Forced and DryRun, and ignores the values of these fields in session.
+// If session.Status is empty, it becomes SessionRunning. The store also sets four fields of request from session: ChainID,
+// Tier, Purpose, and At from session.StartedAt. The time StartedAt comes from Temporal. So hosts with different clocks agree
+// on the day and on every time window, and a late retry is judged by the same time as the first call.
 //
 // A refusal is not an error, and nothing is written. If SessionID is already recorded, OpenSession grants the session
 // again and returns the existing record with its budget unchanged. It also locks those of the session's services that
@@ -40,7 +39,6 @@ func (s *Store) OpenSession(
 	if err == nil {
 		err = checkOpening(session)
 	}
-	session.Namespace, session.NamespaceID = s.namespace.Name, s.namespace.ID
 	request.ChainID, request.FirstRunID = session.ChainID, session.FirstRunID
 	request.Tier, request.Purpose, request.At = session.Tier, session.Purpose, session.StartedAt
 	if err == nil {
@@ -67,7 +65,7 @@ func (s *Store) Review(
 	}
 	if err == nil {
 		err = s.read(ctx, func(tx *sql.Tx) error {
-			facts, err := readFacts(ctx, tx, s.namespace.ID, request, policy)
+			facts, err := readFacts(ctx, tx, request, policy)
 			admission = escalation.Admit(policy, request, facts)
 			return err
 		})
@@ -103,7 +101,7 @@ func openOnce(
 	if err != nil {
 		return opening, err
 	}
-	facts, err := readFacts(ctx, tx, session.NamespaceID, request, policy)
+	facts, err := readFacts(ctx, tx, request, policy)
 	if err != nil {
 		return opening, err
 	}
@@ -126,10 +124,10 @@ func openOnce(
 			return opening, err
 		}
 	}
-	if err := claimIncidents(ctx, tx, session.NamespaceID, request, policy); err != nil {
+	if err := claimIncidents(ctx, tx, request, policy); err != nil {
 		return opening, fmt.Errorf("claim its incidents: %w", err)
 	}
-	if opening.IncidentBrief, err = readBrief(ctx, tx, session.NamespaceID, request); err != nil {
+	if opening.IncidentBrief, err = readBrief(ctx, tx, request); err != nil {
 		return opening, fmt.Errorf("read its incidents: %w", err)
 	}
 	return opening, nil
@@ -157,10 +155,9 @@ func checkEarlier(ctx context.Context, tx *sql.Tx, parent int64, request escalat
 	return origin.ID, nil
 }
 
-// readFacts reads the facts on which the admission of request depends. The argument namespaceID is the ID of the
-// namespace of the request's chain.
+// readFacts reads the facts on which the admission of request depends.
 func readFacts(
-	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
+	ctx context.Context, q querier, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (facts escalation.AdmissionFacts, err error) {
 	if facts.LimitedUntil, facts.LimitedModel, err = limitOf(ctx, q, request.At, policy.For(request.Tier).Model); err != nil {
 		return facts, fmt.Errorf("read the limit of the account: %w", err)
@@ -183,7 +180,7 @@ func readFacts(
 	}
 	facts.Services = policy.Cooldowns.States(entries, request.Services, request.At)
 	if policy.TalksPerPerson > 0 && request.Purpose == escalation.PurposeTalk {
-		if facts.TalksOfActor, err = talksOf(ctx, q, namespaceID, request); err != nil {
+		if facts.TalksOfActor, err = talksOf(ctx, q, request); err != nil {
 			return facts, fmt.Errorf("count the conversations that answer the same person: %w", err)
 		}
 	}
@@ -193,7 +190,7 @@ func readFacts(
 	if facts.Escalations, facts.Escalated, err = escalations(ctx, q, request, policy.EscalationLimit); err != nil {
 		return facts, fmt.Errorf("count the chains that escalated: %w", err)
 	}
-	if facts.Busy, err = busyServices(ctx, q, namespaceID, request); err != nil {
+	if facts.Busy, err = busyServices(ctx, q, request); err != nil {
 		return facts, fmt.Errorf("read who repairs the services: %w", err)
 	}
 	return facts, nil

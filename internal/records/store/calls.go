@@ -22,12 +22,9 @@ const (
 // maxCallsRead limits the decisions on calls that are read at once.
 const maxCallsRead = 5_000
 
-// callsQuery selects the latest calls of the chain $1 in the namespace $2. If $2 is empty, callsQuery selects the calls of
-// that chain in all namespaces.
-var callsQuery = "SELECT " + columns(callFields(new(escalation.CallDecision))) + ` FROM calls
-WHERE chain_id = $1 AND ($2 = '' OR NOT EXISTS (
-    SELECT 1 FROM sessions WHERE sessions.session_id = calls.session_id AND sessions.namespace_id <> $2
-)) ORDER BY id DESC LIMIT ` + strconv.Itoa(maxCallsRead)
+// callsQuery selects the latest calls of a chain.
+var callsQuery = "SELECT " + columns(callFields(new(escalation.CallDecision))) + " FROM calls" + ofChain + " ORDER BY id DESC LIMIT " +
+	strconv.Itoa(maxCallsRead)
 
 // callsOfQuery selects the calls of a number of sessions.
 func callsOfQuery(sessions int) string {
@@ -55,7 +52,7 @@ func (s *Store) AppendDecisions(ctx context.Context, decisions []escalation.Call
 // Decisions returns the decisions on the calls of a chain, in the order in which they were recorded, the latest 5,000 at most. If there
 // are none, or if the chain is unknown, the list is empty.
 func (s *Store) Decisions(ctx context.Context, chainID string) ([]escalation.CallDecision, error) {
-	decisions, err := collect(ctx, s.db, callFields, callsQuery, chainID, s.namespace.ID)
+	decisions, err := collect(ctx, s.db, callFields, callsQuery, chainID)
 	if err != nil {
 		return nil, fmt.Errorf("read the decisions on the calls of chain %q: %w", chainID, err)
 	}

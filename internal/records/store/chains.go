@@ -54,24 +54,23 @@ func (s *Store) line(ctx context.Context, query string, id int64) ([]escalation.
 	return sessions, nil
 }
 
-// ofChain selects the rows of the chain $1 in the namespace $2. If $2 is empty, ofChain selects the rows of that chain
-// in all namespaces.
-const ofChain = " WHERE chain_id = $1 AND ($2 = '' OR namespace_id = $2)"
+// ofChain selects the rows of the chain $1.
+const ofChain = " WHERE chain_id = $1"
 
 // maxSessionsRead limits the sessions of a list that is read at once.
 const maxSessionsRead = 1_000
 
 var (
 	mostSessions = strconv.Itoa(maxSessionsRead)
-	chainQuery   = selectSessions + ofChain + " ORDER BY namespace_id DESC, sequence DESC LIMIT " + mostSessions
+	chainQuery   = selectSessions + ofChain + " ORDER BY sequence DESC LIMIT " + mostSessions
 	wholeQuery   = "SELECT COUNT(*), COALESCE(SUM(cost_usd), 0), COALESCE(MIN(started_at), 0)," +
 		" COALESCE(MAX(CASE WHEN cost_estimated THEN 1 ELSE 0 END), 0) FROM sessions" + ofChain
 )
 
 // Chain returns the latest sessions of a chain by sequence, at most 1,000. If there are none yet, or if the chain is unknown, the
-// list is empty. A Store without a namespace returns the sessions of all chains with this ID, one chain after the other.
+// list is empty.
 func (s *Store) Chain(ctx context.Context, chainID string) ([]escalation.Session, error) {
-	sessions, err := collect(ctx, s.db, sessionFields, chainQuery, chainID, s.namespace.ID)
+	sessions, err := collect(ctx, s.db, sessionFields, chainQuery, chainID)
 	if err != nil {
 		return nil, fmt.Errorf("read the sessions of chain %q: %w", chainID, err)
 	}
@@ -90,7 +89,7 @@ type WholeChain struct {
 
 // WholeChain sums up all sessions of a chain, also those that Chain leaves out.
 func (s *Store) WholeChain(ctx context.Context, chainID string) (whole WholeChain, err error) {
-	row := s.db.QueryRowContext(ctx, wholeQuery, chainID, s.namespace.ID)
+	row := s.db.QueryRowContext(ctx, wholeQuery, chainID)
 	if err := row.Scan(&whole.Sessions, &whole.CostUSD, millis{&whole.StartedAt}, &whole.CostEstimated); err != nil {
 		return whole, fmt.Errorf("sum up the sessions of chain %q: %w", chainID, err)
 	}

@@ -32,27 +32,22 @@ const (
 	maxFirstGap = 180 * 24 * time.Hour
 )
 
-// clock is a row of the table clocks, without the namespace.
+// clock is the row of the table clock.
 type clock struct{ trusted, jumped time.Time }
 
 func clockFields(c *clock) []field {
 	return []field{{"trusted_at", millis{&c.trusted}}, {"jumped_at", millis{&c.jumped}}}
 }
 
-var (
-	clockQuery    = "SELECT " + columns(clockFields(new(clock))) + " FROM clocks WHERE namespace_id = $1"
-	setClockQuery = `
-INSERT INTO clocks (namespace_id, trusted_at, jumped_at) VALUES ($1, $2, $3)
-ON CONFLICT (namespace_id) DO UPDATE SET trusted_at = excluded.trusted_at, jumped_at = excluded.jumped_at`
-)
+var clockQuery = "SELECT " + columns(clockFields(new(clock))) + " FROM clock"
 
 // TrustClock reports whether now can be the time. It cannot if it is more than a day and a half later than the last time that was
-// trusted, which TrustClock returns. Then either no worker of the Store's namespace has run in between, or a clock has jumped
+// trusted, which TrustClock returns. Then either no worker has run in between, or a clock has jumped
 // ahead. Only a clock that goes on like this for a day is trusted again. At the first call, the latest session shows whether the time
 // can be right.
 func (s *Store) TrustClock(ctx context.Context, now time.Time) (trusted bool, last time.Time, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
-		rows, err := collect(ctx, tx, clockFields, clockQuery, s.namespace.ID)
+		rows, err := collect(ctx, tx, clockFields, clockQuery)
 		if err != nil {
 			return err
 		}
@@ -72,7 +67,10 @@ func (s *Store) TrustClock(ctx context.Context, now time.Time) (trusted bool, la
 		case known.jumped.IsZero() || held < 0 || held > clockOblivion:
 			known.jumped = now
 		}
-		query, args := setClockQuery, append([]any{s.namespace.ID}, values(clockFields(&known))...)
+		if _, err := tx.ExecContext(ctx, "DELETE FROM clock"); err != nil {
+			return err
+		}
+		query, args := insertInto("clock", clockFields(&known))
 		_, err = tx.ExecContext(ctx, query, args...)
 		return err
 	})
@@ -82,7 +80,7 @@ func (s *Store) TrustClock(ctx context.Context, now time.Time) (trusted bool, la
 	return trusted, last, nil
 }
 
-// latestSession returns the time of the latest session of all namespaces; zero if there is none.
+// latestSession returns the time of the latest session; zero if there is none.
 func latestSession(ctx context.Context, q querier) (at time.Time, err error) {
 	err = q.QueryRowContext(ctx, "SELECT MAX(started_at) FROM sessions").Scan(millis{&at})
 	return at, err

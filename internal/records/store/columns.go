@@ -23,8 +23,6 @@ func sessionFields(s *escalation.Session) []field {
 		{"parent_session_id", nullableInt{&s.ParentID}},
 		{"chain_id", &s.ChainID},
 		{"first_run_id", &s.FirstRunID},
-		{"namespace", &s.Namespace},
-		{"namespace_id", &s.NamespaceID},
 		{"sequence", &s.Sequence},
 		{"session_id", &s.SessionID},
 		{"tier", &s.Tier},
@@ -80,7 +78,7 @@ func reportFields(r *escalation.Report) []field {
 	}
 }
 
-// eventFields lists the columns of the table events, without the row number and the namespace.
+// eventFields lists the columns of the table events, without the row number.
 func eventFields(e *escalation.Event) []field {
 	return []field{
 		{"event_key", &e.Key},
@@ -145,8 +143,6 @@ func lockFields(l *ServiceLock) []field {
 		{"service", &l.Service},
 		{"chain_id", &l.ChainID},
 		{"since", millis{&l.Since}},
-		{"namespace", &l.Namespace},
-		{"namespace_id", &l.NamespaceID},
 	}
 }
 
@@ -178,7 +174,6 @@ func incidentChainFields(c *incidentChainRow) []field {
 	return []field{
 		{"incident_id", &c.incident},
 		{"chain_id", &c.ChainID},
-		{"namespace_id", &c.NamespaceID},
 		{"first_run_id", &c.FirstRunID},
 		{"status", &c.Status},
 		{"rule", &c.Rule},

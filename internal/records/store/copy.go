@@ -15,7 +15,7 @@ import (
 
 // tables lists all tables with records. If rows of one table refer to rows of another table, the other table comes first.
 var tables = []string{
-	"sessions", "replaced_reports", "removed_costs", "events", "ledger", "service_locks", "namespaces", "absences", "clocks", "incidents",
+	"sessions", "replaced_reports", "removed_costs", "events", "ledger", "service_locks", "namespaces", "clock", "incidents",
 	"incident_chains", "notifications", "calls", "duties", "memories", "memory_sources", "memory_uses",
 	"talk_turns", "talk_confirmations",
 }
@@ -32,10 +32,6 @@ type CopyResult struct {
 	// CostUSD is the cost of all recorded sessions, in US dollars.
 	CostUSD float64 `json:"cost_usd"`
 }
-
-// inUseWithin is the maximum age of a worker's report that shows that the database is in use. Workers report once a
-// minute.
-const inUseWithin = 2 * time.Minute
 
 // copyBatch is the number of rows in one INSERT statement of Copy. SQLite allows 32,766 values in a statement, and every table
 // has fewer than 100 columns.
@@ -73,18 +69,6 @@ func (s *Store) Copy(ctx context.Context, target *Store, now time.Time) (result 
 		return CopyResult{}, fmt.Errorf("copy the records: %w", err)
 	}
 	return result, nil
-}
-
-// refuseInUse returns an error if a worker has reported within inUseWithin.
-func refuseInUse(ctx context.Context, tx *sql.Tx, now time.Time) error {
-	seen, err := collect(ctx, tx, namespaceFields, namespacesQuery)
-	for _, namespace := range seen {
-		if now.Sub(namespace.SeenAt) < inUseWithin {
-			return fmt.Errorf("%w: a worker of namespace %s has used the source within the last two minutes: "+
-				"stop all workers, and wait that long", ErrConflict, namespace.Name)
-		}
-	}
-	return err
 }
 
 // refuseRecords returns an error if a table contains rows.

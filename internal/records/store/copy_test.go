@@ -15,9 +15,8 @@ import (
 )
 
 // fillTables records something in every table.
-func fillTables(t *testing.T, readers *store.Store) {
+func fillTables(t *testing.T, s *store.Store) {
 	t.Helper()
-	s := readers.In(here)
 	first := mustOpen(t, s, opening("nightly", "a", 0))
 	session := repair("nightly", "b", noon.Add(time.Minute))
 	session.ParentID = first.ID
@@ -39,10 +38,7 @@ func fillTables(t *testing.T, readers *store.Store) {
 	}
 	require.NoError(t, s.AppendDecisions(bounded(t), []escalation.CallDecision{decision("nightly", "b", "toolu_1")}))
 	require.NoError(t, s.RecordDelivery(bounded(t), "key", "ntfy-1", noon))
-	for _, namespace := range []store.Namespace{here, there} {
-		_, err = s.In(namespace).ReportAlive(bounded(t), "host-1", noon)
-		require.NoError(t, err)
-	}
+	require.NoError(t, s.Claim(bounded(t), here, noon))
 	_, err = s.AddMemory(bounded(t), fact("web", "start order", "the mount comes up late"), by("ada"))
 	require.NoError(t, err)
 	_, err = s.RecallMemories(bounded(t), memory.Recall{ChainID: "nightly", SessionID: "b", At: noon})
@@ -130,7 +126,7 @@ func TestInspect(t *testing.T) {
 	database := postgrestest.Database(t)
 	empty, err := store.InspectPostgres(bounded(t), database)
 	require.NoError(t, err)
-	require.Equal(t, []int64{0, 4}, []int64{empty.Schema, empty.Known})
+	require.Equal(t, []int64{0, 5}, []int64{empty.Schema, empty.Known})
 	require.Empty(t, empty.Tables)
 	require.Equal(t, "0", postgrestest.Query(t, database, "SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'"), "it changes nothing")
 

@@ -90,7 +90,7 @@ var (
 	}
 )
 
-// Costs returns what the sessions of all namespaces have cost that started from the time from until before the time to, and
+// Costs returns what the sessions have cost that started from the time from until before the time to, and
 // have ended.
 func (s *Store) Costs(ctx context.Context, from, to time.Time) (costs Costs, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
@@ -203,7 +203,7 @@ func (s *Store) EstimatedChains(ctx context.Context, ids []string) (map[string]b
 	return estimated, nil
 }
 
-// DaySpending returns the money of the day of the given time, in all namespaces.
+// DaySpending returns the money of the day of the given time.
 func (s *Store) DaySpending(ctx context.Context, at time.Time) (day DaySpending, err error) {
 	if day.SpentUSD, day.ReservedUSD, err = daySpent(ctx, s.db, at); err != nil {
 		return DaySpending{}, fmt.Errorf("add up what the day has cost: %w", err)

@@ -15,8 +15,7 @@
 //   - Every open session was admitted. The transaction that reads the facts for its admission also writes its record.
 //   - Calls that are charged before they run (Charge) never exceed the limits on a service, over all chains and hosts.
 //   - Many goroutines and many processes can use one database at the same time.
-//   - Workers of several Temporal namespaces or clusters can use one database (Store.In). Chains with the same workflow ID in
-//     different namespaces are different chains. The limits on services and money apply to all namespaces together.
+//   - A database belongs to one Temporal namespace (Store.Claim), so a workflow ID names a chain.
 //
 // # Representation
 //

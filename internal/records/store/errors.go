@@ -9,6 +9,8 @@ var (
 	ErrInvalid = errors.New("invalid record")
 	// ErrConflict means that a record contradicts an existing record.
 	ErrConflict = errors.New("conflicting record")
+	// ErrForeign means that the records belong to another Temporal namespace.
+	ErrForeign = errors.New("the records belong to another Temporal namespace")
 )
 
 // IsTransient reports whether the same call can succeed later. Examples are a busy database, a full disk, a lost
@@ -18,7 +20,8 @@ func IsTransient(err error) bool {
 	switch {
 	case err == nil:
 		return false
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrInvalid), errors.Is(err, ErrConflict), errors.Is(err, errUnusable):
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrInvalid), errors.Is(err, ErrConflict), errors.Is(err, ErrForeign),
+		errors.Is(err, errUnusable):
 		return false
 	default:
 		return !sqlitePermanent(err) && !postgresPermanent(err)

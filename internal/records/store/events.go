@@ -22,7 +22,7 @@ var eventsQuery = "SELECT " + columns(eventFields(new(escalation.Event))) + " FR
 func (s *Store) AppendEvents(ctx context.Context, events []escalation.Event) error {
 	events, err := canonical(events)
 	if err == nil && len(events) > 0 {
-		err = s.write(ctx, func(tx *sql.Tx) error { return appendEvents(ctx, tx, s.namespace.ID, events) })
+		err = s.write(ctx, func(tx *sql.Tx) error { return appendEvents(ctx, tx, events) })
 	}
 	if err != nil {
 		return fmt.Errorf("record events: %w", err)
@@ -33,7 +33,7 @@ func (s *Store) AppendEvents(ctx context.Context, events []escalation.Event) err
 // Events returns the events of a chain in the order in which they were recorded, the latest 5,000 at most. If there are none, or if the
 // chain is unknown, the list is empty.
 func (s *Store) Events(ctx context.Context, chainID string) ([]escalation.Event, error) {
-	events, err := collect(ctx, s.db, eventFields, eventsQuery, chainID, s.namespace.ID)
+	events, err := collect(ctx, s.db, eventFields, eventsQuery, chainID)
 	if err != nil {
 		return nil, fmt.Errorf("read the events of chain %q: %w", chainID, err)
 	}
@@ -41,12 +41,12 @@ func (s *Store) Events(ctx context.Context, chainID string) ([]escalation.Event,
 	return events, nil
 }
 
-func appendEvents(ctx context.Context, tx *sql.Tx, namespaceID string, events []escalation.Event) error {
+func appendEvents(ctx context.Context, tx *sql.Tx, events []escalation.Event) error {
 	for i := range events {
 		if err := checkEvent(events[i]); err != nil {
 			return fmt.Errorf("event %d of %d: %w", i+1, len(events), err)
 		}
-		query, args := insertInto("events", append(eventFields(&events[i]), field{"namespace_id", &namespaceID}))
+		query, args := insertInto("events", eventFields(&events[i]))
 		if _, err := tx.ExecContext(ctx, query+" ON CONFLICT (event_key) DO NOTHING", args...); err != nil {
 			return fmt.Errorf("event %q: %w", events[i].Key, err)
 		}

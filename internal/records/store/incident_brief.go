@@ -16,14 +16,13 @@ import (
 func (s *Store) ChainIncidents(
 	ctx context.Context, chain escalation.ChainRun, sessionID string,
 ) (own, healed []escalation.Incident, err error) {
-	key := s.keyOf(chain)
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		if own, err = ownIncidents(ctx, tx, key); err != nil {
+		if own, err = ownIncidents(ctx, tx, chain); err != nil {
 			return err
 		}
 		rows, err := completeIncidents(ctx, tx, healedQuery, sessionID)
 		for i := range rows {
-			incident := withoutChain(rows[i].Incident, key)
+			incident := withoutChain(rows[i].Incident, chain)
 			incident.Chains = slices.DeleteFunc(incident.Chains, func(other escalation.IncidentChain) bool { return !other.AtWork() })
 			if len(incident.Chains) > 0 {
 				healed = append(healed, incident)
@@ -38,7 +37,7 @@ func (s *Store) ChainIncidents(
 }
 
 // ownIncidents returns the incidents that a chain works on, with the work of other chains only.
-func ownIncidents(ctx context.Context, q querier, chain chainKey) ([]escalation.Incident, error) {
+func ownIncidents(ctx context.Context, q querier, chain escalation.ChainRun) ([]escalation.Incident, error) {
 	ids, err := incidentsOf(ctx, q, chain)
 	if err != nil {
 		return nil, err
@@ -51,23 +50,21 @@ func ownIncidents(ctx context.Context, q querier, chain chainKey) ([]escalation.
 }
 
 // withoutChain returns incident without the work of one chain.
-func withoutChain(incident escalation.Incident, chain chainKey) escalation.Incident {
+func withoutChain(incident escalation.Incident, chain escalation.ChainRun) escalation.Incident {
 	incident.Chains = slices.DeleteFunc(incident.Chains, func(other escalation.IncidentChain) bool {
-		return keyIn(other) == chain
+		return runIn(other) == chain
 	})
 	return incident
 }
 
 // repairsQuery selects sessions of other chains that could have changed services, the latest first. The conditions on
 // tier and purpose match escalation.Session.Repairs.
-var repairsQuery = selectSessions + ` WHERE started_at > $1 AND (chain_id <> $2 OR namespace_id <> $3 OR first_run_id <> $4)
-AND ended_at IS NOT NULL AND tier >= $5 AND purpose IN ($6, $7) AND NOT dry_run ORDER BY started_at DESC`
+var repairsQuery = selectSessions + ` WHERE started_at > $1 AND (chain_id <> $2 OR first_run_id <> $3)
+AND ended_at IS NOT NULL AND tier >= $4 AND purpose IN ($5, $6) AND NOT dry_run ORDER BY started_at DESC`
 
 // pastRepairs returns the latest repairs by other chains that concern a service of request, oldest first. It returns at
 // most MaxPastRepairs.
-func pastRepairs(
-	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
-) ([]escalation.PastRepair, error) {
+func pastRepairs(ctx context.Context, q querier, request escalation.AdmissionRequest) ([]escalation.PastRepair, error) {
 	if request.Tier < escalation.TierSafeRepair || len(request.Services) == 0 {
 		return nil, nil
 	}
@@ -82,7 +79,7 @@ func pastRepairs(
 			repairs = append(repairs, escalation.NewPastRepair(session))
 		}
 		return len(repairs) < escalation.MaxPastRepairs, err
-	}, repairsQuery, request.At.Add(-escalation.IncidentMemory).UnixMilli(), request.ChainID, namespaceID, request.FirstRunID,
+	}, repairsQuery, request.At.Add(-escalation.IncidentMemory).UnixMilli(), request.ChainID, request.FirstRunID,
 		int(escalation.TierSafeRepair), string(escalation.PurposeTier), string(escalation.PurposeContinuation))
 	slices.Reverse(repairs)
 	return repairs, err
@@ -91,7 +88,7 @@ func pastRepairs(
 // readBrief returns the facts about incidents for the agent of the requested session. It omits failed looks, because no
 // agent can repair them.
 func readBrief(
-	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
+	ctx context.Context, q querier, request escalation.AdmissionRequest,
 ) (brief escalation.IncidentBrief, err error) {
 	switch request.Purpose {
 	case escalation.PurposeTalk, escalation.PurposeReview, escalation.PurposeAuthor: // their prompts name no incidents
@@ -102,10 +99,10 @@ func readBrief(
 		brief.Incidents, err = mostImportant(ctx, q, request.Services)
 		return brief, err
 	}
-	brief.Incidents, err = ownIncidents(ctx, q, chainKey{request.ChainID, namespaceID, request.FirstRunID})
+	brief.Incidents, err = ownIncidents(ctx, q, escalation.ChainRun{ChainID: request.ChainID, FirstRunID: request.FirstRunID})
 	brief.Incidents = withoutFailedLooks(brief.Incidents)
 	if err == nil {
-		brief.Repairs, err = pastRepairs(ctx, q, namespaceID, request)
+		brief.Repairs, err = pastRepairs(ctx, q, request)
 	}
 	return brief, err
 }

@@ -15,7 +15,7 @@ import (
 // applyFindings opens, updates and resolves incidents according to the verdict of an ended session, or to its failure to
 // look. It also records that the session's chain has met these incidents.
 func applyFindings(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.Time) error {
-	own, err := collectIDs(ctx, tx, workingQuery, chainKey{session.ChainID, session.NamespaceID, session.FirstRunID})
+	own, err := collectIDs(ctx, tx, workingQuery, runOf(session))
 	if err != nil {
 		return fmt.Errorf("read the incidents of the chain: %w", err)
 	}
@@ -83,8 +83,8 @@ func (c *incidentChange) apply(ctx context.Context) error {
 	return c.moveOn(ctx, sightings)
 }
 
-const movedOnQuery = "UPDATE incident_chains SET status = $4, outcome = $5, rule = $6, reason = '', at = $7 WHERE " + ofChainRun +
-	" AND incident_id = $8 AND " + working
+const movedOnQuery = "UPDATE incident_chains SET status = $3, outcome = $4, rule = $5, reason = '', at = $6 WHERE " + ofChainRun +
+	" AND incident_id = $7 AND " + working
 
 // moveOn ends the chain's work on its incidents that are resolved and that the session has not found again. Without it, a
 // fault that comes back would count as repaired by a chain that works on something else.
@@ -93,14 +93,13 @@ func (c *incidentChange) moveOn(ctx context.Context, sightings []escalation.Sigh
 	if c.session.Verdict == nil || slices.Contains(other, c.session.Purpose) {
 		return nil
 	}
-	key := chainKey{c.session.ChainID, c.session.NamespaceID, c.session.FirstRunID}
 	for _, id := range c.own {
 		seen := slices.ContainsFunc(sightings, func(s escalation.Sighting) bool { return s.Incident != nil && s.Incident.ID == id })
 		open := slices.ContainsFunc(c.known, func(row incidentRow) bool { return row.ID == id && row.ResolvedAt.IsZero() })
 		if seen || open {
 			continue
 		}
-		args := append(key.args(), string(escalation.ChainEnded), string(escalation.OutcomeResolved), string(escalation.RuleVerdict),
+		args := append(runArgs(runOf(c.session)), string(escalation.ChainEnded), string(escalation.OutcomeResolved), string(escalation.RuleVerdict),
 			c.at.UnixMilli(), incidentRowOf(id))
 		if _, err := c.tx.ExecContext(ctx, movedOnQuery, args...); err != nil {
 			return fmt.Errorf("end the work on %s: %w", id, err)
@@ -211,7 +210,7 @@ WHERE incident_chains.status = 'ended' AND incident_chains.outcome = 'resolved'`
 // link records in the table incident_chains that the session's chain has met the incident.
 func (c *incidentChange) link(ctx context.Context, incident int64) error {
 	row := incidentChainRow{incident: incident, IncidentChain: escalation.IncidentChain{
-		ChainID: c.session.ChainID, NamespaceID: c.session.NamespaceID, FirstRunID: c.session.FirstRunID, Since: c.at,
+		ChainID: c.session.ChainID, FirstRunID: c.session.FirstRunID, Since: c.at,
 		ChainProgress: escalation.ChainProgress{Status: escalation.ChainLooking, At: c.at, DryRun: c.session.DryRun},
 	}}
 	return linkChain(ctx, c.tx, row, meetAgain)
@@ -220,7 +219,7 @@ func (c *incidentChange) link(ctx context.Context, incident int64) error {
 // linkChain inserts the work of a chain on an incident. The parameter existing says what to do if there is such a row.
 func linkChain(ctx context.Context, tx *sql.Tx, row incidentChainRow, existing string) error {
 	query, args := insertInto("incident_chains", incidentChainFields(&row))
-	_, err := tx.ExecContext(ctx, query+" ON CONFLICT (incident_id, chain_id, namespace_id, first_run_id) "+existing, args...)
+	_, err := tx.ExecContext(ctx, query+" ON CONFLICT (incident_id, chain_id, first_run_id) "+existing, args...)
 	return err
 }
 
@@ -241,7 +240,7 @@ func linkAll(ctx context.Context, tx *sql.Tx, row incidentChainRow, ids []string
 	return nil
 }
 
-const attemptQuery = "UPDATE incident_chains SET tier = CASE WHEN tier < $4 THEN $4 ELSE tier END, did = $5 WHERE " + ofChainRun
+const attemptQuery = "UPDATE incident_chains SET tier = CASE WHEN tier < $3 THEN $3 ELSE tier END, did = $4 WHERE " + ofChainRun
 
 // keepAttempt records the repair that a session has attempted, in each incident of the session's chain.
 func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) error {
@@ -249,8 +248,7 @@ func keepAttempt(ctx context.Context, tx *sql.Tx, session escalation.Session) er
 		return nil
 	}
 	did := escalation.NewPastRepair(session).Did
-	chain := chainKey{session.ChainID, session.NamespaceID, session.FirstRunID}
-	_, err := tx.ExecContext(ctx, attemptQuery, append(chain.args(), int(session.Tier), did)...)
+	_, err := tx.ExecContext(ctx, attemptQuery, append(runArgs(runOf(session)), int(session.Tier), did)...)
 	return err
 }
 
@@ -286,32 +284,31 @@ func updateIncident(ctx context.Context, tx *sql.Tx, row incidentRow) error {
 	return err
 }
 
-const leaveQuery = "DELETE FROM incident_chains WHERE " + ofChainRun + " AND incident_id = $4"
+const leaveQuery = "DELETE FROM incident_chains WHERE " + ofChainRun + " AND incident_id = $3"
 
-func recordProgress(ctx context.Context, tx *sql.Tx, chain chainKey, progress escalation.ChainProgress) error {
+func recordProgress(ctx context.Context, tx *sql.Tx, chain escalation.ChainRun, progress escalation.ChainProgress) error {
 	if err := endEarlier(ctx, tx, chain, progress.At); err != nil {
 		return err
 	}
 	link := incidentChainRow{IncidentChain: escalation.IncidentChain{
-		ChainID: chain.chainID, NamespaceID: chain.namespaceID, FirstRunID: chain.firstRunID,
-		Since: progress.At, ChainProgress: progress,
+		ChainID: chain.ChainID, FirstRunID: chain.FirstRunID, Since: progress.At, ChainProgress: progress,
 	}}
 	if err := linkAll(ctx, tx, link, progress.Owns); err != nil {
 		return err
 	}
 	for _, id := range progress.Leaves {
-		if _, err := tx.ExecContext(ctx, leaveQuery, append(chain.args(), incidentRowOf(id))...); err != nil {
+		if _, err := tx.ExecContext(ctx, leaveQuery, append(runArgs(chain), incidentRowOf(id))...); err != nil {
 			return err
 		}
 	}
 	progress.Reason = storable(progress.Reason)
 	row := incidentChainRow{IncidentChain: escalation.IncidentChain{ChainProgress: progress}}
-	fields := incidentChainFields(&row)[4:12] // status to dry_run
+	fields := incidentChainFields(&row)[3:11] // status to dry_run
 	set, last := assignments(fields), len(fields)
 	query := fmt.Sprintf( //nolint:gosec // our own columns
-		"UPDATE incident_chains SET %s WHERE chain_id = $%d AND namespace_id = $%d AND first_run_id = $%d AND %s",
-		set, last+1, last+2, last+3, working)
-	args := append(values(fields), chain.args()...)
+		"UPDATE incident_chains SET %s WHERE chain_id = $%d AND first_run_id = $%d AND %s",
+		set, last+1, last+2, working)
+	args := append(values(fields), runArgs(chain)...)
 	if progress.Rule == escalation.RuleIssues { // what is recorded about an issue says more
 		query += " AND status <> 'ended'"
 	}
@@ -332,14 +329,14 @@ func recordProgress(ctx context.Context, tx *sql.Tx, chain chainKey, progress es
 // writes the handoff for a repair, claimIncidents also records that the chain repairs the incidents on which it
 // works.
 func claimIncidents(
-	ctx context.Context, tx *sql.Tx, namespaceID string, request escalation.AdmissionRequest, policy escalation.Policy,
+	ctx context.Context, tx *sql.Tx, request escalation.AdmissionRequest, policy escalation.Policy,
 ) error {
-	chain := chainKey{request.ChainID, namespaceID, request.FirstRunID}
+	chain := escalation.ChainRun{ChainID: request.ChainID, FirstRunID: request.FirstRunID}
 	if err := endEarlier(ctx, tx, chain, request.At); err != nil {
 		return err
 	}
 	link := incidentChainRow{IncidentChain: escalation.IncidentChain{
-		ChainID: request.ChainID, NamespaceID: namespaceID, FirstRunID: request.FirstRunID, Since: request.At,
+		ChainID: request.ChainID, FirstRunID: request.FirstRunID, Since: request.At,
 		ChainProgress: escalation.ChainProgress{Status: escalation.ChainLooking, At: request.At},
 	}}
 	if err := linkAll(ctx, tx, link, request.Incidents); err != nil {
@@ -354,12 +351,12 @@ func claimIncidents(
 
 const endEarlierQuery = `
 UPDATE incident_chains SET status = $1, outcome = $2, rule = '', reason = 'a later chain has the same workflow ID'
-WHERE chain_id = $3 AND namespace_id = $4 AND first_run_id <> $5 AND at < $6 AND status <> $1`
+WHERE chain_id = $3 AND first_run_id <> $4 AND at < $5 AND status <> $1`
 
 // endEarlier records that earlier chains with the same workflow ID have ended, because Temporal runs only one of them
 // at a time. A terminated chain could not record its end.
-func endEarlier(ctx context.Context, tx *sql.Tx, chain chainKey, at time.Time) error {
+func endEarlier(ctx context.Context, tx *sql.Tx, chain escalation.ChainRun, at time.Time) error {
 	_, err := tx.ExecContext(ctx, endEarlierQuery, string(escalation.ChainEnded), string(escalation.OutcomeFailed),
-		chain.chainID, chain.namespaceID, chain.firstRunID, at.UnixMilli())
+		chain.ChainID, chain.FirstRunID, at.UnixMilli())
 	return err
 }

@@ -25,9 +25,9 @@ func chainsOfQuery(count int) string {
 func keysOf(count int) string {
 	return `
 WITH keys AS MATERIALIZED (
-    SELECT DISTINCT chain_id, namespace_id, first_run_id FROM incident_chains WHERE incident_id IN (` + placeholders(1, count) + `)
+    SELECT DISTINCT chain_id, first_run_id FROM incident_chains WHERE incident_id IN (` + placeholders(1, count) + `)
 )
-SELECT keys.chain_id, keys.namespace_id, keys.first_run_id, `
+SELECT keys.chain_id, keys.first_run_id, `
 }
 
 // chainCostsQuery returns a query for the cost of the chains of that many incidents, and replacedCostsQuery one for the cost
@@ -44,13 +44,13 @@ FROM keys CROSS JOIN sessions AS s CROSS JOIN replaced_reports AS r` + ofKeys + 
 
 const (
 	ofKeys = `
-WHERE s.chain_id = keys.chain_id AND s.namespace_id = keys.namespace_id AND s.first_run_id = keys.first_run_id`
-	byKey = " GROUP BY keys.chain_id, keys.namespace_id, keys.first_run_id"
+WHERE s.chain_id = keys.chain_id AND s.first_run_id = keys.first_run_id`
+	byKey = " GROUP BY keys.chain_id, keys.first_run_id"
 )
 
 // chainCost is the cost of a chain, in US dollars.
 type chainCost struct {
-	chainKey
+	escalation.ChainRun
 
 	usd       float64
 	estimated int // more than 0 if a part of it is an estimate
@@ -58,9 +58,8 @@ type chainCost struct {
 
 func chainCostFields(c *chainCost) []field {
 	return []field{
-		{"chain_id", &c.chainID},
-		{"namespace_id", &c.namespaceID},
-		{"first_run_id", &c.firstRunID},
+		{"chain_id", &c.ChainID},
+		{"first_run_id", &c.FirstRunID},
 		{"usd", &c.usd},
 		{"estimated", &c.estimated},
 	}
@@ -100,20 +99,20 @@ func completeAll(ctx context.Context, q querier, rows []incidentRow) error {
 		if err != nil {
 			return err
 		}
-		costs := map[chainKey]chainCost{}
+		costs := map[escalation.ChainRun]chainCost{}
 		for _, query := range []string{chainCostsQuery(len(batch)), replacedCostsQuery(len(batch))} {
 			found, err := collect(ctx, q, chainCostFields, query, numbers...)
 			if err != nil {
 				return err
 			}
 			for _, cost := range found {
-				sum := costs[cost.chainKey]
-				costs[cost.chainKey] = chainCost{usd: sum.usd + cost.usd, estimated: sum.estimated + cost.estimated}
+				sum := costs[cost.ChainRun]
+				costs[cost.ChainRun] = chainCost{usd: sum.usd + cost.usd, estimated: sum.estimated + cost.estimated}
 			}
 		}
 		own := map[int64][]escalation.IncidentChain{}
 		for _, chain := range chains {
-			cost := costs[keyIn(chain.IncidentChain)]
+			cost := costs[runIn(chain.IncidentChain)]
 			chain.CostUSD, chain.CostEstimated = cost.usd, cost.estimated > 0
 			own[chain.incident] = append(own[chain.incident], chain.IncidentChain)
 		}

@@ -168,7 +168,7 @@ func incidentNamed(t *testing.T, s *store.Store, id string) escalation.Incident 
 
 // testRename renames a service whose old name stays as an alias. Its incident, its lock and its ledger follow.
 func testRename(t *testing.T, database backend) {
-	s := database(t)().In(here)
+	s := database(t)()
 	policy := strict()
 	admit(t, s, repair("nightly", "restarts", noon), about("web"), policy)
 	found := finds(escalation.VerdictNeedsHuman, "down", "web")

@@ -28,24 +28,18 @@ type incidentChainRow struct {
 	incident int64
 }
 
-// chainKey identifies a chain in the records.
-type chainKey struct {
-	chainID, namespaceID, firstRunID string
+// ofChainRun is the condition on the rows of one chain, and runArgs returns its arguments.
+const ofChainRun = "chain_id = $1 AND first_run_id = $2"
+
+func runArgs(run escalation.ChainRun) []any { return []any{run.ChainID, run.FirstRunID} }
+
+// runIn returns the run of a chain that an incident lists, and runOf the one of a session.
+func runIn(chain escalation.IncidentChain) escalation.ChainRun {
+	return escalation.ChainRun{ChainID: chain.ChainID, FirstRunID: chain.FirstRunID}
 }
 
-// args returns the arguments of the condition ofChainRun.
-func (k chainKey) args() []any { return []any{k.chainID, k.namespaceID, k.firstRunID} }
-
-// ofChainRun is the condition on the rows of one chain.
-const ofChainRun = "chain_id = $1 AND namespace_id = $2 AND first_run_id = $3"
-
-// keyIn returns the key of a chain that an incident lists.
-func keyIn(chain escalation.IncidentChain) chainKey {
-	return chainKey{chain.ChainID, chain.NamespaceID, chain.FirstRunID}
-}
-
-func (s *Store) keyOf(chain escalation.ChainRun) chainKey {
-	return chainKey{chain.ChainID, s.namespace.ID, chain.FirstRunID}
+func runOf(session escalation.Session) escalation.ChainRun {
+	return escalation.ChainRun{ChainID: session.ChainID, FirstRunID: session.FirstRunID}
 }
 
 // working is the condition on the rows of chains that still work on the incident. A chain that has ended its work with
@@ -173,7 +167,7 @@ func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentCl
 		listed := incident.Chains
 		incident = row.Incident
 		incident.Chains = slices.DeleteFunc(slices.Clone(row.Chains), func(chain escalation.IncidentChain) bool {
-			same := func(other escalation.IncidentChain) bool { return keyIn(other) == keyIn(chain) }
+			same := func(other escalation.IncidentChain) bool { return runIn(other) == runIn(chain) }
 			return !chain.AtWork() && !slices.ContainsFunc(listed, same)
 		})
 		return updateIncident(ctx, tx, row)
@@ -188,10 +182,9 @@ func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentCl
 // only the incidents in that list. It adds the chain to the incidents in progress.Owns, and removes the chain from the
 // incidents in progress.Leaves.
 func (s *Store) RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error {
-	key := s.keyOf(chain)
-	ids, err := incidentsOf(ctx, s.db, key)
+	ids, err := incidentsOf(ctx, s.db, chain)
 	if err == nil && len(ids)+len(progress.Owns) > 0 { // a chain that finds nothing wrong has no incidents
-		err = s.write(ctx, func(tx *sql.Tx) error { return recordProgress(ctx, tx, key, progress) })
+		err = s.write(ctx, func(tx *sql.Tx) error { return recordProgress(ctx, tx, chain, progress) })
 	}
 	if err != nil {
 		return fmt.Errorf("record what chain %q does about its incidents: %w", chain.ChainID, err)
@@ -203,7 +196,6 @@ func (s *Store) RecordProgress(ctx context.Context, chain escalation.ChainRun, p
 type ChainAtWork struct {
 	escalation.ChainRun
 
-	NamespaceID string
 	// At is the time of the chain's latest recorded progress.
 	At time.Time
 }
@@ -217,8 +209,7 @@ func (s *Store) ChainsAtWork(ctx context.Context) ([]ChainAtWork, error) {
 	}
 	var chains []ChainAtWork
 	for i := range rows {
-		run := escalation.ChainRun{ChainID: rows[i].ChainID, FirstRunID: rows[i].FirstRunID}
-		if one := (ChainAtWork{run, rows[i].NamespaceID, rows[i].At}); !slices.Contains(chains, one) {
+		if one := (ChainAtWork{runIn(rows[i].IncidentChain), rows[i].At}); !slices.Contains(chains, one) {
 			chains = append(chains, one)
 		}
 	}
@@ -227,7 +218,7 @@ func (s *Store) ChainsAtWork(ctx context.Context) ([]ChainAtWork, error) {
 
 const abandonQuery = `
 UPDATE incident_chains SET status = $1, outcome = $2, rule = '', reason = $3
-WHERE chain_id = $4 AND namespace_id = $5 AND first_run_id = $6 AND at = $7 AND status <> $1`
+WHERE chain_id = $4 AND first_run_id = $5 AND at = $6 AND status <> $1`
 
 // AbandonIncidents records the end of a chain that could not record its end. If the chain has recorded progress after
 // the caller read its row, AbandonIncidents changes nothing and returns false.
@@ -235,7 +226,7 @@ func (s *Store) AbandonIncidents(ctx context.Context, chain ChainAtWork, reason 
 	var rows int64
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, abandonQuery, string(escalation.ChainEnded), string(escalation.OutcomeFailed), storable(reason),
-			chain.ChainID, chain.NamespaceID, chain.FirstRunID, chain.At.UnixMilli())
+			chain.ChainID, chain.FirstRunID, chain.At.UnixMilli())
 		if err == nil {
 			rows, err = result.RowsAffected()
 		}
@@ -375,10 +366,10 @@ func plainRows(
 }
 
 // incidentsOf returns the row numbers of the incidents that a chain has met.
-func incidentsOf(ctx context.Context, q querier, chain chainKey) (ids []int64, err error) {
+func incidentsOf(ctx context.Context, q querier, chain escalation.ChainRun) (ids []int64, err error) {
 	return collectIDs(ctx, q, incidentsOfQuery, chain)
 }
 
-func collectIDs(ctx context.Context, q querier, query string, chain chainKey) ([]int64, error) {
-	return collect(ctx, q, func(id *int64) []field { return []field{{"incident_id", id}} }, query, chain.args()...)
+func collectIDs(ctx context.Context, q querier, query string, chain escalation.ChainRun) ([]int64, error) {
+	return collect(ctx, q, func(id *int64) []field { return []field{{"incident_id", id}} }, query, runArgs(chain)...)
 }

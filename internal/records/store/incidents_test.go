@@ -645,7 +645,7 @@ func testClosedByAWrongClock(t *testing.T, database backend) {
 // testIncidentOfUnknownCost checks that an incident costs as much as its chains: what is reserved for a session of unknown cost is not
 // its cost.
 func testIncidentOfUnknownCost(t *testing.T, database backend) {
-	s := database(t)().In(here)
+	s := database(t)()
 	policy := lenient()
 	policy.Tiers[0].BudgetUSD = 4
 	_, err := s.OpenSession(bounded(t), opening("chain", "a", 0), escalation.AdmissionRequest{}, policy)

@@ -57,7 +57,6 @@ func sourceFields(s *sourceRow) []field {
 		{"at", millis{&s.At}},
 		{"person", &s.Person},
 		{"chain_id", &s.ChainID},
-		{"namespace_id", &s.NamespaceID},
 		{"session_id", &s.SessionID},
 		{"incidents", jsonText[[]string]{&s.Incidents}},
 		{"text", &s.Text},
@@ -66,7 +65,7 @@ func sourceFields(s *sourceRow) []field {
 
 // useFields lists the columns of the table memory_uses that a reader needs.
 func useFields(u *memory.Use) []field {
-	return []field{{"chain_id", &u.ChainID}, {"namespace_id", &u.NamespaceID}, {"session_id", &u.SessionID}, {"at", millis{&u.At}}}
+	return []field{{"chain_id", &u.ChainID}, {"session_id", &u.SessionID}, {"at", millis{&u.At}}}
 }
 
 const memoryPrefix = "memory-"
@@ -92,7 +91,7 @@ var (
 	sourcesQuery    = selectSources + " WHERE memory_id = $1 ORDER BY id"
 	memoryUsesQuery = "SELECT " + columns(useFields(new(memory.Use))) +
 		" FROM memory_uses WHERE memory_id = $1 ORDER BY id DESC LIMIT " + strconv.Itoa(maxUsesShown)
-	usedByChainQuery = "SELECT DISTINCT memory_id FROM memory_uses WHERE chain_id = $1 AND namespace_id = $2"
+	usedByChainQuery = "SELECT DISTINCT memory_id FROM memory_uses WHERE chain_id = $1"
 )
 
 // MemoryFilter selects memories. If all fields are empty, it selects candidates and confirmed memories.
@@ -139,7 +138,7 @@ func (s *Store) memories(ctx context.Context, tx *sql.Tx, filter MemoryFilter) (
 		rows = slices.DeleteFunc(rows, func(row memoryRow) bool { _, found := ranks[row.row]; return !found })
 	}
 	if filter.ChainID != "" {
-		used, err := rowNumbers(ctx, tx, usedByChainQuery, filter.ChainID, s.namespace.ID)
+		used, err := rowNumbers(ctx, tx, usedByChainQuery, filter.ChainID)
 		if err != nil {
 			return nil, err
 		}

@@ -27,7 +27,6 @@ const maxProposals = 50
 func (s *Store) ProposeMemories(
 	ctx context.Context, source memory.Source, proposals []escalation.MemoryProposal,
 ) (known []memory.Memory, err error) {
-	source.NamespaceID = s.namespace.ID
 	err = s.write(ctx, func(tx *sql.Tx) (err error) {
 		known, err = proposeMemories(ctx, tx, source, proposals)
 		return err
@@ -44,13 +43,11 @@ func learn(ctx context.Context, tx *sql.Tx, session escalation.Session, at time.
 	if session.Verdict == nil || len(session.Verdict.Memories) == 0 {
 		return nil
 	}
-	rows, err := incidentsOf(ctx, tx, chainKey{session.ChainID, session.NamespaceID, session.FirstRunID})
+	rows, err := incidentsOf(ctx, tx, runOf(session))
 	if err != nil {
 		return fmt.Errorf("read the incidents of the chain: %w", err)
 	}
-	source := memory.Source{
-		Trust: memory.TrustOutput, At: at, ChainID: session.ChainID, NamespaceID: session.NamespaceID, SessionID: session.SessionID,
-	}
+	source := memory.Source{Trust: memory.TrustOutput, At: at, ChainID: session.ChainID, SessionID: session.SessionID}
 	for _, row := range rows {
 		source.Incidents = append(source.Incidents, incidentPrefix+strconv.FormatInt(row, 10))
 	}

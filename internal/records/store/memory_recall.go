@@ -19,8 +19,8 @@ var (
 	confirmedQuery = selectMemories + fmt.Sprintf(
 		" WHERE status = 'confirmed' ORDER BY COALESCE(last_used_at, decided_at) DESC, id DESC LIMIT %d", maxRecalled)
 	recordUseQuery = `
-INSERT INTO memory_uses (memory_id, revision, chain_id, namespace_id, first_run_id, session_id, at)
-VALUES ($1, (SELECT revision FROM memories WHERE id = $1), $2, $3, $4, $5, $6)
+INSERT INTO memory_uses (memory_id, revision, chain_id, first_run_id, session_id, at)
+VALUES ($1, (SELECT revision FROM memories WHERE id = $1), $2, $3, $4, $5)
 ON CONFLICT (memory_id, session_id) DO NOTHING`
 	countUseQuery = "UPDATE memories SET uses = uses + 1, last_used_at = $1 WHERE id = $2"
 
@@ -156,7 +156,7 @@ func (s *Store) recordUses(ctx context.Context, tx *sql.Tx, recall memory.Recall
 	for _, id := range ids {
 		row := memoryRowOf(id)
 		result, err := tx.ExecContext(ctx, recordUseQuery,
-			row, recall.ChainID, s.namespace.ID, recall.FirstRunID, recall.SessionID, recall.At.UnixMilli())
+			row, recall.ChainID, recall.FirstRunID, recall.SessionID, recall.At.UnixMilli())
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ type Position struct {
 	Events, Calls, Sessions int64
 }
 
-// News lists what was recorded after a position, of the chains of all namespaces. Each list is in the order of recording.
+// News lists what was recorded after a position. Each list is in the order of recording.
 type News struct {
 	Events []escalation.Event
 	Calls  []escalation.CallDecision

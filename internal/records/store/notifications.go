@@ -9,22 +9,22 @@ import (
 
 // delivery is a row of the table notifications, without the row number.
 type delivery struct {
-	key, namespaceID, target string
-	at                       time.Time
+	key, target string
+	at          time.Time
 }
 
 func deliveryFields(d *delivery) []field {
 	return []field{
-		{"notification_key", &d.key}, {"namespace_id", &d.namespaceID}, {"target", &d.target}, {"sent_at", millis{&d.at}},
+		{"notification_key", &d.key}, {"target", &d.target}, {"sent_at", millis{&d.at}},
 	}
 }
 
 var deliveredQuery = "SELECT " + columns(deliveryFields(new(delivery))) +
-	" FROM notifications WHERE notification_key = $1 AND namespace_id = $2 ORDER BY id"
+	" FROM notifications WHERE notification_key = $1 ORDER BY id"
 
-// Delivered returns the targets that have received the notification with this key of the Store's namespace.
+// Delivered returns the targets that have received the notification with this key.
 func (s *Store) Delivered(ctx context.Context, key string) ([]string, error) {
-	deliveries, err := collect(ctx, s.db, deliveryFields, deliveredQuery, key, s.namespace.ID)
+	deliveries, err := collect(ctx, s.db, deliveryFields, deliveredQuery, key)
 	if err != nil {
 		return nil, fmt.Errorf("read who was notified of %q: %w", key, err)
 	}
@@ -35,15 +35,15 @@ func (s *Store) Delivered(ctx context.Context, key string) ([]string, error) {
 	return targets, nil
 }
 
-// RecordDelivery records that target has received the notification with this key of the Store's namespace. If this
+// RecordDelivery records that target has received the notification with this key. If this
 // delivery is already recorded, RecordDelivery changes nothing.
 func (s *Store) RecordDelivery(ctx context.Context, key, target string, at time.Time) error {
 	if key == "" || target == "" || at.IsZero() {
 		return fmt.Errorf("record a notification: %w: it lacks its key, its target or its time", ErrInvalid)
 	}
-	query, args := insertInto("notifications", deliveryFields(&delivery{key, s.namespace.ID, target, at}))
+	query, args := insertInto("notifications", deliveryFields(&delivery{key, target, at}))
 	err := s.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, query+" ON CONFLICT (notification_key, namespace_id, target) DO NOTHING", args...)
+		_, err := tx.ExecContext(ctx, query+" ON CONFLICT (notification_key, target) DO NOTHING", args...)
 		return err
 	})
 	if err != nil {

@@ -74,7 +74,7 @@ func testServiceActions(t *testing.T, database backend) {
 }
 
 func testSessionDetail(t *testing.T, database backend) {
-	s := database(t)().In(here)
+	s := database(t)()
 	parent := mustOpen(t, s, opening("chain", "parent", 0))
 	own := mustOpen(t, s, opening("chain", "own", parent.ID))
 	child := mustOpen(t, s, opening("chain", "child", own.ID))

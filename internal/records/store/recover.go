@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -30,7 +29,7 @@ type Recovered struct {
 func (s *Store) Recover(ctx context.Context, chain escalation.Chain) (recovered Recovered, err error) {
 	if chain, err = canonical(chain); err == nil {
 		err = s.write(ctx, func(tx *sql.Tx) (err error) {
-			r := recovery{tx: tx, namespace: s.namespace, chain: chain, numbers: map[int64]int64{}}
+			r := recovery{tx: tx, chain: chain, numbers: map[int64]int64{}}
 			err = r.record(ctx)
 			recovered = r.done
 			return err
@@ -44,9 +43,8 @@ func (s *Store) Recover(ctx context.Context, chain escalation.Chain) (recovered 
 
 // recovery records one chain again.
 type recovery struct {
-	tx        *sql.Tx
-	namespace Namespace
-	chain     escalation.Chain
+	tx    *sql.Tx
+	chain escalation.Chain
 	// numbers maps the numbers that the chain's sessions have in Temporal to their numbers in the records.
 	numbers map[int64]int64
 	done    Recovered
@@ -64,7 +62,7 @@ func (r *recovery) record(ctx context.Context) error {
 			events[i].FirstRunID = r.chain.Sessions[0].FirstRunID
 		}
 	}
-	if err := appendEvents(ctx, r.tx, r.namespace.ID, events); err != nil {
+	if err := appendEvents(ctx, r.tx, events); err != nil {
 		return err
 	}
 	return r.progress(ctx)
@@ -107,9 +105,6 @@ func (r *recovery) open(ctx context.Context, session escalation.Session) (*escal
 	if err := checkOpening(session); err != nil {
 		return nil, err
 	}
-	if session.NamespaceID == "" {
-		session.Namespace, session.NamespaceID = r.namespace.Name, r.namespace.ID
-	}
 	var err error
 	if session.ParentID, err = r.parent(ctx, session); err != nil {
 		return nil, fmt.Errorf("find its parent: %w", err)
@@ -146,9 +141,9 @@ func (r *recovery) parent(ctx context.Context, session escalation.Session) (int6
 
 // sequence returns the place of a missing session in its chain: its own or, if another session has that place, the next.
 func (r *recovery) sequence(ctx context.Context, session escalation.Session) (int, error) {
-	const query = "SELECT COUNT(*) FROM sessions WHERE chain_id = $1 AND namespace_id = $2 AND sequence = $3"
+	const query = "SELECT COUNT(*) FROM sessions WHERE chain_id = $1 AND sequence = $2"
 	var taken int
-	if err := r.tx.QueryRowContext(ctx, query, session.ChainID, session.NamespaceID, session.Sequence).Scan(&taken); err != nil {
+	if err := r.tx.QueryRowContext(ctx, query, session.ChainID, session.Sequence).Scan(&taken); err != nil {
 		return 0, fmt.Errorf("number it in its chain: %w", err)
 	}
 	if taken == 0 && session.Sequence > 0 {
@@ -158,7 +153,7 @@ func (r *recovery) sequence(ctx context.Context, session escalation.Session) (in
 }
 
 // releaseEarlierQuery releases the locks that a chain took until a time.
-const releaseEarlierQuery = releaseQuery + " AND since <= $3"
+const releaseEarlierQuery = releaseQuery + " AND since <= $2"
 
 // progress records with the chain's incidents that the chain has ended or waits at a gate. Then the chain locks no services.
 func (r *recovery) progress(ctx context.Context) error {
@@ -182,23 +177,23 @@ func (r *recovery) progress(ctx context.Context) error {
 	}
 	progress.MaxTier, progress.DryRun = r.chain.MaxTier, r.chain.DryRun
 	progress.Reason = escalation.ClipIncidentText(progress.Reason)
-	key := chainKey{r.chain.ID, cmp.Or(last.NamespaceID, r.namespace.ID), last.FirstRunID}
-	if known, err := r.knows(ctx, key, progress.At); known || err != nil {
+	run := escalation.ChainRun{ChainID: r.chain.ID, FirstRunID: last.FirstRunID}
+	if known, err := r.knows(ctx, run, progress.At); known || err != nil {
 		return err
 	}
-	if _, err := r.tx.ExecContext(ctx, releaseEarlierQuery, key.chainID, key.namespaceID, progress.At.UnixMilli()); err != nil {
+	if _, err := r.tx.ExecContext(ctx, releaseEarlierQuery, run.ChainID, progress.At.UnixMilli()); err != nil {
 		return fmt.Errorf("release its services: %w", err)
 	}
-	return recordProgress(ctx, r.tx, key, progress)
+	return recordProgress(ctx, r.tx, run, progress)
 }
 
 const recordedProgressQuery = "SELECT COALESCE(MAX(at), 0) FROM incident_chains WHERE " + ofChainRun + " AND status <> 'looking'"
 
 // knows reports whether the records have progress of the chain from a time, or from later. Then the chain has recorded it
 // after the backup, and it may know more than its state in Temporal that the caller has read.
-func (r *recovery) knows(ctx context.Context, key chainKey, at time.Time) (bool, error) {
+func (r *recovery) knows(ctx context.Context, run escalation.ChainRun, at time.Time) (bool, error) {
 	var latest int64
-	err := r.tx.QueryRowContext(ctx, recordedProgressQuery, key.args()...).Scan(&latest)
+	err := r.tx.QueryRowContext(ctx, recordedProgressQuery, run.ChainID, run.FirstRunID).Scan(&latest)
 	return latest >= at.UnixMilli(), err
 }
 

@@ -51,7 +51,7 @@ func withoutNumbers(sessions []escalation.Session) []escalation.Session {
 // testRecover recovers a chain in records from before the end of its first session. Since then, another session has got the
 // number of a lost one.
 func testRecover(t *testing.T, database backend) {
-	complete, s := database(t)().In(here), database(t)().In(here)
+	complete, s := database(t)(), database(t)()
 	chain := lostChain(t, complete)
 	mustOpen(t, s, opening("nightly", "look", 0))
 	later := opening("other", "new", 0)
@@ -104,8 +104,8 @@ func testRecover(t *testing.T, database backend) {
 
 // testRecoverSettled recovers a session that a sweep has closed, because its chain had ended.
 func testRecoverSettled(t *testing.T, database backend) {
-	chain := lostChain(t, database(t)().In(here))
-	s := database(t)().In(here)
+	chain := lostChain(t, database(t)())
+	s := database(t)()
 	mustOpen(t, s, opening("nightly", "look", 0))
 	settled, err := s.SettleSession(bounded(t), "look", escalation.Report{Status: escalation.SessionFailed, Cost: escalation.Cost{CostEstimated: true}}, noon.Add(time.Hour))
 	require.NoError(t, err)
@@ -125,13 +125,13 @@ func testRecoverSettled(t *testing.T, database backend) {
 // testRecoverProgress recovers a chain that repaired at the time of the backup. Now it waits at a gate, or has ended. Its incident
 // says so, and its service is free.
 func testRecoverProgress(t *testing.T, database backend) {
-	chain := lostChain(t, database(t)().In(here))
+	chain := lostChain(t, database(t)())
 	chain.Sessions = chain.Sessions[:2]
 	waits, ends := chain, chain
 	waits.Gates = []escalation.Gate{{ID: "gate-1", Rule: escalation.RuleVerdict, Reason: "a person is needed", OpenedAt: noon.Add(time.Hour), ExpiresAt: noon.Add(2 * time.Hour)}}
 	ends.Outcome, ends.EndedAt = escalation.OutcomeAborted, noon.Add(time.Hour)
 	for status, state := range map[escalation.ChainStatus]escalation.Chain{escalation.ChainWaiting: waits, escalation.ChainEnded: ends} {
-		s := database(t)().In(here)
+		s := database(t)()
 		mustOpen(t, s, opening("nightly", "look", 0))
 		admit(t, s, repair("nightly", "restarted", noon.Add(2*time.Minute)), about("web"), strict())
 		require.Len(t, locks(t, s), 1)
@@ -150,7 +150,7 @@ func testRecoverProgress(t *testing.T, database backend) {
 
 // testSkipNumbers checks that new sessions and incidents do not get the numbers of lost ones.
 func testSkipNumbers(t *testing.T, database backend) {
-	s := database(t)().In(here)
+	s := database(t)()
 	lost := escalation.Chain{Sessions: []escalation.Session{{ID: 17}}, Incidents: []escalation.ChainIncident{{ID: "incident-7"}, {ID: "none"}}}
 	for range 2 {
 		require.NoError(t, s.SkipNumbers(bounded(t), []escalation.Chain{lost, {}}))
@@ -168,7 +168,7 @@ func testSkipNumbers(t *testing.T, database backend) {
 // testRecoverCooldown recovers a chain that ended because of a cooldown, and whose sessions the records have. Nobody takes care of
 // its fault after that, because the cooldown passes.
 func testRecoverCooldown(t *testing.T, database backend) {
-	s := database(t)().In(here)
+	s := database(t)()
 	mustOpen(t, s, opening("nightly", "look", 0))
 	found := finds(escalation.VerdictEscalate, "down", "web")
 	mustClose(t, s, "look", escalation.Report{Status: escalation.SessionCompleted, Attempts: 1, Verdict: &found}, noon.Add(time.Minute))
@@ -196,7 +196,7 @@ func testRecoverCooldown(t *testing.T, database backend) {
 
 // testRecoverHealed recovers a look that found incident-1 healed. In the restored records another incident has that number.
 func testRecoverHealed(t *testing.T, database backend) {
-	s := database(t)().In(here)
+	s := database(t)()
 	later := opening("weekly", "newer", 0)
 	later.StartedAt = noon.Add(2 * time.Hour)
 	mustOpen(t, s, later)

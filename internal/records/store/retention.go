@@ -50,35 +50,35 @@ func (s *Store) claimDuty(ctx context.Context, name, holder string, now, until t
 	return rows > 0, err
 }
 
-// oldQuery selects chains of the namespace $1 whose records may be removed. All sessions of such a chain are closed, and all
-// its sessions and events are older than $2. The chain has no incident, and no session of another chain continues a session of
+// oldQuery selects chains whose records may be removed. All sessions of such a chain are closed, and all
+// its sessions and events are older than $1. The chain has no incident, and no session of another chain continues a session of
 // this chain. Chains with the same workflow ID are told apart by the run ID with which they began, except by locks.
 const oldQuery = `
 SELECT old.chain_id, old.first_run_id FROM (
-    SELECT chain_id, first_run_id FROM sessions WHERE namespace_id = $1 AND started_at < $2
-    UNION SELECT chain_id, first_run_id FROM events WHERE namespace_id = $1 AND occurred_at < $2
+    SELECT chain_id, first_run_id FROM sessions WHERE started_at < $1
+    UNION SELECT chain_id, first_run_id FROM events WHERE occurred_at < $1
 ) AS old
 WHERE NOT EXISTS (
-    SELECT 1 FROM sessions AS s WHERE s.chain_id = old.chain_id AND s.namespace_id = $1 AND s.first_run_id = old.first_run_id
-        AND (s.ended_at IS NULL OR s.ended_at >= $2 OR s.started_at >= $2)
+    SELECT 1 FROM sessions AS s WHERE s.chain_id = old.chain_id AND s.first_run_id = old.first_run_id
+        AND (s.ended_at IS NULL OR s.ended_at >= $1 OR s.started_at >= $1)
 ) AND NOT EXISTS (
-    SELECT 1 FROM events AS e WHERE e.chain_id = old.chain_id AND e.namespace_id = $1 AND e.first_run_id = old.first_run_id
-        AND e.occurred_at >= $2
+    SELECT 1 FROM events AS e WHERE e.chain_id = old.chain_id AND e.first_run_id = old.first_run_id
+        AND e.occurred_at >= $1
 ) AND NOT EXISTS (
     SELECT 1 FROM incident_chains AS i
-    WHERE i.chain_id = old.chain_id AND i.namespace_id = $1 AND i.first_run_id = old.first_run_id
+    WHERE i.chain_id = old.chain_id AND i.first_run_id = old.first_run_id
 ) AND NOT EXISTS (
-    SELECT 1 FROM service_locks WHERE service_locks.chain_id = old.chain_id AND service_locks.namespace_id = $1
+    SELECT 1 FROM service_locks WHERE service_locks.chain_id = old.chain_id
 ) AND NOT EXISTS (
     SELECT 1 FROM sessions AS own JOIN sessions AS child ON child.parent_session_id = own.id
-    WHERE own.chain_id = old.chain_id AND own.namespace_id = $1 AND own.first_run_id = old.first_run_id
-        AND (child.chain_id <> own.chain_id OR child.namespace_id <> own.namespace_id OR child.first_run_id <> own.first_run_id)
+    WHERE own.chain_id = old.chain_id AND own.first_run_id = old.first_run_id
+        AND (child.chain_id <> own.chain_id OR child.first_run_id <> own.first_run_id)
 )`
 
 const (
-	oldChainsQuery = oldQuery + " AND (old.chain_id > $3 OR old.chain_id = $3 AND old.first_run_id > $4)" +
+	oldChainsQuery = oldQuery + " AND (old.chain_id > $2 OR old.chain_id = $2 AND old.first_run_id > $3)" +
 		" ORDER BY old.chain_id, old.first_run_id LIMIT 100"
-	isOldQuery = oldQuery + " AND old.chain_id = $3 AND old.first_run_id = $4"
+	isOldQuery = oldQuery + " AND old.chain_id = $2 AND old.first_run_id = $3"
 )
 
 // OldChain is a chain whose records can be removed, unless the chain still runs.
@@ -89,17 +89,17 @@ type OldChain struct {
 	SessionIDs []string
 }
 
-// OldChains returns chains of the Store's namespace whose latest record is older than before. It returns at most 100
+// OldChains returns chains whose latest record is older than before. It returns at most 100
 // chains, sorted by ID and run. To read the next 100 chains, pass the last chain of the previous result as the argument after.
 //
 // OldChains omits four kinds of chains whose records are still needed: chains with an open session, chains that
 // belong to an incident, chains that lock a service, and chains with a session that another chain continues.
 func (s *Store) OldChains(ctx context.Context, before time.Time, after escalation.ChainRun) (chains []OldChain, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		chains, err = collect(ctx, tx, oldChainFields, oldChainsQuery, s.namespace.ID, before.UnixMilli(), after.ChainID, after.FirstRunID)
+		chains, err = collect(ctx, tx, oldChainFields, oldChainsQuery, before.UnixMilli(), after.ChainID, after.FirstRunID)
 		for i := range chains {
 			if err == nil {
-				chains[i].SessionIDs, err = s.sessionIDs(ctx, tx, chains[i].ChainRun)
+				chains[i].SessionIDs, err = sessionIDs(ctx, tx, chains[i].ChainRun)
 			}
 		}
 		return err
@@ -117,23 +117,23 @@ func oldChainFields(c *OldChain) []field {
 // Within a chain, a session comes after its parent. To be removed, it must come before it.
 const sessionIDsQuery = "SELECT session_id FROM sessions WHERE " + ofChainRun + " ORDER BY id DESC"
 
-func (s *Store) sessionIDs(ctx context.Context, q querier, chain escalation.ChainRun) ([]string, error) {
-	return collect(ctx, q, func(id *string) []field { return []field{{"session_id", id}} }, sessionIDsQuery, s.keyOf(chain).args()...)
+func sessionIDs(ctx context.Context, q querier, chain escalation.ChainRun) ([]string, error) {
+	return collect(ctx, q, func(id *string) []field { return []field{{"session_id", id}} }, sessionIDsQuery, runArgs(chain)...)
 }
 
 // Removed counts removed records.
 type Removed struct{ Sessions, Events int64 }
 
-// RemoveChain removes the records of a chain of the Store's namespace, and returns true. If OldChains would not return the
+// RemoveChain removes the records of a chain, and returns true. If OldChains would not return the
 // chain now, RemoveChain changes nothing and returns false. What the chain has cost stays in the sums of all sessions.
 func (s *Store) RemoveChain(ctx context.Context, chain escalation.ChainRun, before time.Time) (removed Removed, did bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
-		old, err := collect(ctx, tx, oldChainFields, isOldQuery, s.namespace.ID, before.UnixMilli(), chain.ChainID, chain.FirstRunID)
+		old, err := collect(ctx, tx, oldChainFields, isOldQuery, before.UnixMilli(), chain.ChainID, chain.FirstRunID)
 		if err != nil || len(old) == 0 {
 			return err
 		}
 		did = true
-		sessions, err := s.sessionIDs(ctx, tx, chain)
+		sessions, err := sessionIDs(ctx, tx, chain)
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (s *Store) RemoveChain(ctx context.Context, chain escalation.ChainRun, befo
 			}
 		}
 		removed.Sessions = int64(len(sessions))
-		result, err := tx.ExecContext(ctx, "DELETE FROM events WHERE "+ofChainRun, s.keyOf(chain).args()...)
+		result, err := tx.ExecContext(ctx, "DELETE FROM events WHERE "+ofChainRun, runArgs(chain)...)
 		if err == nil {
 			removed.Events, err = result.RowsAffected()
 		}
@@ -234,7 +234,7 @@ const settledQuery = `
 SELECT id FROM incidents WHERE resolved_at < $1 AND NOT EXISTS (
     SELECT 1 FROM incident_chains WHERE incident_chains.incident_id = incidents.id AND incident_chains.status <> $2)`
 
-// RemoveIncidents removes the incidents that were resolved before the given time, in all namespaces, and returns
+// RemoveIncidents removes the incidents that were resolved before the given time, and returns
 // their number. It keeps incidents on which a chain still works. It also removes the records of notifications that
 // were sent before the given time.
 func (s *Store) RemoveIncidents(ctx context.Context, before time.Time) (incidents int64, err error) {

@@ -9,7 +9,7 @@ import (
 
 var runningQuery = selectSessions + " WHERE status = $1 ORDER BY id"
 
-// Running returns the open sessions of all namespaces, in the order in which they were opened.
+// Running returns the open sessions, in the order in which they were opened.
 func (s *Store) Running(ctx context.Context) ([]escalation.Session, error) {
 	sessions, err := collect(ctx, s.db, sessionFields, runningQuery, string(escalation.SessionRunning))
 	if err != nil {

@@ -17,14 +17,11 @@ type ServiceLock struct {
 	ChainID string `json:"chain_id"`
 	// Since is the time at which the chain last locked the service. This is the start of the session that did so.
 	Since time.Time `json:"since"`
-	// Namespace and NamespaceID are the name and the ID of the chain's Temporal namespace.
-	Namespace   string `json:"namespace,omitempty"`
-	NamespaceID string `json:"namespace_id,omitempty"`
 }
 
 var selectLocks = "SELECT " + columns(lockFields(new(ServiceLock))) + " FROM service_locks"
 
-// ServiceLocks returns the locks of all chains in all namespaces, ordered by service.
+// ServiceLocks returns the locks of all chains, ordered by service.
 func (s *Store) ServiceLocks(ctx context.Context) ([]ServiceLock, error) {
 	locks, err := collect(ctx, s.db, lockFields, selectLocks+" ORDER BY service_key")
 	if err != nil {
@@ -34,10 +31,9 @@ func (s *Store) ServiceLocks(ctx context.Context) ([]ServiceLock, error) {
 }
 
 const (
-	releaseQuery     = "DELETE FROM service_locks WHERE chain_id = $1 AND namespace_id = $2"
-	releaseLockQuery = "DELETE FROM service_locks WHERE service_key = $1 AND service = $2 AND chain_id = $3" +
-		" AND namespace_id = $4 AND since = $5"
-	releaseAllQuery = "DELETE FROM service_locks WHERE service_key = $1 AND chain_id = $2 AND namespace_id = $3"
+	releaseQuery     = "DELETE FROM service_locks WHERE chain_id = $1"
+	releaseLockQuery = "DELETE FROM service_locks WHERE service_key = $1 AND service = $2 AND chain_id = $3 AND since = $4"
+	releaseAllQuery  = "DELETE FROM service_locks WHERE service_key = $1 AND chain_id = $2"
 )
 
 // everyService is the service name in a lock on all services. It is not a valid name of a service.
@@ -46,7 +42,7 @@ const everyService = ""
 // ReleaseServices releases all locks of a chain. If the chain has no locks, ReleaseServices does nothing.
 func (s *Store) ReleaseServices(ctx context.Context, chainID string) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, releaseQuery, chainID, s.namespace.ID)
+		_, err := tx.ExecContext(ctx, releaseQuery, chainID)
 		return err
 	})
 	if err != nil {
@@ -55,13 +51,13 @@ func (s *Store) ReleaseServices(ctx context.Context, chainID string) error {
 	return nil
 }
 
-// ReleaseLock releases a lock of a chain in any namespace. If the lock is gone, or was taken again after the caller
+// ReleaseLock releases a lock of a chain. If the lock is gone, or was taken again after the caller
 // read it, ReleaseLock returns false and changes nothing. So a new run of the chain keeps the locks that it has taken.
 func (s *Store) ReleaseLock(ctx context.Context, lock ServiceLock) (released bool, err error) {
 	var rows int64
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, releaseLockQuery,
-			escalation.ServiceKey(lock.Service), lock.Service, lock.ChainID, lock.NamespaceID, millis{&lock.Since})
+			escalation.ServiceKey(lock.Service), lock.Service, lock.ChainID, millis{&lock.Since})
 		if err == nil {
 			rows, err = result.RowsAffected()
 		}
@@ -78,17 +74,13 @@ func (s *Store) ReleaseLock(ctx context.Context, lock ServiceLock) (released boo
 func lockServices(ctx context.Context, tx *sql.Tx, session escalation.Session, services []string) error {
 	if len(services) == 0 {
 		services = []string{everyService}
-	} else if _, err := tx.ExecContext(ctx, releaseAllQuery, everyService, session.ChainID, session.NamespaceID); err != nil {
+	} else if _, err := tx.ExecContext(ctx, releaseAllQuery, everyService, session.ChainID); err != nil {
 		return fmt.Errorf("release the services that the chain has not named: %w", err)
 	}
 	for _, service := range services {
-		lock := ServiceLock{
-			Service: service, ChainID: session.ChainID, Since: session.StartedAt,
-			Namespace: session.Namespace, NamespaceID: session.NamespaceID,
-		}
+		lock := ServiceLock{Service: service, ChainID: session.ChainID, Since: session.StartedAt}
 		query, args := insertInto("service_locks", lockFields(&lock))
-		query += " ON CONFLICT (service_key) DO UPDATE SET since = excluded.since" +
-			" WHERE service_locks.chain_id = excluded.chain_id AND service_locks.namespace_id = excluded.namespace_id"
+		query += " ON CONFLICT (service_key) DO UPDATE SET since = excluded.since WHERE service_locks.chain_id = excluded.chain_id"
 		if _, err := tx.ExecContext(ctx, query, args...); err != nil {
 			return fmt.Errorf("lock service %q: %w", service, err)
 		}
@@ -99,18 +91,16 @@ func lockServices(ctx context.Context, tx *sql.Tx, session escalation.Session, s
 // busyQuery returns a query for the locks of other chains. The argument services is the number of service keys that
 // are compared. If it is 0, the query selects all locks of other chains.
 func busyQuery(services int) string {
-	query := selectLocks + " WHERE (chain_id <> $1 OR namespace_id <> $2)"
+	query := selectLocks + " WHERE chain_id <> $1"
 	if services > 0 {
-		query += " AND service_key IN (" + placeholders(3, services) + ")"
+		query += " AND service_key IN (" + placeholders(2, services) + ")"
 	}
 	return query + " ORDER BY service_key"
 }
 
 // busyServices returns the locks of other chains that forbid the requested repair. A lock on all services forbids
 // every repair. If request names no service, any lock forbids the repair.
-func busyServices(
-	ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest,
-) ([]escalation.BusyService, error) {
+func busyServices(ctx context.Context, q querier, request escalation.AdmissionRequest) ([]escalation.BusyService, error) {
 	var keys []any
 	if len(request.Services) > 0 {
 		keys = append(keys, everyService)
@@ -118,14 +108,10 @@ func busyServices(
 			keys = append(keys, escalation.ServiceKey(service))
 		}
 	}
-	locks, err := collect(ctx, q, lockFields, busyQuery(len(keys)), append([]any{request.ChainID, namespaceID}, keys...)...)
+	locks, err := collect(ctx, q, lockFields, busyQuery(len(keys)), append([]any{request.ChainID}, keys...)...)
 	var busy []escalation.BusyService
 	for _, lock := range locks {
-		other := escalation.BusyService{Service: lock.Service, ChainID: lock.ChainID}
-		if lock.NamespaceID != namespaceID {
-			other.Namespace = lock.Namespace
-		}
-		busy = append(busy, other)
+		busy = append(busy, escalation.BusyService{Service: lock.Service, ChainID: lock.ChainID})
 	}
 	return busy, err
 }

@@ -103,7 +103,7 @@ func (a *sessionActions) succeed(ctx context.Context, row *ledgerRow, succeeded 
 // claimedQuery selects the services that one session has locked by name. The column since of a lock is the start of
 // the chain's latest session that took the lock. So if a later session has taken a lock again, the query for the
 // earlier session omits that lock.
-var claimedQuery = selectLocks + " WHERE chain_id = $1 AND namespace_id = $2 AND since = $3 AND service_key <> '' ORDER BY service_key"
+var claimedQuery = selectLocks + " WHERE chain_id = $1 AND since = $2 AND service_key <> '' ORDER BY service_key"
 
 // presumeActions adds presumed restarts to the ledger: one restart for each service that the session has locked. If the
 // ledger already has entries of the session, presumeActions adds nothing. Call it for a session that may have acted
@@ -114,7 +114,7 @@ func presumeActions(ctx context.Context, tx *sql.Tx, session escalation.Session,
 	if err != nil || len(own.rows) > 0 {
 		return err
 	}
-	locks, err := collect(ctx, tx, lockFields, claimedQuery, session.ChainID, session.NamespaceID, session.StartedAt.UnixMilli())
+	locks, err := collect(ctx, tx, lockFields, claimedQuery, session.ChainID, session.StartedAt.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("read which services the session has locked: %w", err)
 	}

@@ -33,7 +33,7 @@ var (
 	sessionQuery       = selectSessions + " WHERE id = $1"
 	childrenQuery      = selectSessions + " WHERE parent_session_id = $1 ORDER BY id LIMIT " + mostSessions
 	sessionEventsQuery = "SELECT " + columns(eventFields(new(escalation.Event))) +
-		" FROM events WHERE chain_id = $1 AND namespace_id = $2 AND session_id = $3 ORDER BY id LIMIT " + strconv.Itoa(maxEventsRead)
+		" FROM events WHERE chain_id = $1 AND session_id = $2 ORDER BY id LIMIT " + strconv.Itoa(maxEventsRead)
 )
 
 // SessionDetail returns the session with the number id. If there is none, the error is ErrNotFound.
@@ -63,7 +63,7 @@ func readDetail(ctx context.Context, q querier, id int64) (detail SessionDetail,
 	if detail.Children, err = collect(ctx, q, sessionFields, childrenQuery, id); err != nil {
 		return detail, err
 	}
-	detail.Events, err = collect(ctx, q, eventFields, sessionEventsQuery, own.ChainID, own.NamespaceID, own.SessionID)
+	detail.Events, err = collect(ctx, q, eventFields, sessionEventsQuery, own.ChainID, own.SessionID)
 	if err != nil {
 		return detail, err
 	}

@@ -149,8 +149,8 @@ func recordSession(ctx context.Context, tx *sql.Tx, session escalation.Session) 
 }
 
 func nextSequence(ctx context.Context, tx *sql.Tx, session escalation.Session) (next int, err error) {
-	const query = "SELECT COALESCE(MAX(sequence), 0) + 1 FROM sessions WHERE chain_id = $1 AND namespace_id = $2"
-	if err := tx.QueryRowContext(ctx, query, session.ChainID, session.NamespaceID).Scan(&next); err != nil {
+	const query = "SELECT COALESCE(MAX(sequence), 0) + 1 FROM sessions WHERE chain_id = $1"
+	if err := tx.QueryRowContext(ctx, query, session.ChainID).Scan(&next); err != nil {
 		return 0, fmt.Errorf("number it in its chain: %w", err)
 	}
 	return next, nil

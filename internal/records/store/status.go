@@ -24,6 +24,9 @@ type Status struct {
 	Known  int64 `json:"schema_known"`
 	// SizeBytes is the size of the database.
 	SizeBytes int64 `json:"size_bytes"`
+	// Namespaces names the Temporal namespace to which the records belong; none before a worker takes them, and several if workers of
+	// several have shared them with an earlier release. It is empty if Schema differs from Known.
+	Namespaces []string `json:"namespaces,omitempty"`
 	// Tables counts the rows of each table. It is empty if Schema differs from Known.
 	Tables []TableRows `json:"tables,omitempty"`
 }
@@ -96,6 +99,13 @@ func inspect(ctx context.Context, db *sql.DB, d dialect) (status Status, err err
 	}
 	if status.Schema != status.Known {
 		return status, nil
+	}
+	owners, err := collect(ctx, db, ownerFields, ownersQuery)
+	if err != nil {
+		return status, err
+	}
+	for _, owner := range owners {
+		status.Namespaces = append(status.Namespaces, owner.String())
 	}
 	for _, table := range tables {
 		rows, err := countRows(ctx, db, table)

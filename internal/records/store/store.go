@@ -19,30 +19,6 @@ type Store struct {
 	// their context ends. If they waited for SQLite's lock instead, they would poll, and a writer could starve. If
 	// they waited for PostgreSQL's lock, each would take a connection.
 	writing chan struct{}
-	// namespace is the namespace of the chains that this Store records; zero for a Store without a namespace.
-	namespace Namespace
-}
-
-// Namespace identifies a Temporal namespace. Workers of several namespaces can use one database.
-type Namespace struct {
-	// ID is Temporal's ID of the namespace, a UUID. Two clusters never use the same ID, even if their namespaces have
-	// the same name.
-	ID   string
-	Name string
-}
-
-// In returns a Store for the chains of namespace, on the same database. A method with a chain's ID concerns only the
-// chain with that ID in this namespace. Admission still counts the sessions, actions and locks of all namespaces,
-// because all namespaces share the services and the money.
-//
-// A Store without a namespace is for readers. Its methods Chain, Events and Decisions return the records of all
-// namespaces.
-//
-// Close closes both Stores.
-func (s *Store) In(namespace Namespace) *Store {
-	in := *s
-	in.namespace = namespace
-	return &in
 }
 
 // Open opens the SQLite database in the file at path, and migrates its schema.

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// talkFields lists the columns of the table talk_turns, without the row number, the namespace and the report.
+// talkFields lists the columns of the table talk_turns, without the row number and the report.
 func talkFields(t *escalation.TalkTurn) []field {
 	return []field{
 		{"conversation_id", &t.ConversationID},
@@ -71,35 +71,32 @@ func latestTurnFields(t *escalation.TalkTurn) []field {
 }
 
 const (
-	// ofConversation selects the rows of the conversation $1 in the namespace $2. If $2 is empty, it selects the rows of
-	// that conversation in all namespaces.
-	ofConversation = " WHERE conversation_id = $1 AND ($2 = '' OR namespace_id = $2)"
-	// ofTurn selects the row of the turn $3 of the conversation $1 in the namespace $2.
-	ofTurn = " WHERE conversation_id = $1 AND namespace_id = $2 AND turn = $3"
-	// ofMessage selects the row of the message $3 of the conversation $1 in the namespace $2.
-	ofMessage = " WHERE conversation_id = $1 AND namespace_id = $2 AND message_id = $3"
+	// ofConversation selects the rows of the conversation $1.
+	ofConversation = " WHERE conversation_id = $1"
+	// ofTurn selects the row of the turn $2 of the conversation $1.
+	ofTurn = ofConversation + " AND turn = $2"
 )
 
 var (
 	selectTurns      = "SELECT " + columns(talkFields(new(escalation.TalkTurn))) + " FROM talk_turns"
-	turnsQuery       = selectTurns + ofConversation + " ORDER BY turn DESC LIMIT $3"
+	turnsQuery       = selectTurns + ofConversation + " ORDER BY turn DESC LIMIT $2"
 	latestTurnsQuery = "SELECT " + columns(latestTurnFields(new(escalation.TalkTurn))) + " FROM talk_turns" +
-		" WHERE ($1 = '' OR namespace_id = $1) AND received_at <= $2 AND (received_at < $2 OR conversation_id > $3)" +
+		" WHERE received_at <= $1 AND (received_at < $1 OR conversation_id > $2)" +
 		" AND NOT EXISTS (SELECT 1 FROM talk_turns AS later WHERE later.conversation_id = talk_turns.conversation_id" +
-		" AND later.namespace_id = talk_turns.namespace_id AND later.turn > talk_turns.turn)" +
+		" AND later.turn > talk_turns.turn)" +
 		" ORDER BY received_at DESC, conversation_id"
-	turnQuery         = selectTurns + ofConversation + " AND turn = $3"
-	messageQuery      = "SELECT turn, actor, message, ended_at IS NOT NULL FROM talk_turns" + ofMessage
-	latestTurnQuery   = "SELECT turn, about FROM talk_turns WHERE conversation_id = $1 AND namespace_id = $2 ORDER BY turn DESC LIMIT 1"
-	missedQuery       = selectTurns + ofConversation + " AND ended_at IS NULL AND turn > $3 AND turn < $4 ORDER BY turn"
+	turnQuery         = selectTurns + ofTurn
+	messageQuery      = "SELECT turn, actor, message, ended_at IS NOT NULL FROM talk_turns" + ofConversation + " AND message_id = $2"
+	latestTurnQuery   = "SELECT turn, about FROM talk_turns" + ofConversation + " ORDER BY turn DESC LIMIT 1"
+	missedQuery       = selectTurns + ofConversation + " AND ended_at IS NULL AND turn > $2 AND turn < $3 ORDER BY turn"
 	unansweredQuery   = selectTurns + ofConversation + " AND ended_at IS NULL ORDER BY turn"
-	latestAnswerQuery = selectTurns + ofConversation + " AND state = $3 ORDER BY turn DESC LIMIT 1"
-	answerQuery       = turnQuery + " AND state = $4"
+	latestAnswerQuery = selectTurns + ofConversation + " AND state = $2 ORDER BY turn DESC LIMIT 1"
+	answerQuery       = turnQuery + " AND state = $3"
 	byMessageQuery    = "SELECT " + columns(answeredFields(new(escalation.TalkTurn))) + " FROM talk_turns" +
-		" WHERE message_id = $1 AND namespace_id = $2 ORDER BY id DESC LIMIT 1"
+		" WHERE message_id = $1 ORDER BY id DESC LIMIT 1"
 	repeatsQuery = "SELECT " + columns(answeredFields(new(escalation.TalkTurn))) + " FROM talk_turns" +
-		ofConversation + " AND message_key = $3 ORDER BY turn DESC"
-	recalledTurnsQuery = selectTurns + ofConversation + " AND ended_at IS NOT NULL ORDER BY turn DESC LIMIT $3"
+		ofConversation + " AND message_key = $2 ORDER BY turn DESC"
+	recalledTurnsQuery = selectTurns + ofConversation + " AND ended_at IS NOT NULL ORDER BY turn DESC LIMIT $2"
 )
 
 // AddMessage stores a message as the next turn of a conversation. The number of the turn is higher than after, the latest
@@ -117,8 +114,8 @@ func (s *Store) AddMessage(
 	}
 	if err == nil {
 		err = s.write(ctx, func(tx *sql.Tx) (err error) {
-			if stored, err = s.addMessage(ctx, tx, record, after); err == nil {
-				stored.Missed, err = pendingTurns(ctx, tx, missedQuery, conversationID, s.namespace.ID, after, stored.Turn)
+			if stored, err = addMessage(ctx, tx, record, after); err == nil {
+				stored.Missed, err = pendingTurns(ctx, tx, missedQuery, conversationID, after, stored.Turn)
 			}
 			return err
 		})
@@ -129,29 +126,29 @@ func (s *Store) AddMessage(
 	return stored, nil
 }
 
-func (s *Store) addMessage(
+func addMessage(
 	ctx context.Context, tx *sql.Tx, record escalation.TalkTurn, after int,
 ) (stored escalation.TalkStored, err error) {
-	id, namespace := record.ConversationID, s.namespace.ID
+	id := record.ConversationID
 	var actor, text string
-	err = tx.QueryRowContext(ctx, messageQuery, id, namespace, record.MessageID).Scan(&stored.Turn, &actor, &text, &stored.Ended)
+	err = tx.QueryRowContext(ctx, messageQuery, id, record.MessageID).Scan(&stored.Turn, &actor, &text, &stored.Ended)
 	if !errors.Is(err, sql.ErrNoRows) {
 		stored.Other = actor != record.Actor || text != record.Text
 		return stored, err
 	}
-	latest, _, err := latestTurn(ctx, tx, id, namespace)
+	latest, _, err := latestTurn(ctx, tx, id)
 	if err != nil {
 		return stored, fmt.Errorf("number it in its conversation: %w", err)
 	}
 	record.Turn = max(latest, after) + 1
-	query, args := insertInto("talk_turns", append(talkFields(&record), field{"namespace_id", &namespace}))
+	query, args := insertInto("talk_turns", talkFields(&record))
 	_, err = tx.ExecContext(ctx, query, args...)
 	return escalation.TalkStored{Turn: record.Turn}, err
 }
 
 // latestTurn returns the number of the latest turn of a conversation, and the chain that the conversation is about; 0 if there is no turn.
-func latestTurn(ctx context.Context, tx *sql.Tx, conversationID, namespaceID string) (turn int, about string, err error) {
-	err = tx.QueryRowContext(ctx, latestTurnQuery, conversationID, namespaceID).Scan(&turn, &about)
+func latestTurn(ctx context.Context, tx *sql.Tx, conversationID string) (turn int, about string, err error) {
+	err = tx.QueryRowContext(ctx, latestTurnQuery, conversationID).Scan(&turn, &about)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -173,7 +170,7 @@ func pendingTurns(ctx context.Context, tx *sql.Tx, query string, args ...any) (p
 // error is ErrNotFound.
 func (s *Store) TalkTurn(ctx context.Context, conversationID string, turn int) (found escalation.TalkTurn, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		turns, err := collect(ctx, tx, talkFields, turnQuery, conversationID, s.namespace.ID, turn)
+		turns, err := collect(ctx, tx, talkFields, turnQuery, conversationID, turn)
 		if err == nil && len(turns) == 0 {
 			err = ErrNotFound
 		}
@@ -181,7 +178,7 @@ func (s *Store) TalkTurn(ctx context.Context, conversationID string, turn int) (
 			return err
 		}
 		found = turns[0]
-		found.Confirmed, err = s.confirmations(ctx, tx, conversationID, turn)
+		found.Confirmed, err = confirmations(ctx, tx, conversationID, turn)
 		return err
 	})
 	if err != nil {
@@ -194,10 +191,10 @@ func (s *Store) TalkTurn(ctx context.Context, conversationID string, turn int) (
 // confirmed.
 func (s *Store) TalkTurns(ctx context.Context, conversationID string, limit int) (turns []escalation.TalkTurn, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) (err error) {
-		turns, err = collect(ctx, tx, talkFields, turnsQuery, conversationID, s.namespace.ID, limit)
+		turns, err = collect(ctx, tx, talkFields, turnsQuery, conversationID, limit)
 		for i := range turns {
 			if err == nil && len(turns[i].Proposals) > 0 {
-				turns[i].Confirmed, err = s.confirmations(ctx, tx, conversationID, turns[i].Turn)
+				turns[i].Confirmed, err = confirmations(ctx, tx, conversationID, turns[i].Turn)
 			}
 		}
 		return err
@@ -212,7 +209,7 @@ func (s *Store) TalkTurns(ctx context.Context, conversationID string, limit int)
 // MessageTurn returns the latest turn whose message has an ID, in whichever conversation. It has what is needed to send the message
 // again, and to render its answer. If there is none, the error is ErrNotFound.
 func (s *Store) MessageTurn(ctx context.Context, messageID string) (escalation.TalkTurn, error) {
-	turns, err := collect(ctx, s.db, answeredFields, byMessageQuery, messageID, s.namespace.ID)
+	turns, err := collect(ctx, s.db, answeredFields, byMessageQuery, messageID)
 	if err == nil && len(turns) == 0 {
 		err = ErrNotFound
 	}
@@ -228,7 +225,7 @@ func (s *Store) TurnsOf(ctx context.Context, conversationID, key string, see fun
 	err := each(ctx, s.db, func(row *sql.Rows) (bool, error) {
 		turn, err := scan(row, answeredFields)
 		return err == nil && see(turn), err
-	}, repeatsQuery, conversationID, s.namespace.ID, key)
+	}, repeatsQuery, conversationID, key)
 	if err != nil {
 		return fmt.Errorf("look for messages of %q: %w", conversationID, err)
 	}
@@ -258,7 +255,7 @@ func (s *Store) LatestTurns(
 			turns = append(turns, turn)
 		}
 		return len(turns) < limit, err
-	}, latestTurnsQuery, s.namespace.ID, before, after.ConversationID)
+	}, latestTurnsQuery, before, after.ConversationID)
 	if err != nil {
 		return nil, fmt.Errorf("read the latest turns: %w", err)
 	}
@@ -270,10 +267,10 @@ func (s *Store) LatestTurns(
 func (s *Store) OpenTalk(ctx context.Context, conversationID string) (opening escalation.TalkOpening, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		var err error
-		if opening.Turn, opening.About, err = latestTurn(ctx, tx, conversationID, s.namespace.ID); err != nil {
+		if opening.Turn, opening.About, err = latestTurn(ctx, tx, conversationID); err != nil {
 			return err
 		}
-		opening.Unanswered, err = pendingTurns(ctx, tx, unansweredQuery, conversationID, s.namespace.ID)
+		opening.Unanswered, err = pendingTurns(ctx, tx, unansweredQuery, conversationID)
 		if err != nil {
 			return err
 		}
@@ -288,13 +285,13 @@ func (s *Store) OpenTalk(ctx context.Context, conversationID string) (opening es
 
 // latestAnswer returns the session of the latest answered turn; nil if there is none.
 func (s *Store) latestAnswer(ctx context.Context, tx *sql.Tx, conversationID string) (*escalation.Session, error) {
-	return sessionOfAnswer(ctx, tx, latestAnswerQuery, conversationID, s.namespace.ID, string(escalation.TalkAnswered))
+	return sessionOfAnswer(ctx, tx, latestAnswerQuery, conversationID, string(escalation.TalkAnswered))
 }
 
 // AnswerSession returns the session that has answered a turn; nil if the turn has no answer, or its records are gone.
 func (s *Store) AnswerSession(ctx context.Context, conversationID string, turn int) (session *escalation.Session, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) (err error) {
-		session, err = sessionOfAnswer(ctx, tx, answerQuery, conversationID, s.namespace.ID, turn, string(escalation.TalkAnswered))
+		session, err = sessionOfAnswer(ctx, tx, answerQuery, conversationID, turn, string(escalation.TalkAnswered))
 		return err
 	})
 	if err != nil {
@@ -345,15 +342,15 @@ func (s *Store) KeepReply(ctx context.Context, of escalation.TalkSession, reply 
 	})
 }
 
-// keptQuery selects the report of the session $4 that has replied in the turn $3.
-const keptQuery = "SELECT report FROM talk_turns" + ofTurn + " AND session_id = $4 AND report IS NOT NULL"
+// keptQuery selects the report of the session $3 that has replied in the turn $2.
+const keptQuery = "SELECT report FROM talk_turns" + ofTurn + " AND session_id = $3 AND report IS NOT NULL"
 
 // KeptReport returns the report of a session that has already replied in a turn; nil if the session has not.
 func (s *Store) KeptReport(ctx context.Context, of escalation.TalkSession) (*escalation.Report, error) {
 	fields := func(report **escalation.Report) []field {
 		return []field{{"report", jsonText[*escalation.Report]{report}}}
 	}
-	found, err := collect(ctx, s.db, fields, keptQuery, of.ConversationID, s.namespace.ID, of.Turn, of.SessionID)
+	found, err := collect(ctx, s.db, fields, keptQuery, of.ConversationID, of.Turn, of.SessionID)
 	if err != nil {
 		return nil, fmt.Errorf("look for the reply of turn %d of %q: %w", of.Turn, of.ConversationID, err)
 	}
@@ -399,9 +396,9 @@ const andOpen = " AND ended_at IS NULL"
 // updateTurn changes a turn to which the condition applies. If there is none, the error is ErrNotFound.
 func (s *Store) updateTurn(ctx context.Context, conversationID string, turn int, condition string, fields []field) error {
 	next := len(fields) + 1
-	const update = "UPDATE talk_turns SET %s WHERE conversation_id = $%d AND namespace_id = $%d AND turn = $%d"
-	query := fmt.Sprintf(update, assignments(fields), next, next+1, next+2) + condition //nolint:gosec // our own column names
-	args := append(values(fields), conversationID, s.namespace.ID, turn)
+	const update = "UPDATE talk_turns SET %s WHERE conversation_id = $%d AND turn = $%d"
+	query := fmt.Sprintf(update, assignments(fields), next, next+1) + condition //nolint:gosec // our own column names
+	args := append(values(fields), conversationID, turn)
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, query, args...)
 		if err != nil {

@@ -16,22 +16,21 @@ func confirmationFields(c *escalation.Confirmation) []field {
 }
 
 var confirmationsQuery = "SELECT " + columns(confirmationFields(new(escalation.Confirmation))) +
-	" FROM talk_confirmations" + ofConversation + " AND turn = $3 ORDER BY proposal"
+	" FROM talk_confirmations" + ofTurn + " ORDER BY proposal"
 
 // confirmations returns the proposals of a turn that people have confirmed.
-func (s *Store) confirmations(ctx context.Context, q querier, conversationID string, turn int) ([]escalation.Confirmation, error) {
-	return collect(ctx, q, confirmationFields, confirmationsQuery, conversationID, s.namespace.ID, turn)
+func confirmations(ctx context.Context, q querier, conversationID string, turn int) ([]escalation.Confirmation, error) {
+	return collect(ctx, q, confirmationFields, confirmationsQuery, conversationID, turn)
 }
 
 // ConfirmProposal records that a person confirms a proposal of a turn. If somebody has confirmed it before, the error is
 // ErrConflict, and nothing changes.
 func (s *Store) ConfirmProposal(ctx context.Context, conversationID string, turn int, confirmation escalation.Confirmation) error {
-	namespace := s.namespace.ID
 	confirmation.Actor, confirmation.Result = storable(confirmation.Actor), storable(confirmation.Result)
 	query, args := insertInto("talk_confirmations", append(confirmationFields(&confirmation),
-		field{"conversation_id", &conversationID}, field{"namespace_id", &namespace}, field{"turn", &turn}))
+		field{"conversation_id", &conversationID}, field{"turn", &turn}))
 	err := s.write(ctx, func(tx *sql.Tx) error {
-		result, err := tx.ExecContext(ctx, query+" ON CONFLICT (conversation_id, namespace_id, turn, proposal) DO NOTHING", args...)
+		result, err := tx.ExecContext(ctx, query+" ON CONFLICT (conversation_id, turn, proposal) DO NOTHING", args...)
 		if err != nil {
 			return err
 		}
@@ -49,14 +48,14 @@ func (s *Store) ConfirmProposal(ctx context.Context, conversationID string, turn
 
 const (
 	settleConfirmationQuery = `
-UPDATE talk_confirmations SET result = $1 WHERE conversation_id = $2 AND namespace_id = $3 AND turn = $4 AND proposal = $5`
-	withdrawConfirmationQuery = "DELETE FROM talk_confirmations" + ofTurn + " AND proposal = $4"
+UPDATE talk_confirmations SET result = $1 WHERE conversation_id = $2 AND turn = $3 AND proposal = $4`
+	withdrawConfirmationQuery = "DELETE FROM talk_confirmations" + ofTurn + " AND proposal = $3"
 )
 
 // SettleConfirmation records what became of a confirmed proposal. If the result is empty, because nothing was done, it
 // removes the confirmation.
 func (s *Store) SettleConfirmation(ctx context.Context, conversationID string, turn, proposal int, result string) error {
-	query, args := settleConfirmationQuery, []any{storable(result), conversationID, s.namespace.ID, turn, proposal}
+	query, args := settleConfirmationQuery, []any{storable(result), conversationID, turn, proposal}
 	if result == "" {
 		query, args = withdrawConfirmationQuery, args[1:]
 	}

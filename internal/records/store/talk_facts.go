@@ -10,17 +10,16 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// gatesQuery selects the chains of the namespace $1 that have opened a gate since $2, and have done nothing afterwards that
+// gatesQuery selects the chains that have opened a gate since $1, and have done nothing afterwards that
 // closes it. The latest come first.
 const gatesQuery = `
 SELECT opened.chain_id, opened.message, opened.occurred_at FROM events AS opened
-WHERE opened.kind = 'gate_opened' AND opened.occurred_at >= $2 AND ($1 = '' OR opened.namespace_id = $1)
+WHERE opened.kind = 'gate_opened' AND opened.occurred_at >= $1
     AND NOT EXISTS (
         SELECT 1 FROM events AS later WHERE later.chain_id = opened.chain_id AND later.id > opened.id
-            AND later.namespace_id = opened.namespace_id
             AND later.kind IN ('gate_opened', 'gate_closed', 'session_created', 'session_reused', 'chain_ended')
     )
-ORDER BY opened.occurred_at DESC LIMIT $3`
+ORDER BY opened.occurred_at DESC LIMIT $2`
 
 // longestGate is longer than any gate stays open with the default settings. Older gates are not looked for.
 const longestGate = 30 * 24 * time.Hour
@@ -47,7 +46,7 @@ func (s *Store) TalkFacts(ctx context.Context, conversationID string, at time.Ti
 			return err
 		}
 		since := at.Add(-longestGate).UnixMilli()
-		if facts.Gates, err = collect(ctx, tx, gateFields, gatesQuery, s.namespace.ID, since, escalation.MaxTalkFacts); err != nil {
+		if facts.Gates, err = collect(ctx, tx, gateFields, gatesQuery, since, escalation.MaxTalkFacts); err != nil {
 			return err
 		}
 		facts.Working, err = collect(ctx, tx, sessionFields, workingSessionsQuery,
@@ -61,7 +60,7 @@ func (s *Store) TalkFacts(ctx context.Context, conversationID string, at time.Ti
 			return err
 		}
 		facts.Recent = lastOfChains(recent)
-		facts.Recalled, err = collect(ctx, tx, talkFields, recalledTurnsQuery, conversationID, s.namespace.ID, escalation.MaxRecalledTurns)
+		facts.Recalled, err = collect(ctx, tx, talkFields, recalledTurnsQuery, conversationID, escalation.MaxRecalledTurns)
 		slices.Reverse(facts.Recalled)
 		return err
 	})
@@ -76,7 +75,7 @@ func lastOfChains(sessions []escalation.Session) []escalation.Session {
 	var last []escalation.Session
 	for _, session := range sessions {
 		known := slices.ContainsFunc(last, func(other escalation.Session) bool {
-			return other.ChainID == session.ChainID && other.NamespaceID == session.NamespaceID
+			return other.ChainID == session.ChainID
 		})
 		if !known && len(last) < escalation.MaxTalkFacts {
 			last = append(last, session)
@@ -85,16 +84,15 @@ func lastOfChains(sessions []escalation.Session) []escalation.Session {
 	return last
 }
 
-// talksOfQuery counts the running sessions of conversations in the namespace $1 other than $2 that answer the person $3. A conversation
+// talksOfQuery counts the running sessions of conversations other than $1 that answer the person $2. A conversation
 // answers one message at a time: the earliest that is open.
 const talksOfQuery = `
 SELECT COUNT(*) FROM sessions
-WHERE status = 'running' AND purpose = 'talk' AND namespace_id = $1 AND chain_id <> $2 AND $3 = (
-    SELECT actor FROM talk_turns WHERE conversation_id = sessions.chain_id AND talk_turns.namespace_id = sessions.namespace_id
-        AND talk_turns.ended_at IS NULL ORDER BY turn LIMIT 1)`
+WHERE status = 'running' AND purpose = 'talk' AND chain_id <> $1 AND $2 = (
+    SELECT actor FROM talk_turns WHERE conversation_id = sessions.chain_id AND talk_turns.ended_at IS NULL ORDER BY turn LIMIT 1)`
 
 // talksOf counts the running sessions of other conversations that answer the person who has sent the message of a request.
-func talksOf(ctx context.Context, q querier, namespaceID string, request escalation.AdmissionRequest) (count int, err error) {
-	err = q.QueryRowContext(ctx, talksOfQuery, namespaceID, request.ChainID, storable(request.Actor)).Scan(&count)
+func talksOf(ctx context.Context, q querier, request escalation.AdmissionRequest) (count int, err error) {
+	err = q.QueryRowContext(ctx, talksOfQuery, request.ChainID, storable(request.Actor)).Scan(&count)
 	return count, err
 }

@@ -27,7 +27,7 @@ func (s *Store) OldTalkSessions(ctx context.Context, before time.Time, after Old
 		from = after.StartedAt.UnixMilli()
 	}
 	old, err := collect(ctx, s.db, fields, oldTalkSessionsQuery,
-		s.namespace.ID, before.UnixMilli(), string(escalation.PurposeTalk), from, after.ID)
+		before.UnixMilli(), string(escalation.PurposeTalk), from, after.ID)
 	if err != nil {
 		return nil, fmt.Errorf("find old sessions of conversations: %w", err)
 	}
@@ -36,8 +36,8 @@ func (s *Store) OldTalkSessions(ctx context.Context, before time.Time, after Old
 
 const oldTalkSessionsQuery = `
 SELECT started_at, id, session_id FROM sessions
-WHERE namespace_id = $1 AND started_at >= $4 AND started_at < $2 AND ended_at < $2 AND purpose = $3
-    AND (started_at > $4 OR id > $5) ORDER BY started_at, id LIMIT 100`
+WHERE started_at >= $3 AND started_at < $1 AND ended_at < $1 AND purpose = $2
+    AND (started_at > $3 OR id > $4) ORDER BY started_at, id LIMIT 100`
 
 const orphanQuery = `
 UPDATE sessions SET parent_session_id = NULL WHERE parent_session_id IN (SELECT id FROM sessions WHERE session_id = $1)`
@@ -58,19 +58,18 @@ func (s *Store) RemoveTalkSession(ctx context.Context, sessionID string) error {
 
 const (
 	removeConfirmationsQuery = `
-DELETE FROM talk_confirmations WHERE namespace_id = $1 AND EXISTS (
+DELETE FROM talk_confirmations WHERE EXISTS (
     SELECT 1 FROM talk_turns WHERE talk_turns.conversation_id = talk_confirmations.conversation_id
-        AND talk_turns.namespace_id = $1 AND talk_turns.turn = talk_confirmations.turn
-        AND talk_turns.received_at < $2 AND talk_turns.ended_at < $2)`
-	removeTalkEventsQuery = "DELETE FROM events WHERE namespace_id = $1 AND occurred_at < $2 AND chain_id >= $3 AND chain_id < $4"
-	removeTurnsQuery      = "DELETE FROM talk_turns WHERE namespace_id = $1 AND received_at < $2 AND ended_at < $2"
+        AND talk_turns.turn = talk_confirmations.turn AND talk_turns.received_at < $1 AND talk_turns.ended_at < $1)`
+	removeTalkEventsQuery = "DELETE FROM events WHERE occurred_at < $1 AND chain_id >= $2 AND chain_id < $3"
+	removeTurnsQuery      = "DELETE FROM talk_turns WHERE received_at < $1 AND ended_at < $1"
 )
 
-// RemoveTurns removes the turns of the Store's namespace that ended before a time, and what belongs to them. It returns the
+// RemoveTurns removes the turns that ended before a time, and what belongs to them. It returns the
 // number of removed turns.
 func (s *Store) RemoveTurns(ctx context.Context, before time.Time) (turns int64, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
-		args := []any{s.namespace.ID, before.UnixMilli()}
+		args := []any{before.UnixMilli()}
 		if _, err := tx.ExecContext(ctx, removeConfirmationsQuery, args...); err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func talkSession(sessionID string, parent int64) escalation.Session {
 }
 
 func testTalkTurn(t *testing.T, database backend) {
-	s := database(t)().In(store.Namespace{ID: "ns-1", Name: "default"})
+	s := database(t)()
 	require.Equal(t, 1, addMessage(t, s, "m-1"))
 	require.Equal(t, 2, addMessage(t, s, "m-2"))
 	require.Equal(t, 1, addMessage(t, s, "m-1"), "the same message is the same turn")
@@ -91,10 +91,6 @@ func testTalkTurn(t *testing.T, database backend) {
 	_, err = s.TalkTurn(bounded(t), adasTalk, 3)
 	require.ErrorIs(t, err, store.ErrNotFound)
 	require.ErrorIs(t, s.BeginTurn(bounded(t), ofTalk(3, "s"), "", noon), store.ErrNotFound)
-	other := s.In(store.Namespace{ID: "ns-2"})
-	_, err = other.TalkTurn(bounded(t), adasTalk, 1)
-	require.ErrorIs(t, err, store.ErrNotFound, "another namespace has a conversation of its own")
-	require.Equal(t, 1, addMessage(t, other, "m-1"))
 }
 
 // testTalkBranches checks what a message needs that follows an earlier answer.
@@ -161,7 +157,7 @@ func testOtherMessages(t *testing.T, database backend) {
 
 // testTalkList reads the list of conversations in pages.
 func testTalkList(t *testing.T, database backend) {
-	s := database(t)().In(store.Namespace{ID: "ns-1"})
+	s := database(t)()
 	const conversations = 23
 	for i := range conversations {
 		for turn := range i%3 + 1 {
@@ -170,8 +166,6 @@ func testTalkList(t *testing.T, database backend) {
 			require.NoError(t, err)
 		}
 	}
-	_, err := s.In(store.Namespace{ID: "ns-2"}).AddMessage(bounded(t), "conversation-00", talkMessage("m-9"), 9, noon.Add(time.Hour))
-	require.NoError(t, err)
 	all := func(escalation.TalkTurn) bool { return true }
 	whole, err := s.LatestTurns(bounded(t), store.TalkPlace{}, 100, all)
 	require.NoError(t, err)
@@ -193,12 +187,12 @@ func testTalkList(t *testing.T, database backend) {
 	}
 	one, err := s.LatestTurns(bounded(t), store.TalkPlace{}, 1, func(turn escalation.TalkTurn) bool { return turn.ConversationID == "conversation-00" })
 	require.NoError(t, err)
-	require.Equal(t, 1, one[0].Turn, "of this namespace")
+	require.Equal(t, 1, one[0].Turn)
 }
 
 // testTalksOfPerson admits sessions of several conversations of one person, and of another.
 func testTalksOfPerson(t *testing.T, database backend) {
-	s := database(t)().In(store.Namespace{ID: "ns-1"})
+	s := database(t)()
 	policy := lenient()
 	policy.TalksPerPerson = 1
 	open := func(conversation, actor, id string) escalation.AdmissionResult {
@@ -259,7 +253,7 @@ func testOpenTalk(t *testing.T, database backend) {
 }
 
 func testTalkFacts(t *testing.T, database backend) {
-	s := database(t)().In(store.Namespace{ID: "ns-1", Name: "default"})
+	s := database(t)()
 	working := mustOpen(t, s, opening("chain-1", "c-1", 0))
 	mustOpen(t, s, talkSession("s-1", 0))
 	mustOpen(t, s, opening("chain-2", "c-2", 0))

@@ -26,16 +26,8 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// here is the namespace of the installation, and there that of another one, which has the same records.
-var here, there = store.Namespace{ID: "here", Name: "default"}, store.Namespace{ID: "there", Name: "default"}
-
-// namespaceOf returns the namespace of a workflow by its ID.
-func namespaceOf(id string) string {
-	if strings.HasPrefix(id, "chain-there") || strings.HasPrefix(id, "cycle-there") {
-		return there.ID
-	}
-	return here.ID
-}
+// here is the namespace of the installation.
+var here = store.Namespace{ID: "here", Name: "default"}
 
 // temporalClient is a client of the simulated Temporal. What it lacks, nobody calls.
 type temporalClient struct {
@@ -296,7 +288,7 @@ func (c temporalClient) ListWorkflow(
 		first, _ = strconv.Atoi(string(token))
 	}
 	var rows []*workflowpb.WorkflowExecutionInfo
-	for _, one := range c.s.known(here.ID) {
+	for _, one := range c.s.known() {
 		fits, err := matches(request.GetQuery(), one)
 		if err != nil {
 			return nil, err
@@ -318,7 +310,7 @@ func (c temporalClient) CountWorkflow(
 	_ context.Context, request *workflowservice.CountWorkflowExecutionsRequest,
 ) (*workflowservice.CountWorkflowExecutionsResponse, error) {
 	var count int64
-	for _, one := range c.s.known(here.ID) {
+	for _, one := range c.s.known() {
 		fits, err := matches(request.GetQuery(), one)
 		if err != nil {
 			return nil, err

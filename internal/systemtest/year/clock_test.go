@@ -50,9 +50,9 @@ func (c clocked) settled(chainID, what string, settled bool, err error) (bool, e
 	return settled, err
 }
 
-// ReportAlive implements reconcile.Workers.
-func (c clocked) ReportAlive(ctx context.Context, host string, now time.Time) ([]store.Absence, error) {
-	return c.Store.ReportAlive(ctx, host, c.ahead(now))
+// Claim implements reconcile.Workers.
+func (c clocked) Claim(ctx context.Context, own store.Namespace, now time.Time) error {
+	return c.Store.Claim(ctx, own, c.ahead(now))
 }
 
 // ClaimDuty implements reconcile.Workers.

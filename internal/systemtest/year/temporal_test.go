@@ -259,17 +259,14 @@ func (s *simulatedTemporal) running(id string) *execution {
 	}
 }
 
-// known returns the workflows of a namespace that Temporal still knows: those that run, the latest first, then those that have ended.
-func (s *simulatedTemporal) known(namespace string) []execution {
+// known returns the workflows that Temporal still knows: those that run, the latest first, then those that have ended.
+func (s *simulatedTemporal) known() []execution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var known []execution
 	for _, one := range s.executions {
 		if s.forgotten(one) {
 			delete(s.executions, one.id)
-			continue
-		}
-		if namespaceOf(one.id) != namespace {
 			continue
 		}
 		copied := *one

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -85,8 +84,7 @@ type installation struct {
 	home     string
 	cfg      config.Config
 	records  *store.Store
-	there    *store.Store // the same records, as another namespace sees them
-	database *sql.DB      // the same records
+	database *sql.DB // the same records
 	does     *operations.Operations
 	temporal *simulatedTemporal
 	client   temporalClient
@@ -124,56 +122,13 @@ type storeRecords struct {
 	*store.Store
 
 	client temporalClient
-	// there holds the records as the other namespace sees them.
-	there *store.Store
-}
-
-// in returns the records as the namespace of a chain sees them.
-func (r storeRecords) in(chainID string) *store.Store {
-	if namespaceOf(chainID) == there.ID {
-		return r.there
-	}
-	return r.Store
-}
-
-// Review implements activities.Admissions.
-func (r storeRecords) Review(
-	ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy,
-) (escalation.Admission, error) {
-	return r.in(request.ChainID).Review(ctx, request, policy)
-}
-
-// ReleaseServices implements activities.Recorder.
-func (r storeRecords) ReleaseServices(ctx context.Context, chainID string) error {
-	return r.in(chainID).ReleaseServices(ctx, chainID)
-}
-
-// ChainIncidents implements activities.Recorder.
-func (r storeRecords) ChainIncidents(
-	ctx context.Context, chain escalation.ChainRun, sessionID string,
-) (own, healed []escalation.Incident, err error) {
-	return r.in(chain.ChainID).ChainIncidents(ctx, chain, sessionID)
-}
-
-// RecordProgress implements activities.Recorder.
-func (r storeRecords) RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error {
-	return r.in(chain.ChainID).RecordProgress(ctx, chain, progress)
-}
-
-// AppendEvents implements activities.Recorder.
-func (r storeRecords) AppendEvents(ctx context.Context, events []escalation.Event) error {
-	if len(events) == 0 {
-		return nil
-	}
-	return r.in(events[0].ChainID).AppendEvents(ctx, events)
 }
 
 // OpenSession implements activities.Admissions.
 func (r storeRecords) OpenSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (escalation.AdmissionResult, error) {
-	records := r.in(session.ChainID)
-	result, err := records.OpenSession(ctx, session, request, policy)
+	result, err := r.Store.OpenSession(ctx, session, request, policy)
 	if !isUnknown(err) {
 		return result, err
 	}
@@ -181,14 +136,14 @@ func (r storeRecords) OpenSession(
 		var chain escalation.Chain
 		answer, err := r.client.QueryWorkflow(ctx, id, "", workflows.ChainQuery)
 		if err == nil && answer.Get(&chain) == nil {
-			if _, err = records.Recover(ctx, chain); err != nil {
+			if _, err = r.Recover(ctx, chain); err != nil {
 				return result, err
 			}
 		}
 	}
-	if result, err = records.OpenSession(ctx, session, request, policy); isUnknown(err) {
+	if result, err = r.Store.OpenSession(ctx, session, request, policy); isUnknown(err) {
 		session.ParentID, request.Previous, request.Parent = 0, "", ""
-		return records.OpenSession(ctx, session, request, policy)
+		return r.Store.OpenSession(ctx, session, request, policy)
 	}
 	return result, err
 }
@@ -286,7 +241,6 @@ func newInstallation(t *testing.T, of life) *installation {
 	i.client.schedules.list = []*schedule{
 		{id: "hourly", every: of.slowly(time.Hour)},
 		{id: "nightly", at: 2*time.Hour + 30*time.Minute, zone: of.zone, input: workflows.ChainInput{Services: []string{"db"}}},
-		{id: "there", every: of.slowly(3 * time.Hour), phase: 31 * time.Minute},
 		{id: "dry", every: of.slowly(11 * time.Hour), phase: 50 * time.Minute, input: workflows.ChainInput{DryRun: true}},
 	}
 	if of.hectic {
@@ -306,15 +260,13 @@ func (i *installation) start() {
 	i.cfg, err = config.Load(i.environ())
 	require.NoError(i.t, err)
 	require.NoError(i.t, i.cfg.MakeDirs())
-	opened, err := supervisor.OpenStore(i.t.Context(), i.cfg)
+	i.records, err = supervisor.OpenStore(i.t.Context(), i.cfg)
 	require.NoError(i.t, err)
-	i.records = opened.In(here)
 	i.database, err = openDatabase(i.cfg.State.DatabaseFile())
 	require.NoError(i.t, err)
 	texts, err := prompts.Load(i.cfg.Prompts.Overrides())
 	require.NoError(i.t, err)
-	kept := storeRecords{i.records, i.client, opened.In(there)}
-	i.there = opened.In(there)
+	kept := storeRecords{i.records, i.client}
 	i.chains = activities.Records{Store: kept, IsPermanent: isPermanent, IsUnknown: isUnknown}
 	i.tiers = activities.Tiers{
 		Agent: i.agents, Plans: i.agents, Pusher: i.agents, Prompts: texts, Memories: kept, Heartbeats: i.temporal, ReadFile: config.ReadInstructions, Host: "host-1", Version: "test",
@@ -425,21 +377,16 @@ func (i *installation) live() {
 	}()
 	stopTurns := i.temporal.turns.give(i.draw)
 	logger := slog.New(problemLog{i})
-	for _, records := range []*store.Store{i.records, i.there} {
-		namespace := map[bool]store.Namespace{true: here, false: there}[records == i.records]
-		swept := clocked{records, i, namespace.ID + " sweeper"}
-		sweeper := reconcile.Sweeper{
-			Holder: "worker", Host: "host " + namespace.ID, Records: swept, Temporal: i.client, NamespaceID: namespace.ID,
-			Converter: converter.GetDefaultDataConverter(), Interval: sweeps, Logger: logger,
-		}
-		kept := clocked{records, i, namespace.ID + " retention"}
-		retention := reconcile.Retention{
-			Records: kept, Talks: kept, Archive: archive{i}, Temporal: i.client, NamespaceID: namespace.ID, Holder: "worker",
-			Keep: i.cfg.State.Retention, Logger: logger,
-		}
-		background.Go(func() { sweeper.Run(ctx) })
-		background.Go(func() { retention.Run(ctx) })
+	sweeper := reconcile.Sweeper{
+		Holder: "worker", Records: clocked{i.records, i, "sweeper"}, Temporal: i.client, Namespace: here,
+		Converter: converter.GetDefaultDataConverter(), Interval: sweeps, Logger: logger,
 	}
+	kept := clocked{i.records, i, "retention"}
+	retention := reconcile.Retention{
+		Records: kept, Talks: kept, Archive: archive{i}, Temporal: i.client, Holder: "worker", Keep: i.cfg.State.Retention, Logger: logger,
+	}
+	background.Go(func() { sweeper.Run(ctx) })
+	background.Go(func() { retention.Run(ctx) })
 	for _, one := range i.client.schedules.list {
 		background.Go(func() { i.client.schedules.run(ctx, one, "") })
 	}
@@ -492,7 +439,7 @@ func (i *installation) endWorkflows() {
 	ctx := context.WithoutCancel(i.t.Context())
 	for range 1000 {
 		left := 0
-		for _, one := range slices.Concat(i.temporal.known(here.ID), i.temporal.known(there.ID)) {
+		for _, one := range i.temporal.known() {
 			if one.closed.IsZero() && one.kind != workflows.DeliveryWorkflow {
 				left++
 				_ = i.client.CancelWorkflow(ctx, one.id, "") // it may have ended

@@ -51,10 +51,6 @@ func (a *app) showChain(ctx context.Context, id string, everyCall bool) error {
 	if err != nil {
 		return err
 	}
-	if now.RecordedIn != "" {
-		a.Say("Temporal does not know chain %s in this namespace. These are the records of its namesake in another one (%s).",
-			console.PrintableID(id), console.Printable(now.RecordedIn, 200))
-	}
 	if everyCall && now.Calls == nil {
 		a.Say("The calls are in the records, which are not on this host, or cannot be read.")
 	}

@@ -26,7 +26,7 @@ func (a *app) showIncidentCommand() *cobra.Command {
 			"In JSON: id, services, kind, summary, severity, state, opened_at, last_seen_at, returned_at, worse_at,\n" +
 			"resolved_at, resolved_by (a chain or a person), resolved_reason, resolution (repaired, healed or closed),\n" +
 			"returned (how often it came back), returns (the times at which it came back after a repair), cost_usd, handler\n" +
-			"(the chain that takes care of it) and chains, each with chain_id, namespace_id, status (looking, repairing,\n" +
+			"(the chain that takes care of it) and chains, each with chain_id, status (looking, repairing,\n" +
 			"waiting or ended), rule and reason, until (the end of the wait), outcome, at (of the status), max_tier (the\n" +
 			"highest tier that it was allowed), tier, did, since and cost_usd. Empty fields are left out.",
 		Args: console.OneArgument,

@@ -20,8 +20,8 @@ func (a *app) showMemoryCommand() *cobra.Command {
 		Long: "Show shows one memory, named by its ID (memory-7) or its number (7).\n\n" +
 			"In JSON: id, kind, service (none: all services), subject, text, status, trust, decided_by and decided_at (of the\n" +
 			"confirmation or deletion), caution (why a second incident does not confirm it), revision, created_at, uses, last_used_at,\n" +
-			"sources, each with act, trust, at, person or chain_id, namespace_id and session_id, incidents and the text after\n" +
-			"it, and used_by (the latest uses), each with chain_id, namespace_id, session_id and at. Empty fields are left out.",
+			"sources, each with act, trust, at, person or chain_id and session_id, incidents and the text after\n" +
+			"it, and used_by (the latest uses), each with chain_id, session_id and at. Empty fields are left out.",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, err := a.Operations.Memories.Get(cmd.Context(), args[0])

@@ -1,12 +1,14 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,10 +23,10 @@ import (
 func (a *app) dbCommand() *cobra.Command {
 	return console.Parent(&cobra.Command{
 		Use:   "db",
-		Short: "Describe, migrate, copy or recover the records",
+		Short: "Describe, migrate, copy, release or recover the records",
 		Long: "The db commands work on the database in CLAUDEOPS_DATABASE_URL. Only recover needs Temporal. docs/postgresql.md\n" +
 			"describes how to move from SQLite to PostgreSQL, and docs/backup.md how to restore a backup.",
-	}, "the database", a.statusCommand(), a.migrateCommand(), a.copyCommand(), a.recoverCommand())
+	}, "the database", a.statusCommand(), a.migrateCommand(), a.copyCommand(), a.releaseCommand(), a.recoverCommand())
 }
 
 func (a *app) statusCommand() *cobra.Command {
@@ -67,6 +69,43 @@ func (a *app) migrateCommand() *cobra.Command {
 	}
 }
 
+func (a *app) releaseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "release",
+		Short: "Hand the records over to another Temporal namespace",
+		Long: "The records belong to one Temporal namespace, and workers of another one refuse them. Release makes them belong to\n" +
+			"none, so that the next worker that starts takes them for its namespace. Use it if Temporal was set up anew, or if\n" +
+			"workers of several namespaces have shared the records with an earlier release.\n\n" +
+			"The records stay. What the chains of the former namespace have left open is closed by the worker that takes them.\n" +
+			"Stop all workers first, and wait two minutes.",
+		Args: console.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.release(cmd.Context())
+		},
+	}
+}
+
+func (a *app) release(ctx context.Context) (err error) {
+	cfg, err := config.Load(a.Environ)
+	if err != nil {
+		return err
+	}
+	if file := cfg.State.DatabaseFile(); file != "" { // opening it would create it
+		if _, err := os.Stat(file); err != nil {
+			return fmt.Errorf("there is no database: %w", err)
+		}
+	}
+	opened, err := supervisor.OpenStore(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	err = opened.Release(ctx, a.Clock())
+	if err = errors.Join(err, opened.Close()); err != nil {
+		return err
+	}
+	return a.printStatus(ctx, cfg.State)
+}
+
 func (a *app) printStatus(ctx context.Context, state config.State) error {
 	status, err := supervisor.InspectStore(ctx, state)
 	return console.PrintResult(a.Console, status, err, writeStatus)
@@ -87,6 +126,7 @@ func writeStatus(w io.Writer, status store.Status) {
 		{"server", status.Server},
 		{"schema", schema},
 		{"size", fmt.Sprintf("%.1f MB", float64(status.SizeBytes)/1e6)},
+		{"namespace", cmp.Or(strings.Join(status.Namespaces, ", "), "none: the next worker takes the records")},
 	}
 	console.Table(w, append(rows, tableRows(status.Tables)...))
 }

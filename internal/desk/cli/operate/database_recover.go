@@ -69,12 +69,15 @@ func (a *app) recoverSince(ctx context.Context, since time.Duration) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, records.Close()) }()
+	if err := records.CheckNamespace(ctx, namespace); err != nil {
+		return err
+	}
 	var view recoveredView
 	chains, err := a.chainsSince(ctx, c, a.Clock().Add(-since), &view)
 	if err != nil {
 		return err
 	}
-	if err := view.record(ctx, records.In(namespace), chains); err != nil {
+	if err := view.record(ctx, records, chains); err != nil {
 		return err
 	}
 	if err := a.Print(view, func(w io.Writer) { writeRecovered(w, view) }); err != nil {

@@ -76,3 +76,28 @@ func TestDatabaseMoves(t *testing.T) {
 	settings := everything(t, moved, "config")
 	require.NotContains(t, settings.Stdout, "postgres://postgres")
 }
+
+// TestDatabaseRelease hands the records of one Temporal namespace over to the next worker.
+func TestDatabaseRelease(t *testing.T) {
+	t.Parallel()
+	environ := clitest.Environment(t)
+	missing := starter(t, environ, "db", "release")
+	require.Equal(t, program.ExitFailure, missing.Code)
+	require.Contains(t, missing.Stderr, "there is no database")
+	cfg, err := config.Load(environ)
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Dir(cfg.State.DatabaseFile()), 0o700))
+	records, err := supervisor.OpenStore(t.Context(), cfg)
+	require.NoError(t, err)
+	claim := func(at time.Time) { require.NoError(t, records.Claim(t.Context(), store.Namespace{ID: "1-2-3", Name: "default"}, at)) }
+	claim(time.Now())
+	busy := starter(t, environ, "db", "release")
+	require.Equal(t, program.ExitFailure, busy.Code)
+	require.Contains(t, busy.Stderr, "a worker of namespace default has used the records within the last two minutes")
+	require.Regexp(t, `namespace +"default" \(1-2-3\)\n`, starter(t, environ, "db", "status").Stdout)
+	claim(time.Now().Add(-time.Hour))
+	require.NoError(t, records.Close())
+	released := starter(t, environ, "db", "release")
+	require.Equal(t, program.ExitOK, released.Code, released.Stderr)
+	require.Regexp(t, `namespace +none: the next worker takes the records\n`, released.Stdout)
+}

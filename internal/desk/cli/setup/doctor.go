@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/claudeops/claudeops/internal/agent"
 	"github.com/claudeops/claudeops/internal/cell/claude"
@@ -20,6 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/plant/config"
 	"github.com/claudeops/claudeops/internal/plant/program"
 	"github.com/claudeops/claudeops/internal/plant/supervisor"
+	"github.com/claudeops/claudeops/internal/records/store"
 )
 
 // finding is the result of one check of `doctor`.
@@ -336,18 +336,29 @@ func (a *app) checkTemporal(ctx context.Context, cfg config.Config) []finding {
 	}
 	defer c.Close()
 	findings := []finding{passed("temporal", options.HostPort+" answers")}
-	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: options.Namespace})
+	namespace, err := supervisor.FindNamespace(ctx, c, options.Namespace)
 	if err != nil {
 		return append(findings, failed("namespace", fmt.Errorf(
 			"%w; create it with: temporal operator namespace create --namespace %s", err, options.Namespace)))
 	}
 	own := operations.Connection{Client: c, Namespace: options.Namespace}
-	findings = append(findings, passed("namespace", options.Namespace+" exists"), checkAttributes(ctx, own), checkClock(ctx, own),
+	findings = append(findings, checkOwner(ctx, cfg, namespace), checkAttributes(ctx, own), checkClock(ctx, own),
 		checkSchedules(ctx, own, a.Clock()))
 	if cfg.Worker.Deployment != "" {
 		findings = append(findings, checkVersion(ctx, own, cfg.Worker))
 	}
 	return findings
+}
+
+// checkOwner reports whether a worker of the namespace can take the records.
+func checkOwner(ctx context.Context, cfg config.Config, namespace store.Namespace) finding {
+	const check = "namespace"
+	if records, err := supervisor.OpenStore(ctx, cfg); err == nil { // otherwise checkDatabase says why
+		if err := errors.Join(records.CheckNamespace(ctx, namespace), records.Close()); err != nil {
+			return failed(check, err)
+		}
+	}
+	return passed(check, namespace.Name+" exists")
 }
 
 func checkAttributes(ctx context.Context, c operations.Connection) finding {
