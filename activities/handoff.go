@@ -103,7 +103,7 @@ func (t *Tiers) requestHandoff(ctx context.Context, input WriteHandoffInput, pas
 // for its Write tool begin with Edit. A rule that begins with Write permits nothing.
 func (i WriteHandoffInput) policy(file string) escalation.TierPolicy {
 	policy := i.Policy.For(i.Tier)
-	policy.Tools, policy.AllowedTools, policy.DisallowedTools = []string{"Write"}, []string{"Edit(./" + file + ")"}, nil
+	policy.Tools, policy.AllowedTools = []string{"Write"}, []string{"Edit(./" + file + ")"}
 	policy.BudgetUSD = budget(i.BudgetUSD, policy)
 	return brief(policy, handoffTimeout, handoffTurns)
 }

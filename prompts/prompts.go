@@ -218,10 +218,8 @@ type view struct {
 	Correction *Correction
 	Left       []Call // tool calls of the continued session that have no result
 
-	Brief    string   // the permissions of the tier, as Markdown; empty if the prompt omits them
-	Allowed  []string // the tier's rules that restrict Brief, one phrase each; empty if there are none
-	Denied   []string // the tier's rules that deny calls, one phrase each; empty if there are none
-	Commands bool     // the tier can run commands
+	Brief    string // the permissions of the tier, as Markdown; empty if the prompt omits them
+	Commands bool   // the tier can run commands
 
 	Restarts      string // the limit on restarts of a service, in words; empty if no cooldown is set at all
 	Redeployments string // the limit on redeployments of a service, in words; empty if no cooldown is set at all
@@ -255,8 +253,6 @@ func newView(launch Launch) (view, error) {
 		Memories:  strings.TrimSpace(launch.Memories),
 
 		Brief:    strings.TrimSpace(launch.Brief),
-		Allowed:  phrases(rules.AllowedTools),
-		Denied:   phrases(rules.DisallowedTools),
 		Commands: slices.Contains(rules.Tools, "Bash"),
 	}
 	v.limit(launch)

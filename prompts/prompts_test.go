@@ -346,35 +346,6 @@ func TestPromptsTellWhatATierMayDo(t *testing.T) {
 	}
 }
 
-func TestPromptsTellHowRulesNarrow(t *testing.T) {
-	t.Parallel()
-	set := load(t, prompts.Overrides{})
-	narrowed := policy(t, `CLAUDEOPS_TIER2_ALLOWED_TOOLS=Read(./**),Grep(./**),Bash(docker restart:*),Bash(docker ps:*),Bash(curl -sS "http*),Bash(./fix.sh)`,
-		"CLAUDEOPS_TIER2_DISALLOWED_TOOLS=Edit(**/.env),Write(**/.env),Bash(docker restart*-s*)")
-	for _, render := range []func(prompts.Launch) (string, error){set.Fresh, set.Resumed} {
-		text, err := render(prompts.Launch{Tier: 2, From: 1, Policy: narrowed, Brief: brief(2)})
-		require.NoError(t, err)
-		require.Contains(t, text, strings.ReplaceAll(`- what the policy grants to tier 2
-
-This is narrowed further. A call must also be one of these, or a plain one that only reads, such as §ls§ or §docker ps§:
-
-- §Read§, §Grep§: files in the working directory
-- commands that begin with §docker restart|ps§, §curl -sS http§
-- the commands §./fix.sh§
-
-Also refused:
-
-- §Edit§, §Write§: §**/.env§
-- §docker restart§ with §-s§
-
-Wait with §sleep 5§ between checks; the CLI blocks longer ones.
-`, "§", "`"))
-		other, err := render(prompts.Launch{Tier: 3, From: 2, Policy: narrowed, Brief: brief(3)})
-		require.NoError(t, err)
-		require.NotContains(t, other, "narrowed further")
-	}
-}
-
 func TestRepairingTiersAreToldTheLimits(t *testing.T) {
 	t.Parallel()
 	set := load(t, prompts.Overrides{})

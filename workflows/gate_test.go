@@ -611,17 +611,6 @@ func TestGateWithoutTheTranscript(t *testing.T) {
 	}
 }
 
-func TestGateAfterATimeoutThatGivesUp(t *testing.T) {
-	t.Parallel()
-	w := newGatedWorld(t, ends(escalation.SessionTimedOut))
-	w.policy.Tiers[0].AbortOnTimeout = true
-	w.transcript = func() (bool, error) { return false, errors.New("it must not be asked") }
-	w.answerAfter(time.Hour, said(escalation.GateAbort, ""))
-	result, err := w.run(t, workflows.ChainInput{})
-	require.NoError(t, err)
-	require.Contains(t, result.Gates[0].NoContinuation, "CLAUDEOPS_TIER1_ABORT_ON_TIMEOUT")
-}
-
 // TestGateForABlockedEscalation lets a person run the step that a cooldown, or the limit of escalations, has refused.
 // The budgets still apply.
 func TestGateForABlockedEscalation(t *testing.T) {

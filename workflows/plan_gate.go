@@ -30,7 +30,7 @@ func (p *planRun) openGate(ctx workflow.Context) error {
 		return p.end(ctx, decision)
 	}
 	p.log.decided(ctx, decision)
-	stopped := review.StoppedAt(*p.policy, p.at.Ran, p.at.Loop.Resume, p.log.chain.Last())
+	stopped := review.StoppedAt(p.at.Ran, p.at.Loop.Resume, p.log.chain.Last())
 	opened, err := p.gates.open(ctx, gateRequest{
 		decision: decision, tier: p.policy.AuthorTier(), stopped: &stopped, commit: p.offered(), open: p.at.Loop.Unsolved(),
 		noRemote: p.log.chain.Plan.NoRemote,

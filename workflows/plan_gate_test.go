@@ -166,30 +166,6 @@ func TestPlanOffersNoContinuation(t *testing.T) {
 	}
 }
 
-// TestPlanGivesUpConversations checks the settings that give up a conversation when the time is up.
-func TestPlanGivesUpConversations(t *testing.T) {
-	t.Parallel()
-	for role, change := range map[string]func(*planWorld){
-		"author": func(w *planWorld) {
-			w.policy.Author.Role.AbortOnTimeout = true
-			w.author = func(turn int, input activities.RunAuthorInput) activities.RunAuthorResult {
-				return timedOut(w.commits(turn, input).Report)
-			}
-		},
-		"reviewer": func(w *planWorld) {
-			w.policy.Review.Reviewer.AbortOnTimeout = true
-			w.review = breaksOff(escalation.SessionTimedOut)
-		},
-	} {
-		w := newPlanWorld(t)
-		change(w)
-		w.answerAfter(2*time.Hour, said(escalation.GateAbort, ""))
-		result, err := w.run(workflows.PhaseExecutionWorkflow, workflows.PlanInput{})
-		require.NoError(t, err)
-		require.Equal(t, "the "+role+" gives up its conversation when its time is up (ABORT_ON_TIMEOUT)", result.Gates[0].NoContinuation)
-	}
-}
-
 // TestAcceptedRiskOfAPhase accepts a finding in the first phase. In the second phase it returns only with new evidence.
 func TestAcceptedRiskOfAPhase(t *testing.T) {
 	t.Parallel()

@@ -148,10 +148,6 @@ func TestNoContinuedReview(t *testing.T) {
 		"the reviewer's findings lead to the author": {
 			reviewer: finds(human), why: "the next step is auto_fix, and the last session was that of the reviewer", role: "author",
 		},
-		"its time is up, and it gives up": {
-			reviewer: breaksOff(escalation.SessionTimedOut), change: func(w *world) { w.policy.Review.Reviewer.AbortOnTimeout = true },
-			why: "the reviewer gives up its conversation when its time is up (ABORT_ON_TIMEOUT)", role: "reviewer",
-		},
 		"the invalid verdict": {
 			reviewer: breaksOff(escalation.SessionCompleted), why: "it ended without a valid verdict", role: "reviewer",
 		},
@@ -201,12 +197,6 @@ func TestNoContinuedReview(t *testing.T) {
 			require.EqualError(t, err, want, "the terminal")
 		})
 	}
-	w, asked := newReviewGate(t, breaksOff(escalation.SessionFailed), finds())
-	w.policy.Review.Reviewer.AbortOnTimeout = true
-	w.answerAfter(2*time.Hour, said(escalation.GateContinue, ""))
-	result, err := w.run(t, workflows.ChainInput{})
-	require.NoError(t, err)
-	require.Equal(t, result.Sessions[2].SessionID, (*asked)[1].Continues, "only a time-out gives up the conversation")
 }
 
 // TestContinuedCorrection continues an author's session that was interrupted in a correction. The chain continues at the

@@ -311,7 +311,7 @@ func (c *chainRun) stopped(s step) *review.Stopped {
 	if last != nil && last.Purpose == escalation.PurposeRecheck { // its conversation is not the author's
 		ran = ""
 	}
-	stopped := review.StoppedAt(*c.policy, ran, resume, last)
+	stopped := review.StoppedAt(ran, resume, last)
 	return &stopped
 }
 

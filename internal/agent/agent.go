@@ -447,7 +447,6 @@ func (r *Runner) invocation(run activities.AgentRun, opened *workspace) claude.I
 		TextField:       run.TextField,
 		Tools:           run.Policy.Tools,
 		AllowedTools:    run.Policy.AllowedTools,
-		DisallowedTools: run.Policy.DisallowedTools,
 		MaxTurns:        run.Policy.MaxTurns,
 		MaxBudgetUSD:    run.Policy.BudgetUSD,
 		Limits: claude.Limits{

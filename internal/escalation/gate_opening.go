@@ -188,9 +188,6 @@ func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
 		return nil, fmt.Sprintf("%s has concluded: it asks for another tier", last.Tier)
 	case last.Continued() && !last.AsksPerson():
 		return nil, "going on with it was tried, and failed: only a new session may do better"
-	case last.Status == SessionTimedOut && policy.Tiers[last.Tier-1].AbortOnTimeout:
-		return nil, fmt.Sprintf("%s gives up its conversation when its time is up (CLAUDEOPS_TIER%d_ABORT_ON_TIMEOUT)",
-			last.Tier, int(last.Tier))
 	case last.Status == SessionStopped || last.Status == SessionRunning:
 		return nil, fmt.Sprintf("%s was stopped", last.Tier)
 	case last.Status == SessionTranscriptLost || last.Status == SessionResumeFailed:

@@ -57,17 +57,14 @@ func TestGateEligibility(t *testing.T) {
 			session: endedSession(2, completed, escalation.VerdictNeedsHuman), policy: func(p *escalation.Policy) { p.ChainBudgetUSD = 1 }, spent: 1,
 			source: escalation.GateNeedsHuman, tier: 2, budget: "under the CLAUDEOPS_CHAIN_BUDGET_USD that is set then",
 		},
-		"failed":                           {session: endedSession(2, completed, escalation.VerdictFailed), source: escalation.GateFailed, tier: 2},
-		"failed without a verdict":         {session: endedSession(2, escalation.SessionFailed, ""), source: escalation.GateFailed, tier: 2},
-		"failed, and has no conversation":  {session: without(endedSession(2, escalation.SessionFailed, "")), source: escalation.GateFailed, tier: 2, without: "did not come to have a conversation"},
-		"completed without a verdict":      {session: endedSession(2, completed, ""), source: escalation.GateFailed, tier: 2},
-		"the conversation did not load":    {session: endedSession(2, escalation.SessionResumeFailed, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (resume_failed)"},
-		"the conversation is lost":         {session: endedSession(2, escalation.SessionTranscriptLost, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (transcript_lost)"},
-		"timed out":                        {session: endedSession(2, escalation.SessionTimedOut, ""), source: escalation.GateTimedOut, tier: 2},
-		"timed out, and gives up":          {session: endedSession(2, escalation.SessionTimedOut, ""), policy: abortTier2, source: escalation.GateTimedOut, tier: 2, without: "(CLAUDEOPS_TIER2_ABORT_ON_TIMEOUT)"},
-		"timed out, and another tier does": {session: endedSession(3, escalation.SessionTimedOut, ""), policy: abortTier2, source: escalation.GateTimedOut, tier: 3},
-		"needs human, in a tier that does": {session: endedSession(2, completed, escalation.VerdictNeedsHuman), policy: abortTier2, source: escalation.GateNeedsHuman, tier: 2},
-		"its budget is spent":              {session: endedSession(2, escalation.SessionBudgetExhausted, ""), source: escalation.GateBudget, tier: 2},
+		"failed":                          {session: endedSession(2, completed, escalation.VerdictFailed), source: escalation.GateFailed, tier: 2},
+		"failed without a verdict":        {session: endedSession(2, escalation.SessionFailed, ""), source: escalation.GateFailed, tier: 2},
+		"failed, and has no conversation": {session: without(endedSession(2, escalation.SessionFailed, "")), source: escalation.GateFailed, tier: 2, without: "did not come to have a conversation"},
+		"completed without a verdict":     {session: endedSession(2, completed, ""), source: escalation.GateFailed, tier: 2},
+		"the conversation did not load":   {session: endedSession(2, escalation.SessionResumeFailed, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (resume_failed)"},
+		"the conversation is lost":        {session: endedSession(2, escalation.SessionTranscriptLost, ""), source: escalation.GateFailed, tier: 2, without: "could not load its conversation (transcript_lost)"},
+		"timed out":                       {session: endedSession(2, escalation.SessionTimedOut, ""), source: escalation.GateTimedOut, tier: 2},
+		"its budget is spent":             {session: endedSession(2, escalation.SessionBudgetExhausted, ""), source: escalation.GateBudget, tier: 2},
 		"its own budget is spent": {
 			session: spends(endedSession(2, escalation.SessionBudgetExhausted, "")), source: escalation.GateBudget, tier: 2,
 			budget: "under the CLAUDEOPS_TIER2_BUDGET_USD that is set then",
@@ -133,8 +130,6 @@ func TestGateEligibility(t *testing.T) {
 		})
 	}
 }
-
-func abortTier2(p *escalation.Policy) { p.Tiers[1].AbortOnTimeout = true }
 
 // spends returns a session that has spent its budget.
 func spends(session *escalation.Session) *escalation.Session {
@@ -214,7 +209,6 @@ func TestGateProperties(t *testing.T) {
 		policy := gatePolicy()
 		policy.Gate.OnTimeout = rapid.SampledFrom([]escalation.GateAction{escalation.GateAbort, escalation.GateFix}).Draw(t, "on timeout")
 		policy.ChainBudgetUSD = rapid.SampledFrom([]float64{0, 1}).Draw(t, "budget")
-		policy.Tiers[1].AbortOnTimeout = rapid.Bool().Draw(t, "abort on timeout")
 		opening := escalation.GateInput{
 			Number: rapid.IntRange(1, 9).Draw(t, "number"), Tier: rapid.SampledFrom(escalation.Tiers()).Draw(t, "tier"),
 			Refused: rapid.Bool().Draw(t, "refused"), SpentAtMostUSD: rapid.Float64Range(0, 2).Draw(t, "spent"),

@@ -80,17 +80,12 @@ type TierPolicy struct {
 	// AllowedTools lists permission rules of the CLI. If the list is not empty, every call must match one of these
 	// rules. The tier's other rules apply as well.
 	AllowedTools []string `json:"allowed_tools,omitempty"`
-	// DisallowedTools lists permission rules of the CLI that deny calls. A denied call cannot be permitted by any other
-	// rule.
-	DisallowedTools []string `json:"disallowed_tools,omitempty"`
 	// Timeout is the wall-clock limit of one attempt.
 	Timeout Duration `json:"timeout,omitempty"`
 	// MaxTurns caps the agent's turns; 0 sets no cap.
 	MaxTurns int `json:"max_turns,omitempty"`
 	// BudgetUSD caps the spending of one session over all its attempts, in US dollars; 0 sets no cap.
 	BudgetUSD float64 `json:"budget_usd,omitempty"`
-	// AbortOnTimeout means that a gate does not offer to continue a session that timed out.
-	AbortOnTimeout bool `json:"abort_on_timeout,omitempty"`
 }
 
 // For returns the policy of tier. In a dry run, that policy has the tools and rules of TierObserve.
@@ -98,7 +93,7 @@ func (p Policy) For(tier Tier) TierPolicy {
 	own := p.Tiers[tier-1]
 	if p.DryRun {
 		observe := p.Tiers[TierObserve-1]
-		own.Tools, own.AllowedTools, own.DisallowedTools = observe.Tools, observe.AllowedTools, observe.DisallowedTools
+		own.Tools, own.AllowedTools = observe.Tools, observe.AllowedTools
 	}
 	return own
 }

@@ -63,14 +63,11 @@ func (p Policy) ForbidsAuthors() string {
 	return ""
 }
 
-// withRole returns the policy in which the sessions of a tier have a role: its model, its tools if it names any, and its
-// limits. The permission rules stay those of the tier.
+// withRole returns the policy in which the sessions of a tier have a role: its model and its limits. The tools and the
+// permission rules stay those of the tier.
 func (p Policy) withRole(tier Tier, role TierPolicy) Policy {
 	own := p.Tiers[tier-1]
-	role.AllowedTools, role.DisallowedTools = own.AllowedTools, own.DisallowedTools
-	if len(role.Tools) == 0 {
-		role.Tools = own.Tools
-	}
+	role.Tools, role.AllowedTools = own.Tools, own.AllowedTools
 	p.Tiers = slices.Clone(p.Tiers)
 	p.Tiers[tier-1] = role
 	return p

@@ -36,7 +36,7 @@ func TestReportThen(t *testing.T) {
 func TestPolicyForDryRun(t *testing.T) {
 	t.Parallel()
 	policy := escalation.Policy{Tiers: []escalation.TierPolicy{
-		{Model: "haiku", Tools: []string{"Read"}, AllowedTools: []string{"Read(./**)"}, DisallowedTools: []string{"Bash"}},
+		{Model: "haiku", Tools: []string{"Read"}, AllowedTools: []string{"Read(./**)"}},
 		{Model: "sonnet", Tools: []string{"Bash"}, AllowedTools: []string{"Bash(docker restart:*)"}},
 		{Model: "opus", Tools: []string{"Bash"}, AllowedTools: []string{"Bash(helm:*)"}},
 	}}
@@ -50,7 +50,6 @@ func TestPolicyForDryRun(t *testing.T) {
 		require.Equal(t, policy.Tiers[tier-1].Model, got.Model)
 		require.Equal(t, []string{"Read"}, got.Tools)
 		require.Equal(t, []string{"Read(./**)"}, got.AllowedTools)
-		require.Equal(t, []string{"Bash"}, got.DisallowedTools)
 	}
 }
 

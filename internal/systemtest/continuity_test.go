@@ -87,7 +87,7 @@ func (c continuityCase) environ(t *testing.T, backend backend, queue string) []s
 		archive = "file://" + t.TempDir()
 	}
 	return environment(t, "", append(backend.environ, "CLAUDEOPS_TASK_QUEUE="+queue, "CLAUDEOPS_TRANSCRIPTS="+archive,
-		"CLAUDEOPS_REPOSITORIES="+t.TempDir(), "CLAUDEOPS_TIER1_TOOLS=Bash", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash(echo:*)",
+		"CLAUDEOPS_REPOSITORIES="+t.TempDir(), "CLAUDEOPS_TIER1_TOOLS=Bash",
 		// On a busy machine a session that is repeated because its heartbeats are late would be no case of its own.
 		"CLAUDEOPS_HEARTBEAT_INTERVAL=10s")...)
 }

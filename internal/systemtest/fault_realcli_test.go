@@ -117,12 +117,12 @@ func requireWholeConversationOf(t *testing.T, later *claudesim.Request, first cl
 	require.Contains(t, strings.Join(later.ToolResults(), "\n"), "seen by tier 1")
 }
 
-// TestFaultRealCLIContinuedAtAGate lets Tier 2 reach its limit of turns and kills the worker. Then it continues the
+// TestFaultRealCLIContinuedAtAGate lets Tier 2 spend its budget and kills the worker. Then it continues the
 // session at the gate.
 func TestFaultRealCLIContinuedAtAGate(t *testing.T) {
 	forRealCLIs(t, func(t *testing.T, _ claudesim.Version, cli string) {
 		next := requireContinuedAtAGate(t, cli, interruption{
-			source: escalation.GateBudget, limit: "CLAUDEOPS_TIER2_MAX_TURNS=2",
+			source: escalation.GateBudget, limit: "CLAUDEOPS_TIER2_BUDGET_USD=0.001",
 			work: []claudesim.Reply{claudesim.Bash("echo seen by tier 2"), claudesim.Bash("true"), claudesim.Bash("true")},
 		})
 		require.Contains(t, strings.Join(next.ToolResults(), "\n"), "seen by tier 2", "with what Tier 2 found")
@@ -159,7 +159,7 @@ func requireContinuedAtAGate(t *testing.T, cli string, by interruption) claudesi
 	first.kill(t)
 	asked := len(api.Requests())
 
-	startWorker(t, environ, address)
+	startWorker(t, append(environ, "CLAUDEOPS_TIER2_BUDGET_USD=2"), address)
 	_, err := s.resolve(run.GetID(), escalation.GateAnswer{
 		GateID: "gate-1", Action: escalation.GateContinue, Actor: "anna", Guidance: "the proxy was moved to host seven",
 	})

@@ -165,7 +165,7 @@ func TestAttacksOnATier(t *testing.T) {
 		}
 		api := simtest.StartAPI(t, claudesim.Play(claudesim.Always(append(calls, claudesim.Conclude(allWell()))...)))
 		s := startSite(t, startTemporal(t), environment(t, cli, append(tools.settings(), "CLAUDEOPS_WORK_DIR="+work,
-			"ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key", "CLAUDEOPS_TIER1_MAX_TURNS=100")...))
+			"ANTHROPIC_BASE_URL="+api.URL(), "ANTHROPIC_API_KEY=not-a-key")...))
 		chain, err := s.finish(s.start(nil))
 		require.NoError(t, err)
 		require.Equal(t, escalation.OutcomeHealthy, chain.Outcome, "%s %+v", chain.Reason, chain.Last())

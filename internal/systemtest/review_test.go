@@ -534,7 +534,7 @@ func TestReviewerThatAlwaysObjects(t *testing.T) {
 	}
 }
 
-// TestContinuedReview lets a reviewer run out of turns. Another worker then continues its conversation, because a person
+// TestContinuedReview lets a reviewer run out of money. Another worker then continues its conversation, because a person
 // chose so: the commit that the first worker's author has made is approved and pushed.
 func TestContinuedReview(t *testing.T) {
 	t.Parallel()
@@ -551,7 +551,7 @@ func TestContinuedReview(t *testing.T) {
 			t.Run(simtest.Number(t, version)+"/"+backend.name, func(t *testing.T) {
 				t.Parallel()
 				environ := environment(t, "", append(sandboxed(backend), "CLAUDEOPS_WORK_DIR="+live, "CLAUDEOPS_GATE_TIMEOUT=72h",
-					"CLAUDEOPS_REVIEW_CHANGES=required", "CLAUDEOPS_REVIEWER_MAX_TURNS=3")...)
+					"CLAUDEOPS_REVIEW_CHANGES=required", "CLAUDEOPS_REVIEWER_BUDGET_USD=0.0001")...)
 				first := startSite(t, temporalServer, environ)
 				id := "continued-review-" + simtest.Number(t, version) + "-" + backend.name
 				run := first.startAs(id, nil)
@@ -561,12 +561,13 @@ func TestContinuedReview(t *testing.T) {
 					[]any{gate.Continuation.Role, gate.Continuation.Resume, gate.Continuation.Status})
 				require.NoError(t, first.stop())
 
-				second := startSite(t, temporalServer, environ)
+				second := startSite(t, temporalServer, append(environ, "CLAUDEOPS_REVIEWER_BUDGET_USD=1"))
 				resolution, err := second.resolve(id, escalation.GateAnswer{
 					GateID: gate.ID, Action: escalation.GateContinue, Actor: "anna", Guidance: "the log is not needed",
 				})
 				require.NoError(t, err)
-				require.Equal(t, "the reviewer goes on with session "+gate.SessionID+", once it is admitted, with the guidance", resolution.Next)
+				require.Equal(t, "the reviewer goes on with session "+gate.SessionID+", once it is admitted under the "+
+					"CLAUDEOPS_REVIEWER_BUDGET_USD that is set then, with the guidance", resolution.Next)
 				chain, err := second.finish(run)
 				require.NoError(t, err)
 				require.Equal(t, escalation.OutcomeResolved, chain.Outcome, "%s %+v", chain.Reason, chain.Last())

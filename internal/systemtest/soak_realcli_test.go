@@ -37,7 +37,7 @@ func TestSoakRealCLIHostLostInATier(t *testing.T) {
 		c, address := startTemporalAt(t)
 		archive := filepath.Join(t.TempDir(), "archive")
 		here := newHost(t, cli, "file://"+archive)
-		keys := []string{"ANTHROPIC_BASE_URL=" + api.URL(), "ANTHROPIC_API_KEY=not-a-key", "CLAUDEOPS_TIER1_BUDGET_USD=0", "CLAUDEOPS_TIER1_MAX_TURNS=0"}
+		keys := []string{"ANTHROPIC_BASE_URL=" + api.URL(), "ANTHROPIC_API_KEY=not-a-key", "CLAUDEOPS_TIER1_BUDGET_USD=0"}
 		environ := here.environ(t, keys...)
 		first := startWorker(t, environ, address)
 		s := siteOf(t, c, environ)

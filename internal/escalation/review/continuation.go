@@ -21,24 +21,21 @@ type Stopped struct {
 	// Continued reports whether a person chose to continue an earlier session with this one.
 	Continued bool
 	// Spoiled reports that the session would end in the same way in its conversation.
-	Spoiled bool
-	// AbortOnTimeout gives up the conversation when the session's time is up.
-	AbortOnTimeout bool
-	Transcript     escalation.TranscriptState
+	Spoiled    bool
+	Transcript escalation.TranscriptState
 }
 
 // StoppedAt describes the session before a gate of a loop; session is nil if none has run. The argument state is the state
 // of that session, and resume the state that follows the gate.
-func StoppedAt(policy escalation.Policy, state, resume State, session *escalation.Session) Stopped {
+func StoppedAt(state, resume State, session *escalation.Session) Stopped {
 	if session == nil {
 		return Stopped{Resume: resume}
 	}
 	stopped := Stopped{
 		State: state, Resume: resume, Tier: session.Tier, Status: session.Status,
 		NeedsHuman: session.AsksPerson(), Continued: session.Continued(),
-		Unusable:       state == StateReview && session.Status == escalation.SessionCompleted,
-		Spoiled:        !session.Treatment().Continues,
-		AbortOnTimeout: policy.OfPurpose(session.Purpose).For(session.Tier).AbortOnTimeout,
+		Unusable: state == StateReview && session.Status == escalation.SessionCompleted,
+		Spoiled:  !session.Treatment().Continues,
 	}
 	if session.ReportedSessionID != "" {
 		stopped.SessionID = session.SessionID
@@ -84,15 +81,11 @@ func ContinuationOf(s Stopped) (*escalation.Continuation, string) {
 // lost returns why the conversation cannot be continued; empty if it can.
 func (s Stopped) lost() string {
 	switch s.Status {
-	case escalation.SessionTimedOut:
-		if s.AbortOnTimeout {
-			return fmt.Sprintf("the %s gives up its conversation when its time is up (ABORT_ON_TIMEOUT)", s.State.Role())
-		}
 	case escalation.SessionStopped, escalation.SessionRunning:
 		return "it was stopped"
 	case escalation.SessionTranscriptLost, escalation.SessionResumeFailed:
 		return "it could not load its conversation"
-	case escalation.SessionCompleted, escalation.SessionFailed, escalation.SessionBudgetExhausted:
+	case escalation.SessionTimedOut, escalation.SessionCompleted, escalation.SessionFailed, escalation.SessionBudgetExhausted:
 	}
 	switch {
 	case s.SessionID == "":

@@ -57,10 +57,6 @@ func TestContinuationOverEveryState(t *testing.T) {
 // TestStoppedAt checks what a gate learns from the session before it.
 func TestStoppedAt(t *testing.T) {
 	t.Parallel()
-	policy := escalation.Policy{
-		Tiers:  []escalation.TierPolicy{{}, {}, {AbortOnTimeout: true}},
-		Review: escalation.ReviewPolicy{Reviewer: escalation.TierPolicy{AbortOnTimeout: true}},
-	}
 	session := func(change func(*escalation.Session)) *escalation.Session {
 		s := &escalation.Session{SessionID: "s", Tier: 2, Report: escalation.Report{Status: escalation.SessionFailed, ReportedSessionID: "s"}}
 		if change != nil {
@@ -81,10 +77,8 @@ func TestStoppedAt(t *testing.T) {
 		"a correction": {review.StateAutoFix, session(func(s *escalation.Session) {
 			s.Purpose, s.ContinuityReason = escalation.PurposeContinuation, escalation.ReasonCorrection
 		}), review.Stopped{SessionID: "s", Tier: 2, Status: escalation.SessionFailed}},
-		"an author":         {review.StateAutoFix, session(completed), review.Stopped{SessionID: "s", Tier: 2, Status: escalation.SessionCompleted}},
-		"a reviewer":        {review.StateReview, session(completed), review.Stopped{SessionID: "s", Tier: 2, Status: escalation.SessionCompleted, Unusable: true}},
-		"its role gives up": {review.StateReview, session(func(s *escalation.Session) { s.Tier, s.Purpose = 1, escalation.PurposeReview }), review.Stopped{SessionID: "s", Tier: 1, Status: escalation.SessionFailed, AbortOnTimeout: true}},
-		"its tier gives up": {review.StateExecute, session(func(s *escalation.Session) { s.Tier = 3 }), review.Stopped{SessionID: "s", Tier: 3, Status: escalation.SessionFailed, AbortOnTimeout: true}},
+		"an author":  {review.StateAutoFix, session(completed), review.Stopped{SessionID: "s", Tier: 2, Status: escalation.SessionCompleted}},
+		"a reviewer": {review.StateReview, session(completed), review.Stopped{SessionID: "s", Tier: 2, Status: escalation.SessionCompleted, Unusable: true}},
 		"it asks a person": {review.StateExecute, session(func(s *escalation.Session) {
 			s.Status, s.Verdict = escalation.SessionCompleted, &escalation.Verdict{Status: escalation.VerdictNeedsHuman}
 		}), review.Stopped{SessionID: "s", Tier: 2, Status: escalation.SessionCompleted, NeedsHuman: true}},
@@ -93,7 +87,7 @@ func TestStoppedAt(t *testing.T) {
 		if c.session != nil {
 			c.want.State = c.state
 		}
-		require.Equal(t, c.want, review.StoppedAt(policy, c.state, review.StateReview, c.session), name)
+		require.Equal(t, c.want, review.StoppedAt(c.state, review.StateReview, c.session), name)
 	}
 }
 
@@ -104,8 +98,6 @@ func TestContinuation(t *testing.T) {
 		want   bool
 	}{
 		"a time-out keeps the conversation":    {func(*review.Stopped) {}, true},
-		"unless it is to be given up":          {func(s *review.Stopped) { s.AbortOnTimeout = true }, false},
-		"only a time-out gives it up":          {func(s *review.Stopped) { s.AbortOnTimeout, s.Status = true, escalation.SessionFailed }, true},
 		"a failure":                            {func(s *review.Stopped) { s.Status = escalation.SessionFailed }, true},
 		"a budget":                             {func(s *review.Stopped) { s.Status = escalation.SessionBudgetExhausted }, true},
 		"a question":                           {func(s *review.Stopped) { s.Status, s.NeedsHuman = escalation.SessionCompleted, true }, true},

@@ -187,15 +187,10 @@ type Tiers struct {
 
 // Tier holds the settings of one tier.
 type Tier struct {
-	Model           string        `env:"MODEL" desc:"The model's name for the CLI: an alias such as haiku or a full name."`
-	ContextWindow   int           `env:"CONTEXT_WINDOW" desc:"The model's context window in tokens. It applies until the CLI has reported one."`
-	Tools           RuleList      `env:"TOOLS" desc:"Tools of the CLI that the agent can see, comma-separated names. A policy can grant Bash, Read, Grep, Glob, Edit and Write."`
-	AllowedTools    RuleList      `env:"ALLOWED_TOOLS" desc:"Permission rules of the CLI that narrow what the policy grants, comma-separated, such as Bash(docker ps:*),Read(./**): a call must pass the policy and match one of them. Unset: the policy alone decides."`
-	DisallowedTools RuleList      `env:"DISALLOWED_TOOLS" desc:"Permission rules of the CLI that deny some of what the policy grants. They are no security boundary, because a command can be written in many ways: use the policy to forbid something reliably. Unset, or none: no such rule."`
-	Timeout         time.Duration `env:"TIMEOUT" desc:"Wall-clock limit of one attempt."`
-	MaxTurns        int           `env:"MAX_TURNS" desc:"Cap on the agent's turns; 0: no cap."`
-	BudgetUSD       float64       `env:"BUDGET_USD" desc:"Budget of one session for all its attempts, in US dollars; 0: no cap. It is checked after each call, so the last call can exceed it."`
-	AbortOnTimeout  bool          `env:"ABORT_ON_TIMEOUT" desc:"true: give up a session that its time limit has ended. false: keep its conversation, so that a gate can offer to continue it."`
+	Model     string        `env:"MODEL" desc:"The model's name for the CLI: an alias such as haiku or a full name."`
+	Tools     ToolList      `env:"TOOLS" desc:"Tools of the CLI that the agent can see, comma-separated names. A policy can grant Bash, Read, Grep, Glob, Edit and Write."`
+	Timeout   time.Duration `env:"TIMEOUT" desc:"Wall-clock limit of one attempt."`
+	BudgetUSD float64       `env:"BUDGET_USD" desc:"Budget of one session for all its attempts, in US dollars; 0: no cap. It is checked after each call, so the last call can exceed it."`
 }
 
 // Guard holds the settings of the guard, which decides on the agents' tool calls.
@@ -359,14 +354,10 @@ func (t *Tiers) named() []namedTier {
 
 func (t Tier) policy() escalation.TierPolicy {
 	return escalation.TierPolicy{
-		Model:           t.Model,
-		ContextWindow:   t.ContextWindow,
-		Tools:           t.Tools,
-		AllowedTools:    t.AllowedTools,
-		DisallowedTools: t.DisallowedTools,
-		Timeout:         escalation.Duration(t.Timeout),
-		MaxTurns:        t.MaxTurns,
-		BudgetUSD:       t.BudgetUSD,
-		AbortOnTimeout:  t.AbortOnTimeout,
+		Model:         t.Model,
+		ContextWindow: window,
+		Tools:         t.Tools,
+		Timeout:       escalation.Duration(t.Timeout),
+		BudgetUSD:     t.BudgetUSD,
 	}
 }

@@ -38,14 +38,13 @@ func defaults() Config {
 		},
 		Tiers:  Tiers{Tier1: tier1(), Tier2: tier2(), Tier3: tier3()},
 		Review: defaultReview(),
-		Author: Author{Tier: escalation.TierSafeRepair, ContextWindow: window, Role: Role{
+		Author: Author{Tier: escalation.TierSafeRepair, Role: Role{
 			Model:     "sonnet",
 			Timeout:   60 * time.Minute, // writes and tests one phase of a plan
-			MaxTurns:  150,
-			BudgetUSD: 5, // several times a normal phase
+			BudgetUSD: 5,                // several times a normal phase
 		}},
 		Talk: Talk{
-			Model: "sonnet", ContextWindow: window, // a person notices the difference to haiku; a turn costs some cents either way
+			Model:     "sonnet",         // a person notices the difference to haiku; a turn costs some cents either way
 			Timeout:   10 * time.Minute, // a person waits; a look at a dozen services takes less
 			BudgetUSD: 1,                // several times a turn with a long conversation and a few looks
 			PerPerson: 1,                // so that others are answered meanwhile
@@ -76,36 +75,32 @@ func limits() Limits {
 	}
 }
 
-// window is the smallest context window of all models, in tokens. If the CLI reports a larger window for a model, the
-// reported size applies instead.
+// window is the smallest context window of all models, in tokens. It applies until the CLI has reported that of a model.
 const window = 200_000
 
 func tier1() Tier {
 	return Tier{
-		Model: "haiku", ContextWindow: window,
-		Tools:     RuleList{"Bash", "Read", "Grep", "Glob"},
+		Model:     "haiku",
+		Tools:     ToolList{"Bash", "Read", "Grep", "Glob"},
 		Timeout:   15 * time.Minute, // enough to check a few dozen services
-		MaxTurns:  60,
-		BudgetUSD: 0.50, // a normal check costs a few cents
+		BudgetUSD: 0.50,             // a normal check costs a few cents
 	}
 }
 
 func tier2() Tier {
 	return Tier{
-		Model: "sonnet", ContextWindow: window,
-		Tools:     RuleList{"Bash", "Read", "Grep", "Glob", "Edit", "Write"},
+		Model:     "sonnet",
+		Tools:     ToolList{"Bash", "Read", "Grep", "Glob", "Edit", "Write"},
 		Timeout:   30 * time.Minute, // a few restarts, with a wait for the effect of each
-		MaxTurns:  100,
-		BudgetUSD: 2.50, // several times a normal repair
+		BudgetUSD: 2.50,             // several times a normal repair
 	}
 }
 
 func tier3() Tier {
 	return Tier{
-		Model: "opus", ContextWindow: window,
-		Tools:     RuleList{"Bash", "Read", "Grep", "Glob", "Edit", "Write"},
+		Model:     "opus",
+		Tools:     ToolList{"Bash", "Read", "Grep", "Glob", "Edit", "Write"},
 		Timeout:   60 * time.Minute, // a redeployment by playbook takes tens of minutes
-		MaxTurns:  150,
-		BudgetUSD: 10, // several times a normal redeployment
+		BudgetUSD: 10,               // several times a normal redeployment
 	}
 }

@@ -16,22 +16,17 @@ func TestGatesOfTheDefaults(t *testing.T) {
 		Timeout: escalation.Duration(72 * time.Hour), OnTimeout: escalation.GateAbort, OnHealed: escalation.HealedClose,
 		Remind: []escalation.Duration{escalation.Duration(time.Hour), escalation.Duration(6 * time.Hour), escalation.Duration(24 * time.Hour)},
 	}, policy.Gate)
-	for _, tier := range policy.Tiers {
-		require.False(t, tier.AbortOnTimeout)
-	}
 }
 
 func TestGatesAsConfigured(t *testing.T) {
 	t.Parallel()
 	policy := load(t, "CLAUDEOPS_GATE_TIMEOUT=2h", "CLAUDEOPS_GATE_REMIND= 30m , 1h30m", "CLAUDEOPS_GATE_ON_TIMEOUT=fix",
-		"CLAUDEOPS_GATE_ON_HEALED=keep", "CLAUDEOPS_GATE_APPROVERS=Anna, Ben Smith,", "CLAUDEOPS_GATE_FOUR_EYES=true", "CLAUDEOPS_TIER2_ABORT_ON_TIMEOUT=true").Policy()
+		"CLAUDEOPS_GATE_ON_HEALED=keep", "CLAUDEOPS_GATE_APPROVERS=Anna, Ben Smith,", "CLAUDEOPS_GATE_FOUR_EYES=true").Policy()
 	require.Equal(t, escalation.GatePolicy{
 		Timeout: escalation.Duration(2 * time.Hour), OnTimeout: escalation.GateFix, OnHealed: escalation.HealedKeep,
 		Remind:    []escalation.Duration{escalation.Duration(30 * time.Minute), escalation.Duration(90 * time.Minute)},
 		Approvers: []string{"Anna", "Ben Smith"}, FourEyes: true,
 	}, policy.Gate)
-	require.Equal(t, []bool{false, true, false},
-		[]bool{policy.Tiers[0].AbortOnTimeout, policy.Tiers[1].AbortOnTimeout, policy.Tiers[2].AbortOnTimeout})
 	require.Empty(t, load(t, "CLAUDEOPS_GATE_REMIND=none").Policy().Gate.Remind)
 	require.Zero(t, load(t, "CLAUDEOPS_GATE_TIMEOUT=0s").Policy().Gate.Timeout)
 	load(t, "CLAUDEOPS_GATE_TIMEOUT=10m") // the default reminders come after that timeout; this is allowed

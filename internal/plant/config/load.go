@@ -145,9 +145,3 @@ func resolveConfigDir(c *Claude, agentsDir string, foreign foreignVariables, p *
 		c.ConfigDir = resolved
 	}
 }
-
-// lacksToolOf reports whether rule names a tool that is not in t.Tools. For a tool of an MCP server it returns false.
-func (t Tier) lacksToolOf(rule string) bool {
-	tool := toolOf(rule)
-	return !fromServer(tool) && !slices.Contains(t.Tools, tool)
-}

@@ -70,7 +70,7 @@ func parsers(explain func(value string, err error) error) map[reflect.Type]env.P
 		reflect.TypeFor[int]():           of(parseInt),
 		reflect.TypeFor[float64]():       of(parseFloat),
 		reflect.TypeFor[time.Duration](): of(parseDuration),
-		reflect.TypeFor[RuleList]():      of(list(parseRules)),
+		reflect.TypeFor[ToolList]():      of(list(parseTools)),
 		reflect.TypeFor[PassList]():      of(list(parsePassed)),
 		reflect.TypeFor[PathList]():      of(list(parsePaths)),
 		reflect.TypeFor[PersonList]():    of(list(parsePeople)),

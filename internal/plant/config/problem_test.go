@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -73,21 +74,14 @@ func TestProblems(t *testing.T) {
 		"backward override": {[]string{"CLAUDEOPS_COOLDOWN_OVERRIDES=nas:redeployment=1/-1h"}, `"nas:redeployment=1/-1h" has a limit that is none`},
 
 		"model":        {[]string{"CLAUDEOPS_TIER3_MODEL=--help"}, `CLAUDEOPS_TIER3_MODEL is "--help"; it must be the name of a model, without spaces.`},
-		"window":       {[]string{"CLAUDEOPS_TIER1_CONTEXT_WINDOW=0"}, `CLAUDEOPS_TIER1_CONTEXT_WINDOW is "0"; it must be above 0.`},
-		"window text":  {[]string{"CLAUDEOPS_TIER1_CONTEXT_WINDOW=200k"}, `CLAUDEOPS_TIER1_CONTEXT_WINDOW is "200k"; it must be a whole number.`},
 		"timeout":      {[]string{"CLAUDEOPS_TIER2_TIMEOUT=0m"}, `CLAUDEOPS_TIER2_TIMEOUT is "0m"; it must be longer than nothing, such as 30s.`},
-		"turns":        {[]string{"CLAUDEOPS_TIER2_MAX_TURNS=-1"}, `CLAUDEOPS_TIER2_MAX_TURNS is "-1"; it must be 0 (no cap) or more.`},
 		"budget":       {[]string{"CLAUDEOPS_TIER2_BUDGET_USD=-0.1"}, `CLAUDEOPS_TIER2_BUDGET_USD is "-0.1"; it must be 0 (no cap) or more.`},
 		"budget Inf":   {[]string{"CLAUDEOPS_TIER2_BUDGET_USD=Inf"}, `CLAUDEOPS_TIER2_BUDGET_USD is "Inf"; it must be 0 (no cap) or more.`},
-		"no tools":     {[]string{"CLAUDEOPS_TIER1_TOOLS=none", "CLAUDEOPS_TIER1_ALLOWED_TOOLS=mcp__a__b"}, `CLAUDEOPS_TIER1_TOOLS is "none"; it must name at least one tool: without one an agent cannot look at anything.`},
+		"no tools":     {[]string{"CLAUDEOPS_TIER1_TOOLS=none"}, `CLAUDEOPS_TIER1_TOOLS is "none"; it must name at least one tool: without one an agent cannot look at anything.`},
 		"misspelt":     {[]string{"CLAUDEOPS_TIER1_TOOLS=Bsah"}, `CLAUDEOPS_TIER1_TOOLS is "Bsah"; it must name one of Bash, Read, Grep, Glob, Edit, Write: a policy grants no others.`},
-		"rule as tool": {[]string{"CLAUDEOPS_TIER1_TOOLS=Bash,Read(./**)"}, `CLAUDEOPS_TIER1_TOOLS is "Bash,Read(./**)"; it must list plain names of tools; Read(./**) is a permission rule and belongs into CLAUDEOPS_TIER1_ALLOWED_TOOLS.`},
+		"rule as tool": {[]string{"CLAUDEOPS_TIER1_TOOLS=Bash,Read(./**)"}, `CLAUDEOPS_TIER1_TOOLS is "Bash,Read(./**)"; it must be a comma-separated list of names of tools, and "Read(./**)" is none: what a tier may do is said by the policy.`},
 		"other agents": {[]string{"CLAUDEOPS_TIER1_TOOLS=Bash,Agent"}, `CLAUDEOPS_TIER1_TOOLS is "Bash,Agent"; it must leave out Agent, which reaches beyond the one session that a tier is.`},
-		"no grants":    {[]string{"CLAUDEOPS_TIER1_ALLOWED_TOOLS=none"}, `CLAUDEOPS_TIER1_ALLOWED_TOOLS is "none"; it must name rules, or be unset: then the policy alone decides.`},
-		"void grants":  {[]string{"CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash(df:*),Edit(./**)"}, `CLAUDEOPS_TIER1_ALLOWED_TOOLS is "Bash(df:*),Edit(./**)"; it must be about tools that CLAUDEOPS_TIER1_TOOLS lists, and that lacks those of Edit(./**).`},
-		"parenthesis":  {[]string{"CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash(df:*"}, `CLAUDEOPS_TIER1_ALLOWED_TOOLS is "Bash(df:*"; it must close every parenthesis that it opens, and open every one that it closes.`},
-		"spaces":       {[]string{"CLAUDEOPS_TIER1_ALLOWED_TOOLS=Bash(df:*) Read"}, `CLAUDEOPS_TIER1_ALLOWED_TOOLS is "Bash(df:*) Read"; it must be a comma-separated list of rules such as Read or Bash(docker ps:*), and "Bash(df:*) Read" is none.`},
-		"a flag":       {[]string{"CLAUDEOPS_TIER1_DISALLOWED_TOOLS=--add-dir"}, `CLAUDEOPS_TIER1_DISALLOWED_TOOLS is "--add-dir"; it must be a comma-separated list of rules such as Read or Bash(docker ps:*), and "--add-dir" is none.`},
+		"spaces":       {[]string{"CLAUDEOPS_TIER1_TOOLS=Bash Read"}, `CLAUDEOPS_TIER1_TOOLS is "Bash Read"; it must be a comma-separated list of names of tools, and "Bash Read" is none: what`},
 
 		"missing policy": {[]string{"CLAUDEOPS_POLICY_FILE=" + dir + "/none.yaml"}, `CLAUDEOPS_POLICY_FILE is "` + dir + `/none.yaml"; it must name a policy that can be used: open ` + dir + `/none.yaml: no such file or directory.`},
 		"near policy":    {[]string{"CLAUDEOPS_POLICY_FILE=policy.yaml"}, `CLAUDEOPS_POLICY_FILE is "policy.yaml"; it must be an absolute path.`},
@@ -185,15 +179,15 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 func TestUnknownSettings(t *testing.T) {
 	t.Parallel()
 	for variable, want := range map[string]string{
-		"CLAUDEOPS_DRYRUN":             "CLAUDEOPS_DRYRUN is not a setting of Claude Ops; did you mean CLAUDEOPS_DRY_RUN?",
-		"claudeops_dry_run":            "did you mean CLAUDEOPS_DRY_RUN?",
-		"CLAUDE_OPS_DRY_RUN":           "did you mean CLAUDEOPS_DRY_RUN?",
-		"CLAUDEOPS_MAXTIER":            "did you mean CLAUDEOPS_MAX_TIER?",
-		"CLAUDEOPS_TIER1_PROMPT":       "did you mean CLAUDEOPS_PROMPT?",
-		"CLAUDEOPS_TIER4_MODEL":        "did you mean CLAUDEOPS_TIER1_MODEL?",
-		"CLAUDEOPS_TIER2_ALLOWED_TOOL": "did you mean CLAUDEOPS_TIER2_ALLOWED_TOOLS?",
-		"CLAUDEOPS_SLACK_WEBHOOK":      "CLAUDEOPS_SLACK_WEBHOOK is not a setting of Claude Ops; `starter config` lists those that are.",
-		"CLAUDEOPS_":                   "CLAUDEOPS_ is not a setting of Claude Ops",
+		"CLAUDEOPS_DRYRUN":        "CLAUDEOPS_DRYRUN is not a setting of Claude Ops; did you mean CLAUDEOPS_DRY_RUN?",
+		"claudeops_dry_run":       "did you mean CLAUDEOPS_DRY_RUN?",
+		"CLAUDE_OPS_DRY_RUN":      "did you mean CLAUDEOPS_DRY_RUN?",
+		"CLAUDEOPS_MAXTIER":       "did you mean CLAUDEOPS_MAX_TIER?",
+		"CLAUDEOPS_TIER1_PROMPT":  "did you mean CLAUDEOPS_PROMPT?",
+		"CLAUDEOPS_TIER4_MODEL":   "did you mean CLAUDEOPS_TIER1_MODEL?",
+		"CLAUDEOPS_TIER2_TOOL":    "did you mean CLAUDEOPS_TIER2_TOOLS?",
+		"CLAUDEOPS_SLACK_WEBHOOK": "CLAUDEOPS_SLACK_WEBHOOK is not a setting of Claude Ops; `starter config` lists those that are.",
+		"CLAUDEOPS_":              "CLAUDEOPS_ is not a setting of Claude Ops",
 	} {
 		t.Run(variable, func(t *testing.T) {
 			t.Parallel()
@@ -214,4 +208,27 @@ func TestVariablesOfOthersAreLeftAlone(t *testing.T) {
 		"CLAUDEOPS_PORT=tcp://10.0.0.1:80", "CLAUDEOPS_PORT_80_TCP=tcp://10.0.0.1:80", "CLAUDEOPS_PORT_80_TCP_ADDR=10.0.0.1",
 		"CLAUDEOPS_UI_SERVICE_HOST=10.0.0.1", "CLAUDEOPS_UI_PORT=tcp://10.0.0.1:80")
 	problemsOf(t, "CLAUDEOPS_UI_PORT=8080")
+}
+
+// TestRemovedSettings sets each setting of earlier releases. The program does not start, and says what has taken its place.
+func TestRemovedSettings(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, leaf := range leaves(defaults()) {
+		known[leaf.name] = true
+	}
+	var environ []string
+	for name, successor := range removed {
+		require.False(t, known[Prefix+name], name)
+		require.True(t, strings.HasSuffix(successor, "."), name)
+		for _, named := range regexp.MustCompile(Prefix+`[A-Z0-9_]+`).FindAllString(successor, -1) {
+			require.True(t, known[named], "%s leads to %s", name, named)
+		}
+		environ = append(environ, Prefix+name+"=hunter2")
+	}
+	problems := problemsOf(t, environ...)
+	require.Len(t, problems, len(removed))
+	for _, problem := range problems {
+		require.Equal(t, problem.Variable+" is gone: "+removed[strings.TrimPrefix(problem.Variable, Prefix)], problem.Sentence)
+	}
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -19,19 +18,15 @@ type Review struct {
 
 // Author holds the settings of authors: the sessions that change a repository after a plan.
 type Author struct {
-	Tier          escalation.Tier `env:"AUTHOR_TIER" desc:"The tier whose permissions authors have: 2 or 3. An author repairs no service, so no cooldown delays it."`
-	ContextWindow int             `env:"AUTHOR_CONTEXT_WINDOW" desc:"The context window of their model in tokens. It applies until the CLI has reported one. A correction begins a new conversation if the author's fills more of it than CLAUDEOPS_RESUME_CONTEXT_THRESHOLD."`
-	Role          Role            `envPrefix:"AUTHOR_"`
+	Tier escalation.Tier `env:"AUTHOR_TIER" desc:"The tier whose permissions authors have: 2 or 3. An author repairs no service, so no cooldown delays it."`
+	Role Role            `envPrefix:"AUTHOR_"`
 }
 
 // Role holds the settings of sessions with a role, reviewers or authors.
 type Role struct {
-	Model          string        `env:"MODEL" desc:"The model of sessions with this role, by its name for the CLI."`
-	Tools          RuleList      `env:"TOOLS" default:"the tools of the tier" desc:"Tools of the CLI that they can see, comma-separated names. The permission rules of the tier apply in any case: tier 1 for reviewers, CLAUDEOPS_AUTHOR_TIER for authors."`
-	Timeout        time.Duration `env:"TIMEOUT" desc:"Wall-clock limit of one attempt."`
-	MaxTurns       int           `env:"MAX_TURNS" desc:"Cap on the turns of one session; 0: no cap."`
-	BudgetUSD      float64       `env:"BUDGET_USD" desc:"Budget of one session, in US dollars; 0: no cap. The budgets of the chain and of the day count it, too."`
-	AbortOnTimeout bool          `env:"ABORT_ON_TIMEOUT" desc:"true: give up a session that its time limit has ended. false: keep its conversation, so that a gate can offer to continue it."`
+	Model     string        `env:"MODEL" desc:"The model of sessions with this role, by its name for the CLI."`
+	Timeout   time.Duration `env:"TIMEOUT" desc:"Wall-clock limit of one attempt."`
+	BudgetUSD float64       `env:"BUDGET_USD" desc:"Budget of one session, in US dollars; 0: no cap. The budgets of the chain and of the day count it, too."`
 }
 
 func defaultReview() Review {
@@ -42,8 +37,7 @@ func defaultReview() Review {
 		Reviewer: Role{
 			Model:     "sonnet",
 			Timeout:   10 * time.Minute, // reads one change and a few files
-			MaxTurns:  40,
-			BudgetUSD: 1, // several times a normal review
+			BudgetUSD: 1,                // several times a normal review
 		},
 	}
 }
@@ -52,24 +46,19 @@ func (r Review) validate(p *problems) {
 	p.must("REVIEW_MAX_FILES", r.MaxFiles >= 1 && r.MaxFiles <= 200, "be between 1 and 200")
 	p.must("REVIEW_MAX_LINES", r.MaxLines >= 1 && r.MaxLines <= 5000, "be between 1 and 5000")
 	p.must("REVIEW_MAX_FIXES", r.MaxFixes >= 0 && r.MaxFixes <= 10, "be between 0 and 10")
-	r.Reviewer.validate("REVIEWER_", "TIER1_ALLOWED_TOOLS", p)
+	r.Reviewer.validate("REVIEWER_", p)
 }
 
 func (a Author) validate(p *problems) {
 	p.must("AUTHOR_TIER", a.Tier >= escalation.TierSafeRepair, "be 2 or 3, because tier 1 changes nothing")
-	p.must("AUTHOR_CONTEXT_WINDOW", a.ContextWindow > 0, "be above 0")
-	a.Role.validate("AUTHOR_", fmt.Sprintf("TIER%d_ALLOWED_TOOLS", int(a.Tier)), p)
+	a.Role.validate("AUTHOR_", p)
 }
 
-// validate checks the role. The argument rules names the setting for permission rules of its tier.
-func (r Role) validate(prefix, rules string, p *problems) {
+// validate checks the role, whose settings begin with prefix.
+func (r Role) validate(prefix string, p *problems) {
 	p.must(prefix+"MODEL", isWord(r.Model) && !strings.HasPrefix(r.Model, "-"), "be the name of a model, without spaces")
 	p.must(prefix+"TIMEOUT", r.Timeout > 0, positive)
-	p.must(prefix+"MAX_TURNS", r.MaxTurns >= 0, noCap)
 	p.must(prefix+"BUDGET_USD", isBudget(r.BudgetUSD), noCap)
-	if p.given(prefix + "TOOLS") {
-		r.Tools.validate(prefix+"TOOLS", rules, p)
-	}
 }
 
 func (r Review) policy() escalation.ReviewPolicy {
@@ -80,13 +69,10 @@ func (r Review) policy() escalation.ReviewPolicy {
 
 func (a Author) policy() escalation.AuthorPolicy {
 	author := escalation.AuthorPolicy{Tier: a.Tier, Role: a.Role.policy()}
-	author.Role.ContextWindow = a.ContextWindow
+	author.Role.ContextWindow = window
 	return author
 }
 
 func (r Role) policy() escalation.TierPolicy {
-	return escalation.TierPolicy{
-		Model: r.Model, Tools: r.Tools, Timeout: escalation.Duration(r.Timeout), MaxTurns: r.MaxTurns,
-		BudgetUSD: r.BudgetUSD, AbortOnTimeout: r.AbortOnTimeout,
-	}
+	return escalation.TierPolicy{Model: r.Model, Timeout: escalation.Duration(r.Timeout), BudgetUSD: r.BudgetUSD}
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -10,12 +9,11 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/guard"
 )
 
-// RuleList is a list of tool names or permission rules. In its text form, commas or line breaks separate the entries.
-// Commas inside parentheses belong to the entry.
-type RuleList []string
+// ToolList is a list of names of tools. In its text form, commas or line breaks separate the names.
+type ToolList []string
 
-// String formats r as text from which parseRules returns r.
-func (r RuleList) String() string { return strings.Join(r, ",") }
+// String formats l as text from which parseTools returns l.
+func (l ToolList) String() string { return strings.Join(l, ",") }
 
 // PassList lists environment variables and programs that get them. In its text form, commas separate the entries: NAME, or
 // NAME=PROGRAM. A name with "*" at its end matches every name that begins with the part before "*".
@@ -51,58 +49,24 @@ func (s SecretList) String() string {
 }
 
 var (
-	ruleShape    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*(\(.+\))?$`)
+	toolShape    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 	nameShape    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\*?$`)
 	programShape = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.+-]*$`)
 )
 
-// parseRules parses a RuleList. The text of its error continues the phrase "it must ...".
-func parseRules(text string) (RuleList, error) {
-	items, err := splitRules(text)
-	if err != nil {
-		return nil, err
-	}
-	for _, item := range items {
-		if !ruleShape.MatchString(item) {
-			return nil, fmt.Errorf("be a comma-separated list of rules such as Read or Bash(docker ps:*), and %q is none", item)
+// parseTools parses a ToolList. The text of its error continues the phrase "it must ...".
+func parseTools(text string) (ToolList, error) {
+	var tools ToolList
+	for tool := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '\n' }) {
+		if tool = strings.TrimSpace(tool); tool == "" {
+			continue
 		}
-	}
-	return items, nil
-}
-
-// splitRules splits text at commas and line breaks outside parentheses.
-func splitRules(text string) ([]string, error) {
-	var items []string
-	start, depth := 0, 0
-	cut := func(end int) {
-		if item := strings.TrimSpace(text[start:end]); item != "" {
-			items = append(items, item)
+		if !toolShape.MatchString(tool) {
+			return nil, fmt.Errorf("be a comma-separated list of names of tools, and %q is none: what a tier may do is said by the policy", tool)
 		}
-		start = end + 1
+		tools = append(tools, tool)
 	}
-	escaped := false
-	for i, char := range text {
-		switch {
-		case escaped:
-			escaped = false
-		case char == '\\':
-			escaped = true
-		case char == '(':
-			depth++
-		case char == ')':
-			depth--
-		case depth == 0 && (char == ',' || char == '\n'):
-			cut(i)
-		}
-		if depth < 0 {
-			break
-		}
-	}
-	if depth != 0 {
-		return nil, errors.New("close every parenthesis that it opens, and open every one that it closes")
-	}
-	cut(len(text))
-	return items, nil
+	return tools, nil
 }
 
 // parsePassed parses a PassList. The text of its error continues the phrase "it must ...".
@@ -145,13 +109,3 @@ var nextURL = regexp.MustCompile(`,\s*([A-Za-z][A-Za-z0-9+.-]*://)`)
 func parseSecrets(text string) (SecretList, error) {
 	return strings.Fields(nextURL.ReplaceAllString(strings.TrimSuffix(text, ","), " $1")), nil
 }
-
-// toolOf returns the tool that a rule names: "Bash" for "Bash(docker ps:*)".
-func toolOf(rule string) string {
-	tool, _, _ := strings.Cut(rule, "(")
-	return tool
-}
-
-// fromServer reports whether a tool comes from an MCP server. A rule can name such a tool even if the tool is not in
-// the setting TOOLS.
-func fromServer(tool string) bool { return strings.HasPrefix(tool, "mcp__") }

@@ -121,7 +121,7 @@ func format(value reflect.Value) string {
 	switch typed := value.Interface().(type) {
 	case time.Duration:
 		return escalation.ShortDuration(typed)
-	case RuleList:
+	case ToolList:
 		return typed.String()
 	case PassList:
 		return typed.String()

@@ -49,7 +49,7 @@ func TestListedValuesCanBeSet(t *testing.T) {
 	dir := t.TempDir()
 	settings := []string{
 		"CLAUDEOPS_STATE_DIR=" + t.TempDir(), "CLAUDEOPS_WORK_DIR=" + dir, "CLAUDEOPS_CLAUDE_CONFIG_DIR=" + t.TempDir(),
-		"CLAUDEOPS_DRY_RUN=true", "CLAUDEOPS_TIER1_TIMEOUT=5400s", "CLAUDEOPS_TIER1_DISALLOWED_TOOLS=none", "CLAUDEOPS_PASS_ENV=A,B_*,C=gh",
+		"CLAUDEOPS_DRY_RUN=true", "CLAUDEOPS_TIER1_TIMEOUT=5400s", "CLAUDEOPS_PASS_ENV=A,B_*,C=gh",
 		"CLAUDEOPS_DAY_BUDGET_USD=19.99", "CLAUDEOPS_ESCALATION_LIMIT=none", "CLAUDEOPS_RESTART_LIMIT=2/90m", "CLAUDEOPS_COOLDOWN_MAX_WAIT=0s",
 		"CLAUDEOPS_COOLDOWN_OVERRIDES=shop:web=1:restart=4/4h\nb:redeployment = none; a:restart=0/90m;a:redeployment=2/1h;",
 	}
@@ -163,11 +163,8 @@ programs connect to that server with its token.
 
 // notes are printed below a group's heading.
 var notes = map[string]string{
-	"Tiers": `The agent can only use the tools in the list of its tier. The policy decides on every call: see Permissions.
-` + "`..._ALLOWED_TOOLS`" + ` and ` + "`..._DISALLOWED_TOOLS`" + ` only narrow the policy with permission rules of the CLI. In a rule such as
-` + "`Bash(docker restart:*)`" + ` a star matches anything. A rule that denies overrides the others. Commands that the CLI knows to be
-read-only run without a rule. Separate lists with commas or line breaks; a comma inside parentheses belongs to its rule. In a
-dry run every tier has the tools, permissions and rules of tier 1.`,
+	"Tiers": `The agent can only use the tools in the list of its tier. The policy decides on every call: see Permissions. In a dry run
+every tier has the tools and permissions of tier 1.`,
 	"Permissions": `[The policy](policy.md) says what each tier may do. ` + "`" + `starter policy explain --tier 1` + "`" + ` describes it in words.`,
 	"Services": `[Services](services.md) describes the file. Prompts contain up to 40 services, those of the chain first. If the file has a mistake, the program does
 not start, and names the line or the service.`,

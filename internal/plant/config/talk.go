@@ -12,14 +12,13 @@ import (
 
 // Talk holds the settings of conversations.
 type Talk struct {
-	Model         string        `env:"TALK_MODEL" desc:"The model of conversations (starter talk), by its name for the CLI. haiku is cheaper, and understands less of what was said before."`
-	ContextWindow int           `env:"TALK_CONTEXT_WINDOW" desc:"The context window of that model in tokens. It applies until the CLI has reported one. A conversation that fills more of it than CLAUDEOPS_RESUME_CONTEXT_THRESHOLD begins anew."`
-	Timeout       time.Duration `env:"TALK_TIMEOUT" desc:"Wall-clock limit of one turn of a conversation."`
-	BudgetUSD     float64       `env:"TALK_BUDGET_USD" desc:"Budget of one turn of a conversation, in US dollars; 0: no cap. CLAUDEOPS_DAY_BUDGET_USD counts it, too."`
-	PerPerson     int           `env:"TALKS_PER_PERSON" desc:"Number of conversations in which one person is answered at the same time; others wait. 0: no limit. Users of a chat client that share a token are one person."`
-	IdentityFile  string        `env:"IDENTITY_FILE" desc:"Absolute path of a text that says who answers in conversations, of at most 4000 characters, read at the worker's start like the two below. A conversation keeps the text with which it began."`
-	SoulFile      string        `env:"SOUL_FILE" desc:"Absolute path of a text that says how to behave in conversations, of at most 8000 characters."`
-	UserFile      string        `env:"USER_FILE" desc:"Absolute path of a text about the people who talk, of at most 8000 characters."`
+	Model        string        `env:"TALK_MODEL" desc:"The model of conversations (starter talk), by its name for the CLI. haiku is cheaper, and understands less of what was said before."`
+	Timeout      time.Duration `env:"TALK_TIMEOUT" desc:"Wall-clock limit of one turn of a conversation."`
+	BudgetUSD    float64       `env:"TALK_BUDGET_USD" desc:"Budget of one turn of a conversation, in US dollars; 0: no cap. CLAUDEOPS_DAY_BUDGET_USD counts it, too."`
+	PerPerson    int           `env:"TALKS_PER_PERSON" desc:"Number of conversations in which one person is answered at the same time; others wait. 0: no limit. Users of a chat client that share a token are one person."`
+	IdentityFile string        `env:"IDENTITY_FILE" desc:"Absolute path of a text that says who answers in conversations, of at most 4000 characters, read at the worker's start like the two below. A conversation keeps the text with which it began."`
+	SoulFile     string        `env:"SOUL_FILE" desc:"Absolute path of a text that says how to behave in conversations, of at most 8000 characters."`
+	UserFile     string        `env:"USER_FILE" desc:"Absolute path of a text about the people who talk, of at most 8000 characters."`
 	// Persona holds the content of the three files.
 	Persona prompts.Persona `env:"-"`
 }
@@ -52,7 +51,6 @@ func (t *Talk) load(p *problems) {
 
 func (t *Talk) validate(p *problems) {
 	p.must("TALK_MODEL", isWord(t.Model) && !strings.HasPrefix(t.Model, "-"), "be the name of a model, without spaces")
-	p.must("TALK_CONTEXT_WINDOW", t.ContextWindow > 0, "be above 0")
 	p.must("TALK_TIMEOUT", t.Timeout > 0, positive)
 	p.must("TALK_BUDGET_USD", isBudget(t.BudgetUSD), noCap)
 	p.must("TALKS_PER_PERSON", t.PerPerson >= 0, "be at least 1, or 0 for no limit")
@@ -62,7 +60,7 @@ func (t *Talk) validate(p *problems) {
 // model and budget, and no budget of a chain.
 func (c Config) TalkPolicy() escalation.Policy {
 	tier := c.Tiers.Tier1.policy()
-	tier.Model, tier.ContextWindow, tier.BudgetUSD = c.Talk.Model, c.Talk.ContextWindow, c.Talk.BudgetUSD
+	tier.Model, tier.BudgetUSD = c.Talk.Model, c.Talk.BudgetUSD
 	tier.Timeout = escalation.Duration(c.Talk.Timeout)
 	return escalation.Policy{
 		Tiers: []escalation.TierPolicy{tier}, MaxTier: escalation.TierObserve,

@@ -27,7 +27,9 @@ func reportUnknown(vars map[string]string, known []string, p *problems) {
 			continue
 		}
 		sentence := variable + " is not a setting of Claude Ops"
-		if near := nearest(Prefix+name, known); near != "" {
+		if successor, was := removed[strings.TrimPrefix(variable, Prefix)]; was {
+			sentence = variable + " is gone: " + successor
+		} else if near := nearest(Prefix+name, known); near != "" {
 			sentence += fmt.Sprintf("; did you mean %s?", near)
 		} else {
 			sentence += "; `starter config` lists those that are."

@@ -168,15 +168,13 @@ func (n Notify) validate(p *problems) {
 
 func (t Tier) validate(prefix string, firstByte time.Duration, p *problems) {
 	p.must(prefix+"MODEL", isWord(t.Model) && !strings.HasPrefix(t.Model, "-"), "be the name of a model, without spaces")
-	p.must(prefix+"CONTEXT_WINDOW", t.ContextWindow > 0, "be above 0")
 	p.must(prefix+"TIMEOUT", t.Timeout > 0, positive)
-	p.must(prefix+"MAX_TURNS", t.MaxTurns >= 0, noCap)
 	p.must(prefix+"BUDGET_USD", isBudget(t.BudgetUSD), noCap)
 	if p.given("FIRST_BYTE_TIMEOUT") && t.Timeout > 0 {
 		p.must("FIRST_BYTE_TIMEOUT", firstByte <= t.Timeout,
 			"be at most %s%sTIMEOUT, which is %s", Prefix, prefix, escalation.ShortDuration(t.Timeout))
 	}
-	t.validateTools(prefix, p)
+	t.Tools.validate(prefix+"TOOLS", p)
 }
 
 // refusedTools lists tools that no agent is permitted to use. Each agent must remain one process with one record and
@@ -190,31 +188,25 @@ var refusedTools = []string{
 	"default",       // means all of the CLI's tools, including these
 }
 
-func (t Tier) validateTools(prefix string, p *problems) {
-	tools := prefix + "TOOLS"
-	t.Tools.validate(tools, prefix+"ALLOWED_TOOLS", p)
-	allowed := prefix + "ALLOWED_TOOLS"
-	p.must(allowed, !p.given(allowed) || len(t.AllowedTools) > 0, "name rules, or be unset: then the policy alone decides")
-	unusable := slices.DeleteFunc(slices.Clone(t.AllowedTools), func(rule string) bool { return !t.lacksToolOf(rule) })
-	p.must(allowed, len(unusable) == 0,
-		"be about tools that %s%s lists, and that lacks those of %s", Prefix, tools, strings.Join(unusable, ", "))
-}
-
-// validate checks a list of tools. The setting rules takes permission rules.
-func (r RuleList) validate(name, rules string, p *problems) {
-	p.must(name, len(r) > 0, "name at least one tool: without one an agent cannot look at anything")
-	for _, tool := range r {
-		p.must(name, toolOf(tool) == tool, "list plain names of tools; %s is a permission rule and belongs into %s%s", tool, Prefix, rules)
+// validate checks a list of tools.
+func (l ToolList) validate(name string, p *problems) {
+	p.must(name, len(l) > 0, "name at least one tool: without one an agent cannot look at anything")
+	for _, tool := range l {
 		p.must(name, !slices.Contains(refusedTools, tool), "leave out %s, which reaches beyond the one session that a tier is", tool)
 	}
-	p.must(name, slices.ContainsFunc(r, granted), "name one of %s: a policy grants no others", strings.Join(policyTools, ", "))
+	p.must(name, slices.ContainsFunc(l, granted), "name one of %s: a policy grants no others", strings.Join(policyTools, ", "))
 }
 
 // policyTools lists the CLI's tools whose use a policy can permit.
 var policyTools = []string{"Bash", "Read", "Grep", "Glob", "Edit", "Write"}
 
 // granted reports whether a policy can permit the use of tool.
-func granted(tool string) bool { return slices.Contains(policyTools, tool) || fromServer(tool) }
+func granted(tool string) bool {
+	return slices.Contains(policyTools, tool) || strings.HasPrefix(tool, mcpPrefix)
+}
+
+// mcpPrefix begins the names of tools that come from an MCP server.
+const mcpPrefix = "mcp__"
 
 // validate reads every prompt file, so that an unusable file is reported at the start of the program, and not at the
 // start of an agent.
