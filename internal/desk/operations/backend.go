@@ -234,7 +234,10 @@ func (b *backend) ownRecords(ctx context.Context) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return records, records.CheckNamespace(ctx, own)
+	if err := records.CheckNamespace(ctx, own); err != nil {
+		return nil, err
+	}
+	return records, nil
 }
 
 // ownNamespace returns the connection's namespace. Its ID never changes, so it is looked up once.
@@ -251,7 +254,8 @@ func (b *backend) ownNamespace(ctx context.Context) (store.Namespace, error) {
 	}
 	own, err = supervisor.FindNamespace(ctx, connection, connection.Namespace)
 	if err != nil {
-		return own, fmt.Errorf("it is unknown whether the records are those of this namespace: %w; this needs the permission to describe it", err)
+		return own, fmt.Errorf("it is unknown whether the records are those of this namespace: %w; "+
+			"this needs the permission to describe it", err)
 	}
 	b.mutex.Lock()
 	b.namespace = own

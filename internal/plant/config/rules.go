@@ -62,7 +62,8 @@ func parseTools(text string) (ToolList, error) {
 			continue
 		}
 		if !toolShape.MatchString(tool) {
-			return nil, fmt.Errorf("be a comma-separated list of names of tools, and %q is none: what a tier may do is said by the policy", tool)
+			return nil, fmt.Errorf("be a comma-separated list of names of tools, and %q is none: "+
+				"what a tier may do is said by the policy", tool)
 		}
 		tools = append(tools, tool)
 	}

@@ -9,9 +9,9 @@ import (
 func TestParseTools(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]ToolList{
-		"Read":                       {"Read"},
-		" Bash ,\n\tRead\n,, Grep ,": {"Bash", "Read", "Grep"},
-		"mcp__my-server__look,Read":  {"mcp__my-server__look", "Read"},
+		"Read":                      {"Read"},
+		"Bash ,\n\tRead\n,, Grep,":  {"Bash", "Read", "Grep"},
+		"mcp__my-server__look,Read": {"mcp__my-server__look", "Read"},
 	} {
 		got, err := parseTools(text)
 		require.NoError(t, err, text)

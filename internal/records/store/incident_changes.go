@@ -99,8 +99,8 @@ func (c *incidentChange) moveOn(ctx context.Context, sightings []escalation.Sigh
 		if seen || open {
 			continue
 		}
-		args := append(runArgs(runOf(c.session)), string(escalation.ChainEnded), string(escalation.OutcomeResolved), string(escalation.RuleVerdict),
-			c.at.UnixMilli(), incidentRowOf(id))
+		args := append(runArgs(runOf(c.session)),
+			string(escalation.ChainEnded), string(escalation.OutcomeResolved), string(escalation.RuleVerdict), c.at.UnixMilli(), incidentRowOf(id))
 		if _, err := c.tx.ExecContext(ctx, movedOnQuery, args...); err != nil {
 			return fmt.Errorf("end the work on %s: %w", id, err)
 		}

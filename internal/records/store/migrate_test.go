@@ -52,12 +52,12 @@ var nullable = []string{
 // insert inserts a row. Columns that are not given have the zero value of their type.
 func (o oldDatabase) insert(table string, given map[string]any) {
 	o.t.Helper()
-	rows, err := o.db.QueryContext(o.t.Context(), "SELECT * FROM "+table+" LIMIT 1")
+	rows, err := o.db.QueryContext(o.t.Context(), "SELECT * FROM "+table+" LIMIT 1") //nolint:gosec // one of our tables
 	require.NoError(o.t, err)
+	defer func() { require.NoError(o.t, rows.Err()) }()
 	types, err := rows.ColumnTypes()
 	require.NoError(o.t, err)
-	require.NoError(o.t, rows.Close())
-	require.NoError(o.t, rows.Err())
+	require.NoError(o.t, rows.Close()) //nolint:sqlclosecheck // the insert needs the connection
 	var names, values []string
 	for _, column := range types {
 		value, has := given[column.Name()]
@@ -90,6 +90,7 @@ func TestNamespacesBecomeOne(t *testing.T) {
 	t.Parallel()
 	for name, old := range oldDatabases(t, 4) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			old.t = t
 			for i, one := range []struct {
 				namespace, session string
