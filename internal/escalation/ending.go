@@ -19,6 +19,16 @@ const (
 	EndingNone     Ending = ""
 )
 
+// Lasts reports whether a message whose session has ended so would end so again, until it is worded differently or a setting is changed.
+func (e Ending) Lasts() bool {
+	switch e {
+	case EndingRefused, EndingTooLong, EndingRequest, EndingOurLimit, EndingGuard:
+		return true
+	case EndingNone, EndingUnusable, EndingLimited, EndingAccount, EndingProvider, EndingNoResult, EndingUnknown:
+	}
+	return false
+}
+
 // Endings returns all endings.
 func Endings() []Ending {
 	return []Ending{

@@ -2,6 +2,7 @@ package escalation_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,15 @@ func TestTreat(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLasts lists the endings that a message, sent again as it is, meets again.
+func TestLasts(t *testing.T) {
+	t.Parallel()
+	lasting := slices.DeleteFunc(escalation.Endings(), func(ending escalation.Ending) bool { return !ending.Lasts() })
+	require.Equal(t, []escalation.Ending{
+		escalation.EndingRefused, escalation.EndingTooLong, escalation.EndingRequest, escalation.EndingOurLimit, escalation.EndingGuard,
+	}, lasting)
 }
 
 // TestTreatmentOfACorrection checks that a correction gets a new conversation, and one that a person has chosen does not.

@@ -420,6 +420,22 @@ func (c Conversations) Tokens(ctx context.Context, turn escalation.TalkTurn) (es
 	return session.Tokens, err
 }
 
+// FailsAgain reports whether a turn has failed for a reason that the same message would meet again.
+func (c Conversations) FailsAgain(ctx context.Context, turn escalation.TalkTurn) (bool, error) {
+	if turn.State != escalation.TalkFailed || turn.SessionID == "" {
+		return false, nil
+	}
+	records, _, err := c.openRecords(ctx)
+	if err != nil {
+		return false, err
+	}
+	session, err := records.BySessionID(ctx, turn.SessionID)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return session.Ending.Lasts(), err
+}
+
 // recordsOf returns the records, for the conversation with this name.
 func (c Conversations) recordsOf(ctx context.Context, name string) (*store.Store, error) {
 	if err := escalation.CheckConversationName(name); err != nil {

@@ -200,3 +200,25 @@ func TestListPages(t *testing.T) {
 		require.Equal(t, KindInvalid, KindOf(err), invalid)
 	}
 }
+
+// TestFailsAgain looks up whether a failed turn would fail again, by how its session has ended.
+func TestFailsAgain(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "", "TEMPORAL_ADDRESS=127.0.0.1:1")
+	for ending, want := range map[escalation.Ending]bool{escalation.EndingOurLimit: true, escalation.EndingProvider: false} {
+		report := ended(0.5, "")
+		report.Status, report.Ending = escalation.SessionBudgetExhausted, ending
+		id := "talk-" + string(ending)
+		s.close(s.open(id, chaintest.Noon, nil), report)
+		for state, want := range map[escalation.TalkState]bool{escalation.TalkFailed: want, escalation.TalkStopped: false} {
+			again, err := s.operations.Conversations.FailsAgain(t.Context(), escalation.TalkTurn{State: state, SessionID: id})
+			require.NoError(t, err)
+			require.Equal(t, want, again, "%s %s", ending, state)
+		}
+	}
+	for _, gone := range []string{"", "removed"} {
+		again, err := s.operations.Conversations.FailsAgain(t.Context(), escalation.TalkTurn{State: escalation.TalkFailed, SessionID: gone})
+		require.NoError(t, err)
+		require.False(t, again)
+	}
+}

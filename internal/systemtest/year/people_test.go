@@ -342,6 +342,10 @@ func (i *installation) chat(ctx context.Context, person string, messages []strin
 			i.checkChat(person, messages[len(messages)-1], got.Choices[0].Message.Content, asked)
 			return got.Choices[0].Message.Content, true
 		}
+		if status == http.StatusUnprocessableEntity { // no client repeats it
+			i.agents.count(i.agents.ran, "chats without an answer")
+			return "", false
+		}
 		if status < http.StatusInternalServerError && status != http.StatusOK && status != http.StatusConflict && status != http.StatusTooManyRequests {
 			i.problem("%s chats: %d %s", person, status, body)
 			return "", false

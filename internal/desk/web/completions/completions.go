@@ -40,6 +40,8 @@ type Talks interface { //nolint:interfacebloat // each method is one question of
 	MessageTurn(ctx context.Context, messageID string) (escalation.TalkTurn, error)
 	// Tokens returns the tokens that a turn has used.
 	Tokens(ctx context.Context, turn escalation.TalkTurn) (escalation.TokenUsage, error)
+	// FailsAgain reports whether a turn has failed for a reason that the same message would meet again.
+	FailsAgain(ctx context.Context, turn escalation.TalkTurn) (bool, error)
 }
 
 var _ Talks = operations.Conversations{}
@@ -169,7 +171,8 @@ func (s *Server) answer(r *http.Request, out *writer, from sender, d dialogue) e
 		return err
 	}
 	if ended.State != escalation.TalkAnswered {
-		return &noAnswerError{ended}
+		again, err := s.talks.FailsAgain(ctx, ended)
+		return &noAnswerError{ended, again && err == nil}
 	}
 	ended.ConversationID = escalation.ConversationPrefix + p.name
 	s.recent.add(exchange{from.owner(), canonical(d.text), head(render(ended)), s.clock(), out.streams})

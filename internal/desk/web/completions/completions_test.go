@@ -214,6 +214,38 @@ func TestNoAnswer(t *testing.T) {
 	require.NotContains(t, streamed.body, `"finish_reason":"stop"`)
 }
 
+// TestLastingFailure repeats a message whose turn has failed for a reason that a repetition meets again. The client gets a status that no
+// client repeats. A repetition within minutes gets the same sentence, and costs nothing; a later one is a person's new try.
+func TestLastingFailure(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	b := newBook()
+	for _, text := range []string{"too much", "away"} {
+		b.ends[text] = escalation.TalkTurn{State: escalation.TalkFailed, Failure: "No answer: " + text + "."}
+	}
+	b.lasting["too much"] = true
+	s := serve(t, b, Options{Clock: func() time.Time { return now }})
+	ask := func(text string) (int, string) {
+		got := s.ask(t, s.ada, http.MethodPost, "/v1/chat/completions", chatBody(t, false, text))
+		require.Equal(t, "turn_failed", *problemIn(t, got.body).Code)
+		return got.StatusCode, problemIn(t, got.body).Message
+	}
+	for range 3 {
+		status, sentence := ask("too much")
+		require.Equal(t, http.StatusUnprocessableEntity, status)
+		require.Equal(t, "No answer: too much.", sentence)
+	}
+	require.Len(t, b.all(), 1)
+	now = now.Add(repeatWindow + time.Second)
+	_, _ = ask("too much")
+	require.Len(t, b.all(), 2)
+	for range 2 {
+		status, _ := ask("away")
+		require.Equal(t, http.StatusServiceUnavailable, status)
+	}
+	require.Len(t, b.all(), 4, "another try can be answered")
+}
+
 // TestHostileReply checks that a reply harms neither a screen nor a page, and that proposals in its text are none.
 func TestHostileReply(t *testing.T) {
 	t.Parallel()

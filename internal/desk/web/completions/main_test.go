@@ -169,6 +169,8 @@ type book struct {
 	// release ends the turns of the message "slow".
 	release chan struct{}
 	busy    error
+	// lasting names the messages whose failures a repetition would meet again.
+	lasting map[string]bool
 	// seen counts the turns that were read for their key.
 	seen atomic.Int64
 }
@@ -178,7 +180,7 @@ var _ Talks = (*book)(nil)
 func newBook() *book {
 	return &book{
 		turns: map[string][]escalation.TalkTurn{}, events: map[string][]operations.TalkEvent{}, ends: map[string]escalation.TalkTurn{},
-		release: make(chan struct{}),
+		release: make(chan struct{}), lasting: map[string]bool{},
 	}
 }
 
@@ -274,6 +276,11 @@ func (b *book) MessageTurn(_ context.Context, messageID string) (escalation.Talk
 // Tokens implements Talks.
 func (b *book) Tokens(context.Context, escalation.TalkTurn) (escalation.TokenUsage, error) {
 	return escalation.TokenUsage{Input: 1, CacheRead: 2, CacheCreation: 3, Output: 4}, nil
+}
+
+// FailsAgain implements Talks.
+func (b *book) FailsAgain(_ context.Context, turn escalation.TalkTurn) (bool, error) {
+	return b.lasting[turn.Text], nil
 }
 
 // all returns all turns.

@@ -183,7 +183,11 @@ func (s *Server) identify(ctx context.Context, from sender, d dialogue, p place)
 			latest = turn
 			return false
 		})
-		if err != nil || latest.Turn > 0 && s.isRepeated(from, d, p.name, latest) {
+		repeated := false
+		if err == nil && latest.Turn > 0 {
+			repeated, err = s.isRepeated(ctx, from, d, p.name, latest)
+		}
+		if err != nil || repeated {
 			return "", &latest, err
 		}
 		newest, err := s.talks.History(ctx, p.name, 1)
@@ -209,15 +213,18 @@ func numberOf(turns []escalation.TalkTurn) int {
 }
 
 // isRepeated reports whether a message, sent again without an ID, repeats the request for a turn. If the history before it leaves open what
-// it follows, it repeats only a request whose answer has not arrived: a second "yes" is another one.
-func (s *Server) isRepeated(from sender, d dialogue, name string, turn escalation.TalkTurn) bool {
-	if !turn.State.Final() {
-		return true
+// it follows, it repeats only a request whose answer has not arrived: a second "yes" is another one. After a turn without an answer, it is
+// a repetition if it would fail again: it would cost as much again.
+func (s *Server) isRepeated(ctx context.Context, from sender, d dialogue, name string, turn escalation.TalkTurn) (bool, error) {
+	switch {
+	case !turn.State.Final():
+		return true, nil
+	case s.clock().Sub(turn.EndedAt) >= repeatWindow:
+		return false, nil
+	case turn.State != escalation.TalkAnswered:
+		return s.talks.FailsAgain(ctx, turn)
 	}
-	if turn.State != escalation.TalkAnswered || s.clock().Sub(turn.EndedAt) >= repeatWindow {
-		return false
-	}
-	return from.retries || !from.named || len(d.before) > 0 || !s.told.has(name, turn.Turn)
+	return from.retries || !from.named || len(d.before) > 0 || !s.told.has(name, turn.Turn), nil
 }
 
 // told remembers the turns whose answers have reached their client.

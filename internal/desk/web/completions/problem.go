@@ -46,7 +46,11 @@ func problemOf(err error) access.CompletionError {
 		return access.NewCompletionError(http.StatusRequestEntityTooLarge, message, "messages", "")
 	}
 	if ended, ok := errors.AsType[*noAnswerError](err); ok {
-		return access.NewCompletionError(http.StatusServiceUnavailable, message, "", "turn_"+string(ended.turn.State))
+		status := http.StatusServiceUnavailable
+		if ended.lasts {
+			status = http.StatusUnprocessableEntity // what clients do not repeat, whatever they know of X-Should-Retry
+		}
+		return access.NewCompletionError(status, message, "", "turn_"+string(ended.turn.State))
 	}
 	status, code := statusOf(err)
 	return access.NewCompletionError(status, message, "", code)
@@ -73,6 +77,10 @@ func statusOf(err error) (status int, code string) {
 }
 
 // noAnswerError is the error of a turn that has ended without an answer.
-type noAnswerError struct{ turn escalation.TalkTurn }
+type noAnswerError struct {
+	turn escalation.TalkTurn
+	// lasts reports that the same message would fail again for the same reason.
+	lasts bool
+}
 
 func (e *noAnswerError) Error() string { return e.turn.Failure }
