@@ -207,6 +207,18 @@ func CheckIncidentID(id string) error {
 	return nil
 }
 
+// CompareUrgency compares two open incidents for sorting: the more severe one comes first, then the one that was seen later, then the
+// older one.
+func CompareUrgency(a, b *Incident) int {
+	switch {
+	case MoreSevere(a.Severity, b.Severity):
+		return -1
+	case MoreSevere(b.Severity, a.Severity):
+		return 1
+	}
+	return cmp.Or(b.LastSeenAt.Compare(a.LastSeenAt), a.OpenedAt.Compare(b.OpenedAt))
+}
+
 // StateOf computes the state of an incident from its other fields.
 func (i *Incident) StateOf() IncidentState {
 	if !i.ResolvedAt.IsZero() {

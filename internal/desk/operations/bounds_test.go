@@ -86,3 +86,98 @@ func TestListsAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, services.Services, 1_000)
 }
+
+// TestPagesReadWhatTheyShow checks that a page of a list does not read the whole list: it takes a part of the memory.
+func TestPagesReadWhatTheyShow(t *testing.T) { //nolint:paralleltest // it counts allocations
+	s := newStage(t, "", "TEMPORAL_ADDRESS=127.0.0.1:1")
+	const all = 150
+	for n := range all {
+		report := fault("web")
+		report.Verdict.Kind = fmt.Sprint("kind ", n)
+		session := s.open(fmt.Sprint("look", n), chaintest.Noon.Add(-time.Hour), nil)
+		s.close(session, report)
+		require.NoError(t, s.records.RecordProgress(t.Context(), escalation.ChainRun{ChainID: session.ChainID}, escalation.ChainProgress{
+			Status: escalation.ChainWaiting, At: chaintest.Noon,
+		}))
+		content := escalation.MemoryProposal{Kind: "discovery", Service: "web", Subject: fmt.Sprint(n), Text: fmt.Sprintf("Disk %d is old.", n)}
+		_, err := s.operations.Memories.Add(t.Context(), content, "ada")
+		require.NoError(t, err)
+	}
+	for name, read := range map[string]func(limit int) (int, error){
+		"incidents": func(limit int) (int, error) {
+			page, err := s.operations.Incidents.Page(t.Context(), IncidentFilter{All: true, Limit: limit}, "")
+			return len(page.Incidents), err
+		},
+		"incidents after others": func(limit int) (int, error) {
+			page, err := s.operations.Incidents.Page(t.Context(), IncidentFilter{Limit: limit}, "3-incident-9999")
+			return len(page.Incidents), err
+		},
+		"waiting incidents": func(limit int) (int, error) {
+			page, err := s.operations.Incidents.Page(t.Context(), IncidentFilter{State: "waiting", Limit: limit}, "")
+			return len(page.Incidents), err
+		},
+		"memories": func(limit int) (int, error) {
+			page, err := s.operations.Memories.Page(t.Context(), MemoryFilter{Limit: limit}, "")
+			return len(page.Memories), err
+		},
+	} {
+		allocations := func(limit, want int) float64 {
+			return testing.AllocsPerRun(2, func() {
+				count, err := read(limit)
+				require.NoError(t, err)
+				require.Equal(t, want, count, name)
+			})
+		}
+		whole := all
+		if name == "incidents after others" {
+			whole -= 3
+		}
+		few, every := allocations(2, 2), allocations(0, whole)
+		t.Logf("%s: %.0f allocations for 2, %.0f for all", name, few, every)
+		require.Less(t, few, every/3, name)
+	}
+}
+
+// TestPagesOfMemories checks that the pages of a list have each memory once, the candidates first, and that a page follows a memory that
+// has gone.
+func TestPagesOfMemories(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "", "TEMPORAL_ADDRESS=127.0.0.1:1")
+	for n := range 7 {
+		report := ended(0.1, escalation.VerdictHealthy)
+		proposal := escalation.MemoryProposal{Kind: "discovery", Service: "web", Subject: fmt.Sprint(n), Text: fmt.Sprintf("Disk %d is old.", n)}
+		if n%2 == 0 {
+			report.Verdict.Memories = []escalation.MemoryProposal{proposal}
+			s.close(s.open(fmt.Sprint("s", n), chaintest.Noon, nil), report)
+			continue
+		}
+		_, err := s.operations.Memories.Add(t.Context(), proposal, "ada")
+		require.NoError(t, err)
+	}
+	memories := s.operations.Memories
+	for size := range 9 {
+		var paged []string
+		for after, pages := "", 0; pages == 0 || after != ""; pages++ {
+			page, err := memories.Page(t.Context(), MemoryFilter{Limit: size}, after)
+			require.NoError(t, err)
+			require.Equal(t, 7, page.Total)
+			for _, one := range page.Memories {
+				paged = append(paged, one.Subject)
+			}
+			after = page.Next
+			require.LessOrEqual(t, pages, 7)
+		}
+		require.Equal(t, []string{"6", "4", "2", "0", "5", "3", "1"}, paged, "pages of %d", size)
+	}
+	page, err := memories.Page(t.Context(), MemoryFilter{Limit: 3}, "")
+	require.NoError(t, err)
+	_, err = memories.Delete(t.Context(), SeenMemory{Given: page.Memories[2].ID}, "ada")
+	require.NoError(t, err)
+	next, err := memories.Page(t.Context(), MemoryFilter{Limit: 3}, page.Next)
+	require.NoError(t, err)
+	require.Equal(t, "5", next.Memories[0].Subject, "it begins at the place of what has gone")
+	for _, wrong := range []string{"x", "1", "-1-memory-1", "1-incident-1", "1-memory-0"} {
+		_, err := memories.Page(t.Context(), MemoryFilter{}, wrong)
+		require.Equal(t, KindInvalid, KindOf(err), wrong)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,8 +75,7 @@ type IncidentPage struct {
 	Next      string     `json:"next,omitempty"`
 }
 
-// Page returns the part of a list after the given key, with at most f.Limit incidents. The records read no others, but all open
-// ones. If after is empty, the part is the first.
+// Page returns the part of a list after the given key, with at most f.Limit incidents. If after is empty, the part is the first.
 func (i Incidents) Page(ctx context.Context, f IncidentFilter, after string) (page IncidentPage, err error) {
 	page.Incidents = []Incident{} // an empty list is [] in JSON
 	from, err := readIncidentKey(after)
@@ -95,33 +93,32 @@ func (i Incidents) Page(ctx context.Context, f IncidentFilter, after string) (pa
 	if service := cfg.Services.Catalog.Canonical(f.Service); service != "" {
 		services = []string{service}
 	}
-	var found []escalation.Incident
+	var open store.OpenPage
 	if f.open() && from.resolved.ID == "" {
-		if found, err = records.Incidents(ctx, store.IncidentFilter{Services: services}); err != nil {
+		open, err = records.OpenIncidents(ctx, store.OpenFilter{
+			Services: services, State: escalation.IncidentState(f.State), After: from.open, Limit: f.Limit,
+		})
+		if err != nil {
 			return page, err
 		}
-		found = slices.DeleteFunc(found, func(incident escalation.Incident) bool {
-			return f.State != "" && string(incident.State) != f.State
-		})
-		slices.SortStableFunc(found, byUrgency)
-		found = found[from.startIn(found):]
 	}
-	open := len(found)
-	if f.resolved() && (f.Limit == 0 || open <= f.Limit) {
+	found, more := open.Incidents, open.More
+	if f.resolved() && !more {
 		query := store.IncidentFilter{Services: services, Since: time.Unix(0, 0), After: from.resolved, OnlyResolved: true}
 		if f.Limit > 0 {
-			query.Limit = f.Limit + 1 - open // one more shows that another page follows
+			query.Limit = f.Limit + 1 - len(found) // one more shows that another page follows
 		}
 		resolved, err := records.Incidents(ctx, query)
 		if err != nil {
 			return page, err
 		}
-		slices.SortStableFunc(resolved, byUrgency)
+		slices.SortStableFunc(resolved, latestFirst)
 		found = append(found, resolved...)
+		more = f.Limit > 0 && len(found) > f.Limit
 	}
-	if f.Limit > 0 && len(found) > f.Limit {
+	if more {
 		found = found[:f.Limit]
-		page.Next = nextIncidentKey(found, from.place+len(found))
+		page.Next = nextIncidentKey(found, open.Last)
 	}
 	now := i.Clock()
 	for _, incident := range found {
@@ -130,64 +127,53 @@ func (i Incidents) Page(ctx context.Context, f IncidentFilter, after string) (pa
 	return page, nil
 }
 
-// incidentKey is where a page begins. Among open incidents, it is the place after the last one of the page before, and its ID: if it
-// has gone, the page begins at the place. Among resolved ones, it is that last one.
+// incidentKey is where a page begins: after the last incident of the page before, which is open or resolved.
 type incidentKey struct {
-	place    int
-	id       string
+	open     store.ListPlace
 	resolved store.IncidentPlace
 }
 
-// nextIncidentKey returns the key of the page after found. The argument place counts the incidents up to there.
-func nextIncidentKey(found []escalation.Incident, place int) string {
+// nextIncidentKey returns the key of the page after found, whose last open incident has the given place.
+func nextIncidentKey(found []escalation.Incident, open store.ListPlace) string {
 	last := found[len(found)-1]
 	if last.ResolvedAt.IsZero() {
-		return fmt.Sprintf("%d-%s", place, last.ID)
+		return listKey(open)
 	}
 	return fmt.Sprintf("resolved-%d-%s", last.ResolvedAt.UnixMilli(), last.ID)
 }
 
 func readIncidentKey(after string) (key incidentKey, err error) {
-	if after == "" {
-		return key, nil
-	}
 	rest, resolved := strings.CutPrefix(after, "resolved-")
-	digits, id, found := strings.Cut(rest, "-")
-	number, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || !found || number < 0 || escalation.CheckIncidentID(id) != nil {
-		return key, Invalid(errors.New("after is not a key that a page before has returned"))
-	}
-	if resolved {
-		return incidentKey{resolved: store.IncidentPlace{ResolvedAt: time.UnixMilli(number), ID: id}}, nil
-	}
-	return incidentKey{place: int(min(number, math.MaxInt32)), id: id}, nil
-}
-
-// startIn returns where the page begins in the list of open incidents.
-func (k incidentKey) startIn(open []escalation.Incident) int {
-	if at := slices.IndexFunc(open, func(incident escalation.Incident) bool { return incident.ID == k.id }); at >= 0 {
-		return at + 1
-	}
-	return min(k.place, len(open))
-}
-
-// byUrgency compares two incidents for sorting. Open incidents come before resolved ones. Among the open ones, the more
-// severe come first; among the resolved ones, those that were resolved last.
-func byUrgency(a, b escalation.Incident) int {
-	switch {
-	case a.ResolvedAt.IsZero() != b.ResolvedAt.IsZero():
-		if a.ResolvedAt.IsZero() {
-			return -1
+	if key.open, err = readListKey(rest, escalation.CheckIncidentID); err == nil && resolved {
+		if key.open.ID == "" {
+			return key, errListKey
 		}
-		return 1
-	case !a.ResolvedAt.IsZero():
-		return cmp.Or(b.ResolvedAt.Compare(a.ResolvedAt), cmp.Compare(len(b.ID), len(a.ID)), cmp.Compare(b.ID, a.ID)) // the newer one
-	case escalation.MoreSevere(a.Severity, b.Severity):
-		return -1
-	case escalation.MoreSevere(b.Severity, a.Severity):
-		return 1
+		return incidentKey{resolved: store.IncidentPlace{ResolvedAt: time.UnixMilli(int64(key.open.Place)), ID: key.open.ID}}, nil
 	}
-	return cmp.Or(b.LastSeenAt.Compare(a.LastSeenAt), a.OpenedAt.Compare(b.OpenedAt))
+	return key, err
+}
+
+// listKey returns the key of the page after a place.
+func listKey(last store.ListPlace) string { return fmt.Sprintf("%d-%s", last.Place, last.ID) }
+
+var errListKey = Invalid(errors.New("after is not a key that a page before has returned"))
+
+// readListKey returns the place that a key names; the first one if the key is empty. The ID in it must pass check.
+func readListKey(after string, check func(id string) error) (store.ListPlace, error) {
+	if after == "" {
+		return store.ListPlace{}, nil
+	}
+	digits, id, found := strings.Cut(after, "-")
+	place, err := strconv.Atoi(digits)
+	if err != nil || !found || place < 0 || check(id) != nil {
+		return store.ListPlace{}, errListKey
+	}
+	return store.ListPlace{Place: place, ID: id}, nil
+}
+
+// latestFirst compares two resolved incidents for sorting: the one that was resolved later comes first, or else the newer one.
+func latestFirst(a, b escalation.Incident) int {
+	return cmp.Or(b.ResolvedAt.Compare(a.ResolvedAt), cmp.Compare(len(b.ID), len(a.ID)), cmp.Compare(b.ID, a.ID))
 }
 
 // Get returns one incident, named by its ID or its number.

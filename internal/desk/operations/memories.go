@@ -28,6 +28,8 @@ type MemoryFilter struct {
 	Service      string
 	// Search selects the memories that have all words of this text.
 	Search string
+	// Limit is the maximum number of memories in a list; 0 means all.
+	Limit int
 }
 
 // Check returns an error of KindInvalid if no memory can match the filter.
@@ -52,31 +54,46 @@ func asTexts[T ~string](constants []T) []string {
 
 // List returns the memories that the filter selects: those first that wait for a person, and then the newest first.
 func (m Memories) List(ctx context.Context, f MemoryFilter) ([]memory.Memory, error) {
-	if err := f.Check(); err != nil {
-		return nil, err
+	page, err := m.Page(ctx, f, "")
+	return page.Memories, err
+}
+
+// MemoryPage is a part of a list of memories, and the key of the next part; empty if this is the last.
+type MemoryPage struct {
+	Memories []memory.Memory `json:"memories"`
+	Next     string          `json:"next,omitempty"`
+	// Total counts the memories of the whole list.
+	Total int `json:"-"`
+}
+
+// Page returns the part of a list after the given key, with at most f.Limit memories. If after is empty, the part is the first.
+func (m Memories) Page(ctx context.Context, f MemoryFilter, after string) (MemoryPage, error) {
+	page := MemoryPage{Memories: []memory.Memory{}} // an empty list is [] in JSON
+	from, err := readListKey(after, func(id string) error { _, err := memoryID(id); return err })
+	if err == nil {
+		err = f.Check()
+	}
+	if err != nil {
+		return page, err
 	}
 	records, cfg, err := m.openRecords(ctx)
 	if err != nil {
-		return nil, err
+		return page, err
 	}
-	found, err := records.Memories(ctx, store.MemoryFilter{
+	found, err := records.MemoryPage(ctx, store.MemoryFilter{
 		Status: memory.Status(f.Status), Kind: escalation.MemoryKind(f.Kind), Search: f.Search,
-		Service: cfg.Services.Catalog.Canonical(f.Service),
+		Service: cfg.Services.Catalog.Canonical(f.Service), After: from, Limit: f.Limit,
 	})
 	if err != nil {
-		return nil, err
+		return page, err
 	}
-	waits := func(one memory.Memory) int {
-		if one.Status == memory.StatusCandidate {
-			return 0
-		}
-		return 1
+	for _, one := range found.Memories {
+		page.Memories = append(page.Memories, m.maskedMemory(one))
 	}
-	slices.SortStableFunc(found, func(a, b memory.Memory) int { return waits(a) - waits(b) })
-	for i := range found {
-		found[i] = m.maskedMemory(found[i])
+	if page.Total = found.Total; found.More {
+		page.Next = listKey(found.Last)
 	}
-	return found, nil
+	return page, nil
 }
 
 // Get returns one memory, named by its ID or its number, with its sources and its latest uses.

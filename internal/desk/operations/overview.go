@@ -109,10 +109,9 @@ func (o Overview) readFacts(ctx context.Context, at time.Time) recordedFacts {
 	spent, err := records.DaySpending(ctx, at)
 	facts.day.Part = o.problem(err)
 	facts.day.add(spent)
-	open, err := records.Incidents(ctx, store.IncidentFilter{})
-	slices.SortStableFunc(open, byUrgency)
-	facts.incidents.Part, facts.incidents.Open = o.problem(err), len(open)
-	for _, incident := range open[:min(len(open), maxNowIncidents)] {
+	open, err := records.OpenIncidents(ctx, store.OpenFilter{Limit: maxNowIncidents})
+	facts.incidents.Part, facts.incidents.Open = o.problem(err), open.Total
+	for _, incident := range open.Incidents {
 		facts.incidents.Incidents = append(facts.incidents.Incidents, o.view(incident, at))
 	}
 	if facts.running, err = records.Running(ctx); err == nil {

@@ -128,14 +128,25 @@ func (s Services) Get(ctx context.Context, name string) (ServiceDetail, error) {
 	if err := s.addActions(ctx, known.records, canonical, &detail); err != nil {
 		return ServiceDetail{}, err
 	}
-	incidents, err := known.records.Incidents(ctx, store.IncidentFilter{
-		Since: s.Clock().Add(-servicesSince), Services: append([]string{canonical}, detail.Aliases...), Limit: maxServiceIncidents,
+	err = s.addServiceIncidents(ctx, known.records, append([]string{canonical}, detail.Aliases...), &detail)
+	return detail, err
+}
+
+// addServiceIncidents adds the open incidents of the service with these names, and those that were resolved last.
+func (s Services) addServiceIncidents(ctx context.Context, records *store.Store, names []string, detail *ServiceDetail) error {
+	open, err := records.OpenIncidents(ctx, store.OpenFilter{Services: names, Limit: maxNowIncidents})
+	if err != nil {
+		return err
+	}
+	resolved, err := records.Incidents(ctx, store.IncidentFilter{
+		Since: s.Clock().Add(-servicesSince), Services: names, Limit: maxServiceIncidents, OnlyResolved: true,
 	})
-	slices.SortStableFunc(incidents, byUrgency)
+	slices.SortStableFunc(resolved, latestFirst)
+	incidents := append(open.Incidents, resolved...)
 	for _, incident := range incidents[:min(len(incidents), maxNowIncidents)] {
 		detail.Incidents = append(detail.Incidents, s.view(incident, s.Clock()))
 	}
-	return detail, err
+	return err
 }
 
 // describe adds what the services file says.
@@ -181,7 +192,7 @@ type knownServices struct {
 	// others lists the names of the services that only the records know, by name.
 	others []string
 	states map[string]escalation.ServiceState
-	// last has the latest action on each service, and incidents its open incidents.
+	// last has the latest action on each service, and incidents the outline of its open incidents.
 	last      map[string]store.ServiceAction
 	incidents map[string][]escalation.Incident
 	holders   map[string]store.ServiceLock
@@ -208,7 +219,7 @@ func (s Services) read(ctx context.Context) (*knownServices, error) {
 	if err != nil {
 		return nil, err
 	}
-	incidents, err := records.Incidents(ctx, store.IncidentFilter{})
+	incidents, err := records.OpenOutline(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -41,6 +41,22 @@ func memoryFields(m *memoryRow) []field {
 	}
 }
 
+// memoryOutlineFields lists the columns of the table memories by which memories are selected and sorted.
+func memoryOutlineFields(m *memoryRow) []field {
+	return []field{{"id", &m.row}, {"kind", &m.Kind}, {"service", &m.Service}, {"status", &m.Status}}
+}
+
+// id returns the memory's ID.
+func (m *memoryRow) id() string { return memoryPrefix + strconv.FormatInt(m.row, 10) }
+
+// waits returns 0 if the memory waits for a person, and 1 if it does not.
+func (m *memoryRow) waits() int {
+	if m.Status == memory.StatusCandidate {
+		return 0
+	}
+	return 1
+}
+
 // sourceRow is a source with the row number of its memory.
 type sourceRow struct {
 	memory.Source
@@ -83,13 +99,15 @@ func memoryRowOf(id string) int64 {
 const maxUsesShown = 20
 
 var (
-	selectMemories  = "SELECT " + columns(memoryFields(new(memoryRow))) + " FROM memories"
-	memoryQuery     = selectMemories + " WHERE id = $1"
-	ofServiceQuery  = selectMemories + " WHERE service_key = $1 AND kind = $2 ORDER BY id"
-	memoriesQuery   = selectMemories + " ORDER BY id DESC"
-	selectSources   = "SELECT " + columns(sourceFields(new(sourceRow))) + " FROM memory_sources"
-	sourcesQuery    = selectSources + " WHERE memory_id = $1 ORDER BY id"
-	memoryUsesQuery = "SELECT " + columns(useFields(new(memory.Use))) +
+	selectMemories = "SELECT " + columns(memoryFields(new(memoryRow))) + " FROM memories"
+	memoryQuery    = selectMemories + " WHERE id = $1"
+	ofServiceQuery = selectMemories + " WHERE service_key = $1 AND kind = $2 ORDER BY id"
+	memoriesQuery  = selectMemories + " ORDER BY id DESC"
+	// memoryOutlineQuery reads what memories are selected and sorted by.
+	memoryOutlineQuery = "SELECT " + columns(memoryOutlineFields(new(memoryRow))) + " FROM memories ORDER BY id DESC"
+	selectSources      = "SELECT " + columns(sourceFields(new(sourceRow))) + " FROM memory_sources"
+	sourcesQuery       = selectSources + " WHERE memory_id = $1 ORDER BY id"
+	memoryUsesQuery    = "SELECT " + columns(useFields(new(memory.Use))) +
 		" FROM memory_uses WHERE memory_id = $1 ORDER BY id DESC LIMIT " + strconv.Itoa(maxUsesShown)
 	usedByChainQuery = "SELECT DISTINCT memory_id FROM memory_uses WHERE chain_id = $1"
 )
@@ -105,6 +123,19 @@ type MemoryFilter struct {
 	Search string
 	// ChainID limits the list to memories that a session of this chain has read.
 	ChainID string
+	// After is where a page begins, and Limit is the maximum number of memories in it; 0 means all.
+	After ListPlace
+	Limit int
+}
+
+// MemoryPage is a page of memories.
+type MemoryPage struct {
+	Memories []memory.Memory
+	// Last is the place after the last of Memories. More reports whether others follow.
+	Last ListPlace
+	More bool
+	// Total counts the memories that the filter selects.
+	Total int
 }
 
 func (f MemoryFilter) selects(m *memoryRow) bool {
@@ -112,20 +143,45 @@ func (f MemoryFilter) selects(m *memoryRow) bool {
 	return status && (f.Kind == "" || f.Kind == m.Kind) && (f.Service == "" || escalation.SameService(f.Service, m.Service))
 }
 
-// Memories returns the memories that filter selects with their sources, the newest first.
-func (s *Store) Memories(ctx context.Context, filter MemoryFilter) (found []memory.Memory, err error) {
+// Memories returns the memories of a page.
+func (s *Store) Memories(ctx context.Context, filter MemoryFilter) ([]memory.Memory, error) {
+	page, err := s.MemoryPage(ctx, filter)
+	return page.Memories, err
+}
+
+// MemoryPage returns a page of the memories that filter selects, with their sources: the candidates first, and the newest first of each.
+func (s *Store) MemoryPage(ctx context.Context, filter MemoryFilter) (page MemoryPage, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
-		found, err = s.memories(ctx, tx, filter)
+		page, err = s.memoryPage(ctx, tx, filter)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the memories: %w", err)
+		return MemoryPage{}, fmt.Errorf("read the memories: %w", err)
 	}
-	return found, nil
+	return page, nil
 }
 
-func (s *Store) memories(ctx context.Context, tx *sql.Tx, filter MemoryFilter) ([]memory.Memory, error) {
-	rows, err := collect(ctx, tx, memoryFields, memoriesQuery)
+func (s *Store) memoryPage(ctx context.Context, tx *sql.Tx, filter MemoryFilter) (page MemoryPage, err error) {
+	outline, err := s.selectedMemories(ctx, tx, filter)
+	if err != nil {
+		return page, err
+	}
+	id := func(row memoryRow) string { return row.id() }
+	begin, end := beginOf(outline, filter.After, id), len(outline)
+	if filter.Limit > 0 {
+		end = min(end, begin+filter.Limit)
+	}
+	page.Total, page.More = len(outline), end < len(outline)
+	if begin < end {
+		page.Last = ListPlace{end, id(outline[end-1])}
+	}
+	page.Memories, err = wholeMemories(ctx, tx, outline[begin:end])
+	return page, err
+}
+
+// selectedMemories returns the outlines of the memories that filter selects, in the order of their list.
+func (s *Store) selectedMemories(ctx context.Context, tx *sql.Tx, filter MemoryFilter) ([]memoryRow, error) {
+	rows, err := collect(ctx, tx, memoryOutlineFields, memoryOutlineQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +200,8 @@ func (s *Store) memories(ctx context.Context, tx *sql.Tx, filter MemoryFilter) (
 		}
 		rows = slices.DeleteFunc(rows, func(row memoryRow) bool { return !slices.Contains(used, row.row) })
 	}
-	return withSources(ctx, tx, rows)
+	slices.SortStableFunc(rows, func(a, b memoryRow) int { return a.waits() - b.waits() })
+	return rows, nil
 }
 
 func rowNumbers(ctx context.Context, q querier, query string, args ...any) ([]int64, error) {
@@ -154,16 +211,23 @@ func rowNumbers(ctx context.Context, q querier, query string, args ...any) ([]in
 // sourcesAtOnce is the number of memories whose sources one query reads.
 const sourcesAtOnce = 500
 
-// withSources returns memories with their sources.
-func withSources(ctx context.Context, q querier, rows []memoryRow) ([]memory.Memory, error) {
-	of := map[int64][]memory.Source{}
-	for chunk := range slices.Chunk(rows, sourcesAtOnce) {
+// wholeMemories returns the memories of outlines, in the same order, with their sources.
+func wholeMemories(ctx context.Context, q querier, outline []memoryRow) ([]memory.Memory, error) {
+	whole, of := map[int64]memoryRow{}, map[int64][]memory.Source{}
+	for chunk := range slices.Chunk(outline, sourcesAtOnce) {
 		places, numbers := make([]string, len(chunk)), make([]any, len(chunk))
 		for i := range chunk {
 			places[i], numbers[i] = "$"+strconv.Itoa(i+1), chunk[i].row
 		}
-		query := selectSources + " WHERE memory_id IN (" + strings.Join(places, ", ") + ") ORDER BY id"
-		sources, err := collect(ctx, q, sourceFields, query, numbers...)
+		in := " IN (" + strings.Join(places, ", ") + ") ORDER BY id"
+		rows, err := collect(ctx, q, memoryFields, selectMemories+" WHERE id"+in, numbers...)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			whole[row.row] = row
+		}
+		sources, err := collect(ctx, q, sourceFields, selectSources+" WHERE memory_id"+in, numbers...)
 		if err != nil {
 			return nil, err
 		}
@@ -171,17 +235,18 @@ func withSources(ctx context.Context, q querier, rows []memoryRow) ([]memory.Mem
 			of[sources[i].memory] = append(of[sources[i].memory], sources[i].Source)
 		}
 	}
-	found := make([]memory.Memory, len(rows))
-	for i := range rows {
-		rows[i].Sources = of[rows[i].row]
-		found[i] = rows[i].complete()
+	found := make([]memory.Memory, len(outline))
+	for i := range outline {
+		row := whole[outline[i].row]
+		row.Sources = of[row.row]
+		found[i] = row.complete()
 	}
 	return found, nil
 }
 
 // complete returns the memory with the fields that no column has.
 func (m *memoryRow) complete() memory.Memory {
-	m.ID = memoryPrefix + strconv.FormatInt(m.row, 10)
+	m.ID = m.id()
 	m.Caution = memory.Caution(m.Proposal())
 	return m.Memory
 }

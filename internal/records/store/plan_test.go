@@ -51,6 +51,7 @@ var plannedQueries = map[string]string{
 	"a charge that returns":    returnQuery,
 	"an incident":              incidentQuery,
 	"open incidents":           openQuery,
+	"outline of open ones":     outlineQuery,
 	"resolved incidents":       resolvedQuery,
 	"incidents found healed":   healedQuery,
 	"chains of incidents":      chainsOfQuery(2),

@@ -51,14 +51,14 @@ func (a *app) listIncidentsCommand(name string) *cobra.Command {
 	return cmd
 }
 
-// maxCountedIncidents limits the incidents that are only counted, because they are not shown.
-const maxCountedIncidents = 500
+// maxCounted limits the incidents and memories that are only counted, because they are not shown.
+const maxCounted = 500
 
 func (a *app) listIncidents(ctx context.Context, f operations.IncidentFilter, limit int) error {
 	if err := console.CheckLimit(limit, "incident"); err != nil {
 		return err
 	}
-	f.Limit = limit + maxCountedIncidents
+	f.Limit = limit + maxCounted
 	found, err := a.Operations.Incidents.List(ctx, f)
 	if err != nil {
 		return err

@@ -71,11 +71,17 @@ func (a *app) listMemories(ctx context.Context, f operations.MemoryFilter, limit
 	if err := console.CheckLimit(limit, "memory"); err != nil {
 		return err
 	}
+	f.Limit = limit + maxCounted
 	found, err := a.Operations.Memories.List(ctx, f)
 	if err != nil {
 		return err
 	}
-	return console.PrintFirst(a.Console, found, limit, func(w io.Writer, shown []memory.Memory) { writeMemories(w, a.Width(), shown) })
+	return console.PrintFirst(a.Console, found, limit, func(w io.Writer, shown []memory.Memory) {
+		writeMemories(w, a.Width(), shown)
+		if len(found) == f.Limit {
+			_, _ = fmt.Fprint(w, "At least ")
+		}
+	})
 }
 
 func writeMemories(w io.Writer, width int, memories []memory.Memory) {

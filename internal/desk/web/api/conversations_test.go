@@ -222,7 +222,7 @@ func TestChainsComeFirst(t *testing.T) {
 func requireMemories(t *testing.T, s *site) {
 	t.Helper()
 	const path = "/api/v1/memories"
-	var list memoryList
+	var list operations.MemoryPage
 	s.askAs(t, s.viewer, "GET", path+"?search=small", nil).into(t, &list)
 	require.Len(t, list.Memories, 1)
 	require.Equal(t, memory.StatusCandidate, list.Memories[0].Status)

@@ -65,21 +65,11 @@ type memoryQuery struct {
 	Search  text   `query:"search" maxLength:"1000" doc:"Only memories with all of these words."`
 }
 
-// memoryList is a page of memories.
-type memoryList struct {
-	Memories []memory.Memory `json:"memories"`
-	Next     string          `json:"next,omitempty"`
-}
-
-func (a *API) listMemories(ctx context.Context, in *memoryQuery) (*result[memoryList], error) {
-	found, err := a.operations.Memories.List(ctx, operations.MemoryFilter{
-		Status: in.Status, Kind: in.Kind, Service: string(in.Service), Search: string(in.Search),
-	})
-	if err != nil {
-		return nil, err
+func (a *API) listMemories(ctx context.Context, in *memoryQuery) (*result[operations.MemoryPage], error) {
+	filter := operations.MemoryFilter{
+		Status: in.Status, Kind: in.Kind, Service: string(in.Service), Search: string(in.Search), Limit: in.Limit,
 	}
-	shown, next, err := cut(found, in.Page, func(one memory.Memory) string { return one.ID })
-	return resultOf(memoryList{shown, next}, err)
+	return resultOf(a.operations.Memories.Page(ctx, filter, in.After))
 }
 
 // addMemoryRequest is a memory of the person who has logged in.

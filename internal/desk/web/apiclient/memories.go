@@ -3,6 +3,7 @@ package apiclient
 import (
 	"context"
 	"net/url"
+	"strconv"
 
 	"github.com/claudeops/claudeops/internal/desk/operations"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -25,12 +26,15 @@ func (m Memories) List(ctx context.Context, f operations.MemoryFilter) ([]memory
 	}
 	all := []memory.Memory{}
 	err := readPages(query, func(query url.Values) (string, error) {
-		var page struct {
-			Memories []memory.Memory `json:"memories"`
-			Next     string          `json:"next"`
+		if f.Limit > 0 {
+			query.Set("limit", strconv.Itoa(min(f.Limit-len(all), maxList)))
 		}
+		var page operations.MemoryPage
 		err := m.client.get(ctx, place{[]string{"memories"}, query}, &page)
 		all = append(all, page.Memories...)
+		if f.Limit > 0 && len(all) >= f.Limit {
+			page.Next = ""
+		}
 		return page.Next, err
 	})
 	return all, err

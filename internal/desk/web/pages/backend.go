@@ -90,7 +90,7 @@ type memories interface {
 }
 
 type memoryReader interface {
-	List(ctx context.Context, f operations.MemoryFilter) ([]memory.Memory, error)
+	Page(ctx context.Context, f operations.MemoryFilter, after string) (operations.MemoryPage, error)
 	Get(ctx context.Context, id string) (memory.Memory, error)
 }
 

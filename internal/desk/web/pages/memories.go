@@ -34,18 +34,16 @@ func (p *Pages) showMemories(w http.ResponseWriter, r *http.Request) error {
 		Statuses: memory.Statuses(),
 	}
 	v := view{template: "memories", title: "Memories", section: memoriesPath}
-	var err error
-	list.Memories, err = p.memories.List(r.Context(), operations.MemoryFilter{
-		Service: list.Service, Status: list.Status, Search: list.Search,
-	})
+	page, err := p.memories.Page(r.Context(), operations.MemoryFilter{
+		Service: list.Service, Status: list.Status, Search: list.Search, Limit: maxMemories,
+	}, "")
 	if err != nil {
 		if operations.KindOf(err) != operations.KindInvalid {
 			return err
 		}
 		list.Problem, v.status = err.Error(), http.StatusUnprocessableEntity
 	}
-	list.More = max(len(list.Memories)-maxMemories, 0)
-	list.Memories = list.Memories[:len(list.Memories)-list.More]
+	list.Memories, list.More = page.Memories, page.Total-len(page.Memories)
 	v.data = list
 	return p.show(w, r, v)
 }

@@ -165,8 +165,9 @@ func (s sampleIncidents) Close(_ context.Context, id string, closing operations.
 	return operations.ClosedIncident{Incident: s.incidents[0]}, s.did("%s (verified: %t) closes %s: %s", closing.Actor, closing.Verified, id, closing.Reason)
 }
 
-func (s sampleMemories) List(_ context.Context, f operations.MemoryFilter) ([]memory.Memory, error) {
-	return s.memories, errors.Join(f.Check(), s.err)
+func (s sampleMemories) Page(_ context.Context, f operations.MemoryFilter, _ string) (operations.MemoryPage, error) {
+	shown := s.memories[:min(len(s.memories), f.Limit)]
+	return operations.MemoryPage{Memories: shown, Total: len(s.memories)}, errors.Join(f.Check(), s.err)
 }
 
 func (s sampleMemories) Get(context.Context, string) (memory.Memory, error) {
