@@ -77,7 +77,7 @@ func TestEffort(t *testing.T) {
 				State: waiting, Attempt: 4, ScheduledTime: at(90 * time.Second), NextAttemptScheduleTime: at(90 * time.Second), LastFailure: refused(),
 			},
 			heard: 3, waits: "waits for the next attempt",
-			want: "attempt 4 starts at 12:01:30; attempt 3 ended: the API call failed: Connection refused",
+			want: "attempt 4 starts at 12:01:30 UTC; attempt 3 ended: the API call failed: Connection refused",
 		},
 		"at work again, and not heard of": {
 			pending: &workflowpb.PendingActivityInfo{State: taken, Attempt: 2, LastFailure: timedOut(enumspb.TIMEOUT_TYPE_START_TO_CLOSE)}, heard: 1,
@@ -135,7 +135,7 @@ func TestPrinterSaysWhatAChainWaitsFor(t *testing.T) {
 	for _, now := range []operations.Snapshot{{}, {Waits: waits}, {Waits: waits}, {}, {Waits: waits}} {
 		printer.Saw(now)
 	}
-	require.Equal(t, strings.Repeat("12:00:00  waits for "+waits+"\n", 2), told.String())
+	require.Equal(t, strings.Repeat("12:00:00 UTC  waits for "+waits+"\n", 2), told.String())
 }
 
 func TestPrinterPrintsEachAttemptOnce(t *testing.T) {
@@ -164,13 +164,13 @@ func TestPrinterPrintsEachAttemptOnce(t *testing.T) {
 		printer.Saw(now)
 	}
 	require.Equal(t, []string{
-		"12:00:00    attempt 1 waits for a free worker on task queue q",
-		"12:00:00    attempt 1, by worker process 4711 on host-1",
-		"12:00:00    attempt 1 ended: " + failure,
-		"12:00:00    attempt 2 starts at 12:00:10",
-		"12:00:00    attempt 2, by worker process 4711 on host-1",
-		"12:00:00    attempt 2 ended: " + failure,
-		"12:00:00    attempt 3 starts at 12:00:40",
+		"12:00:00 UTC    attempt 1 waits for a free worker on task queue q",
+		"12:00:00 UTC    attempt 1, by worker process 4711 on host-1",
+		"12:00:00 UTC    attempt 1 ended: " + failure,
+		"12:00:00 UTC    attempt 2 starts at 12:00:10 UTC",
+		"12:00:00 UTC    attempt 2, by worker process 4711 on host-1",
+		"12:00:00 UTC    attempt 2 ended: " + failure,
+		"12:00:00 UTC    attempt 3 starts at 12:00:40 UTC",
 		"",
 	}, strings.Split(told.String(), "\n"))
 }
