@@ -263,6 +263,13 @@ func (a *agents) count(counts map[string]int, what string) {
 	counts[what]++
 }
 
+// sessions returns how many sessions have cost something.
+func (a *agents) sessions() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.paidSessions)
+}
+
 // pay adds to the provider's bill.
 func (a *agents) pay(sessionID string, usd float64) {
 	opened, _ := a.recorded(sessionID)

@@ -29,6 +29,8 @@ const (
 	maxList, maxAnswer = 1_000, 2 << 20
 	// heapAtMost is what the heap may grow by in a life, in bytes, besides heapOfRun for each run of a workflow.
 	heapAtMost, heapOfRun = 32 << 20, 80 << 10
+	// productAtMost is what the memory of the product may grow by in a life, in bytes, besides productOfSession for each session.
+	productAtMost, productOfSession = 96 << 10, 256
 	// maxOperation is the time that an operation may take, of the processors.
 	maxOperation = time.Second
 )
@@ -66,6 +68,8 @@ type figures struct {
 	told, goroutines, longestList int
 	longestHistory, workflows     int
 	heapEarly, heapLate           uint64 // in use on the third day and at the end
+	productEarly, productLate     int64  // of these, what the product has allocated
+	sessionsEarly                 int
 	ran, refused, continued       map[string]int
 	slowest                       time.Duration
 	slowestName, longestListName  string
@@ -74,9 +78,9 @@ type figures struct {
 
 // String returns the figures in one line.
 func (f figures) String() string {
-	return fmt.Sprintf("seed=%d days=%d sessions=%d turns=%d usd=%.2f rows=%d bytes=%d incidents=%d memories=%d told=%d goroutines=%d history=%d heap=%d..%d workflows=%d "+
+	return fmt.Sprintf("seed=%d days=%d sessions=%d turns=%d usd=%.2f rows=%d bytes=%d incidents=%d memories=%d told=%d goroutines=%d history=%d heap=%d..%d product_heap=%d..%d workflows=%d "+
 		"longest_list=%d (%s) slowest=%s (%s) ran=%v refused=%v continued=%v", f.seed, f.days, f.sessions, f.turns, f.usd, f.rows, f.bytes, f.incidents, f.memories,
-		f.told, f.goroutines, f.longestHistory, f.heapEarly, f.heapLate, f.workflows, f.longestList, f.longestListName, f.slowest.Round(time.Millisecond), f.slowestName, f.ran, f.refused,
+		f.told, f.goroutines, f.longestHistory, f.heapEarly, f.heapLate, f.productEarly, f.productLate, f.workflows, f.longestList, f.longestListName, f.slowest.Round(time.Millisecond), f.slowestName, f.ran, f.refused,
 		f.continued)
 }
 
@@ -340,7 +344,7 @@ func (i *installation) checkDay(ctx context.Context) {
 	}
 	if day := int(time.Since(i.life.begin) / (24 * time.Hour)); day == 2 {
 		i.seen.early, i.seen.runsEarly = i.goroutines()
-		i.figures.heapEarly = heap()
+		i.figures.heapEarly, i.figures.productEarly, i.figures.sessionsEarly = heap(), productHeap(), i.agents.sessions()
 	}
 	i.seen.late, i.seen.runsLate = i.goroutines()
 	if age := time.Since(i.life.begin); i.seen.rows == 0 && age > time.Duration(i.days)*12*time.Hour {
@@ -420,6 +424,14 @@ func (i *installation) checkGrowth() {
 	}
 	if files := i.files(); files > i.seen.files+10 {
 		i.problem("there are %d files; at half time there were %d", files, i.seen.files)
+	}
+}
+
+// checkProductHeap checks that the product keeps nothing of each session in its memory.
+func (i *installation) checkProductHeap(sessions int) {
+	f, begun := &i.figures, sessions-i.figures.sessionsEarly
+	if f.productEarly > 0 && f.productLate > f.productEarly+productAtMost+int64(productOfSession*begun) {
+		i.problem("the product holds %d bytes; on the third day it held %d, and %d sessions have begun since", f.productLate, f.productEarly, begun)
 	}
 }
 
@@ -555,6 +567,7 @@ func (i *installation) conclude(ctx context.Context) {
 	if slowest := i.figures.slowest; slowest > maxOperation {
 		i.problem("%s took %s of the processors", i.figures.slowestName, slowest)
 	}
+	sessions := i.agents.sessions()
 	i.agents.mu.Lock()
 	defer i.agents.mu.Unlock()
 	f := &i.figures
@@ -563,6 +576,8 @@ func (i *installation) conclude(ctx context.Context) {
 	}
 	f.seed, f.days, f.told, f.ran, f.refused, f.longestHistory = i.seed, i.days, len(i.told), i.agents.ran, i.agents.refused, i.temporal.longest
 	f.continued, f.heapLate, f.workflows = i.temporal.continued, heap(), i.temporal.began
+	f.productLate = productHeap()
+	i.checkProductHeap(sessions)
 	f.rows = i.count(ctx, map[string]*int{"sessions": &f.sessions, "talk_turns": &f.turns, "incidents": &f.incidents, "memories": &f.memories})
 	i.checkGrowth()
 }

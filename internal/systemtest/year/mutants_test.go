@@ -19,6 +19,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -191,6 +192,15 @@ func mutants() []mutant {
 		{name: "memory leaks", complaint: "the heap has", days: 5, breaks: func(i *installation) {
 			var kept [][]byte
 			i.hourly = func(int) { kept = append(kept, make([]byte, 8<<20)) }
+			i.t.Cleanup(func() { runtime.KeepAlive(kept) })
+		}},
+		{name: "a kilobyte of each session leaks", complaint: "the product holds", days: 7, breaks: func(i *installation) {
+			var kept []string
+			i.hourly = func(int) {
+				for len(kept) < i.agents.sessions() {
+					kept = append(kept, plaintext.Compact(strings.Repeat("a word ", 146))) // the product allocates it
+				}
+			}
 			i.t.Cleanup(func() { runtime.KeepAlive(kept) })
 		}},
 		{name: "a file leaks", complaint: "files", breaks: after(0, func(i *installation) {

@@ -205,7 +205,7 @@ func (i *installation) reply(run activities.AgentRun, prompt string) escalation.
 	defer i.mu.Unlock()
 	asked := i.seen.asked[run.SessionID]
 	if from, to := strings.LastIndex(prompt, "«"), strings.LastIndex(prompt, "»"); from >= 0 && to > from {
-		asked = prompt[from : to+len("»")]
+		asked = strings.Clone(prompt[from : to+len("»")]) // it must not keep the prompt
 	}
 	i.seen.asked[run.SessionID] = asked
 	return escalation.TalkReply{Reply: fmt.Sprintf("You asked %s at %s.", asked, time.Now().UTC().Format(time.RFC3339))}
