@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -96,13 +97,13 @@ const numbers = `WITH RECURSIVE n(i) AS (SELECT CAST($1 AS BIGINT) UNION ALL SEL
 // fillQueries fill the tables with what belongs to the chains of numbers. A day has 86,400,000 ms, so 100,000 chains begin every
 // 864 ms. $3 is the time of the first, in milliseconds.
 var fillQueries = []string{
-	`INSERT INTO sessions (chain_id, first_run_id, namespace, namespace_id, sequence, session_id, tier, model, trigger, continuity,
-    continuity_reason, purpose, budget_usd, forced, dry_run, has_request, started_at, started_day, ended_at, status, cost_usd, cost_estimated,
+	`INSERT INTO sessions (chain_id, first_run_id, sequence, session_id, tier, model, trigger, continuity,
+    continuity_reason, purpose, phase, ending, limited_model, budget_usd, forced, dry_run, has_request, started_at, started_day, ended_at, status, cost_usd, cost_estimated,
     reported_total_usd, input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens, context_tokens, context_window, turns,
     duration_ms, reported_session_id, cli_version, containment, sandbox, survivors, interrupted, attempts, host, worker_version, verdict,
     services, conclusion, error) ` + numbers + `
-SELECT 'chain-20260301-' || i, '0b5cfd4e-run-' || i, 'default', '', 1, 'c0ffee00-session-' || i, CASE WHEN i % 25 = 0 THEN 2 ELSE 1 END,
-    'haiku', 'scheduled', 'fresh', 'first_tier', '', 0.5, FALSE, i < 0, FALSE, $3 - i * 864, ($3 - i * 864) / 86400000, $3 - i * 864 + 60000, 'completed', 0.03, FALSE,
+SELECT 'chain-20260301-' || i, '0b5cfd4e-run-' || i, 1, 'c0ffee00-session-' || i, CASE WHEN i % 25 = 0 THEN 2 ELSE 1 END,
+    'haiku', 'scheduled', 'fresh', 'first_tier', '', '', '', '', 0.5, FALSE, i < 0, FALSE, $3 - i * 864, ($3 - i * 864) / 86400000, $3 - i * 864 + 60000, 'completed', 0.03, FALSE,
     0.03, 900, 700, 30000, 9000, 30000, 200000, 9,
     60000, 'c0ffee00-session-' || i, '2.1.330', 'subreaper', 'landlock', 0, FALSE, 1, 'ops-1', 'v0.1.0',
     '{"status":"healthy","summary":"All containers run, all endpoints answer within 200 ms, and 61 % of the disk are used.","check_results":[` +
@@ -113,15 +114,15 @@ SELECT 'chain-20260301-' || i, '0b5cfd4e-run-' || i, 'default', '', 1, 'c0ffee00
 SELECT 'service-' || i, 'service-' || i, 'restart', 1, $3 - i * 864, 'chain-20260301-' || i, 'c0ffee00-session-' || i, 'toolu_' || i, TRUE
 FROM n WHERE i % 25 = 0`,
 
-	`INSERT INTO incidents (services, kind, summary, severity, opened_at, last_seen_at, resolved_at, resolved_by, resolved_reason,
+	`INSERT INTO incidents (services, kind, summary, severity, opened_at, last_seen_at, resolved_at, resolved_by, resolved_verified, resolved_reason,
     resolved_session, resolution, returned) ` + numbers + `
 SELECT '["service-' || i || '"]', 'down', 'The service answers 502 since 02:00; its container restarts every few seconds because the disk is full.',
-    'warning', $3 - i * 864, $3 - i * 864, CASE WHEN i % 10000 = 0 THEN NULL ELSE $3 - i * 864 END, 'chain-20260301-' || i, '',
+    'warning', $3 - i * 864, $3 - i * 864, CASE WHEN i % 10000 = 0 THEN NULL ELSE $3 - i * 864 END, 'chain-20260301-' || i, i < 0, '',
     'c0ffee00-session-' || i, 'repaired', 0 FROM n WHERE i % 20 = 0`,
 
-	`INSERT INTO incident_chains (incident_id, chain_id, namespace_id, first_run_id, status, rule, reason, outcome, at, max_tier, dry_run, tier, did, since) ` +
+	`INSERT INTO incident_chains (incident_id, chain_id, first_run_id, status, rule, reason, outcome, at, max_tier, dry_run, tier, did, since) ` +
 		numbers + `
-SELECT CAST(i / 20 AS BIGINT), 'chain-20260301-' || i, '', '0b5cfd4e-run-' || i, 'ended', 'verdict', '', 'resolved', $3 - i * 864, 3, i < 0, 2,
+SELECT CAST(i / 20 AS BIGINT), 'chain-20260301-' || i, '0b5cfd4e-run-' || i, 'ended', 'verdict', '', 'resolved', $3 - i * 864, 3, i < 0, 2,
     'Restarted the container.', $3 - i * 864 FROM n WHERE i % 20 = 0`,
 }
 
@@ -138,5 +139,27 @@ func fill(b *testing.B, s *Store, sessions int) {
 	if s.dialect.directory == postgresDialect.directory { // which otherwise does so later by itself, and SQLite never
 		_, err := s.db.ExecContext(b.Context(), "ANALYZE")
 		require.NoError(b, err)
+	}
+}
+
+// TestFills runs the queries that fill tables for benchmarks, which no test of make test would run: each must fit the schema.
+func TestFills(t *testing.T) {
+	t.Parallel()
+	databases := map[string]func() (*Store, error){
+		"SQLite": func() (*Store, error) { return Open(t.Context(), filepath.Join(t.TempDir(), "ops.db")) },
+	}
+	if !testing.Short() {
+		databases["PostgreSQL"] = func() (*Store, error) { return OpenPostgres(t.Context(), postgrestest.Database(t), 2) }
+	}
+	for name, open := range databases {
+		for _, queries := range [][]string{fillQueries, append(slices.Clone(pageFill), callFill)} {
+			s, err := open()
+			require.NoError(t, err, name)
+			for _, query := range queries {
+				_, err := s.db.ExecContext(t.Context(), query, 1, 100, lastMinute.UnixMilli())
+				require.NoError(t, err, "%s: %.200s", name, query)
+			}
+			require.NoError(t, s.Close())
+		}
 	}
 }

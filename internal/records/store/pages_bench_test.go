@@ -24,14 +24,14 @@ const pagesPeriod = 30 * 24 * time.Hour
 
 // pageFill fill the tables with what belongs to the sessions of numbers. $3 is the time of the newest session.
 var pageFill = []string{
-	`INSERT INTO sessions (chain_id, first_run_id, namespace, namespace_id, sequence, session_id, parent_session_id, tier, model, trigger,
-    continuity, continuity_reason, purpose, budget_usd, forced, dry_run, has_request, started_at, started_day, ended_at, status, cost_usd, cost_estimated,
+	`INSERT INTO sessions (chain_id, first_run_id, sequence, session_id, parent_session_id, tier, model, trigger,
+    continuity, continuity_reason, purpose, phase, ending, limited_model, budget_usd, forced, dry_run, has_request, started_at, started_day, ended_at, status, cost_usd, cost_estimated,
     reported_total_usd, input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens, context_tokens, context_window, turns,
     duration_ms, reported_session_id, cli_version, containment, sandbox, survivors, interrupted, attempts, host, worker_version, verdict,
     services, conclusion, error) ` + numbers + `
-SELECT 'chain-20260301-' || ((i - 1) / 3), '0b5cfd4e-run-' || ((i - 1) / 3), 'default', '', (i - 1) % 3 + 1, 'c0ffee00-session-' || i,
+SELECT 'chain-20260301-' || ((i - 1) / 3), '0b5cfd4e-run-' || ((i - 1) / 3), (i - 1) % 3 + 1, 'c0ffee00-session-' || i,
     CASE WHEN i % 3 = 1 THEN NULL ELSE i - 1 END, (i - 1) % 3 + 1, CASE i % 3 WHEN 1 THEN 'haiku' WHEN 2 THEN 'sonnet' ELSE 'opus' END,
-    CASE WHEN i % 7 = 0 THEN 'manual' ELSE 'scheduled' END, 'resume', 'parent_session', '', 0.5, i < 0, i < 0, i < 0,
+    CASE WHEN i % 7 = 0 THEN 'manual' ELSE 'scheduled' END, 'resume', 'parent_session', '', '', '', '', 0.5, i < 0, i < 0, i < 0,
     $3 - (30000 - i) * 86400, ($3 - (30000 - i) * 86400) / 86400000, CASE WHEN i > 29990 THEN NULL ELSE $3 - (30000 - i) * 86400 + 60000 END,
     CASE WHEN i > 29990 THEN 'running' ELSE 'completed' END, 0.03, i % 50 = 0, 0.03, 900, 700, 30000, 9000, 30000, 200000, 9,
     60000, 'c0ffee00-session-' || i, '2.1.330', 'subreaper', 'landlock', 0, i < 0, 1, 'ops-1', 'v0.1.0',
@@ -47,8 +47,8 @@ FROM n WHERE i % 100 = 0`,
 SELECT 'service-' || (i % 40), 'service-' || (i % 40), 'restart', 1, $3 - (30000 - i) * 86400, 'chain-20260301-' || ((i - 1) / 3), 'c0ffee00-session-' || i, 'toolu_' || i,
     i > 0 FROM n WHERE i % 15 = 2`,
 
-	`INSERT INTO events (event_key, chain_id, namespace_id, session_id, kind, severity, message, occurred_at) ` + numbers + `
-SELECT 'event-' || n.i || '-' || m.i, 'chain-20260301-' || ((n.i - 1) / 3), '', 'c0ffee00-session-' || n.i, 'decision', 'info',
+	`INSERT INTO events (event_key, chain_id, first_run_id, session_id, kind, severity, message, occurred_at) ` + numbers + `
+SELECT 'event-' || n.i || '-' || m.i, 'chain-20260301-' || ((n.i - 1) / 3), '0b5cfd4e-run-' || ((n.i - 1) / 3), 'c0ffee00-session-' || n.i, 'decision', 'info',
     'tier 1 asks for tier 2: jellyfin answers 502', $3 - (30000 - n.i) * 86400
 FROM n, (SELECT 1 AS i UNION SELECT 2 UNION SELECT 3 UNION SELECT 4) AS m`,
 
@@ -58,9 +58,9 @@ SELECT '["service-' || (i % 40) || '"]', 'down', 'The service answers 502 since 
     'warning', $3 - (30000 - i) * 86400, $3 - (30000 - i) * 86400, CASE WHEN i % 3000 = 0 THEN NULL ELSE $3 - (30000 - i) * 86400 END,
     'chain-20260301-' || ((i - 1) / 3), i < 0, '', 'c0ffee00-session-' || i, 'repaired', 0 FROM n WHERE i % 30 = 0`,
 
-	`INSERT INTO incident_chains (incident_id, chain_id, namespace_id, first_run_id, status, rule, reason, outcome, at, max_tier, dry_run, tier,
+	`INSERT INTO incident_chains (incident_id, chain_id, first_run_id, status, rule, reason, outcome, at, max_tier, dry_run, tier,
     did, since) ` + numbers + `
-SELECT CAST(i / 30 AS BIGINT), 'chain-20260301-' || ((i - 1) / 3), '', '0b5cfd4e-run-' || ((i - 1) / 3), 'ended', 'verdict', '', 'resolved',
+SELECT CAST(i / 30 AS BIGINT), 'chain-20260301-' || ((i - 1) / 3), '0b5cfd4e-run-' || ((i - 1) / 3), 'ended', 'verdict', '', 'resolved',
     $3 - (30000 - i) * 86400, 3, i < 0, 2, 'Restarted the container.', $3 - (30000 - i) * 86400 FROM n WHERE i % 30 = 0`,
 }
 
