@@ -92,7 +92,16 @@ func resumes(tokens int) effect {
 func gates(want time.Duration) effect {
 	return func(t *testing.T, c Config) {
 		t.Helper()
-		require.Equal(t, want, c.Policy().Gate.Timeout.Std())
+		policy, at := c.Policy(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		lost := escalation.Decision{Action: escalation.DecisionComplete, Outcome: escalation.OutcomeNeedsHuman, Reason: "it is broken"}
+		decision := escalation.Gated(policy, lost)
+		if want == 0 {
+			require.Equal(t, lost, decision, "no gate opens: the chain ends, and calls for a person")
+		} else {
+			require.Equal(t, escalation.DecisionGate, decision.Action)
+			gate := escalation.NewGate(policy, escalation.GateInput{Number: 1, At: at, Decision: decision, Tier: 1})
+			require.Equal(t, at.Add(want), gate.ExpiresAt)
+		}
 		require.Equal(t, want > 0, escalation.GatePolicy{Timeout: c.Policy().Gate.Timeout, FourEyes: true}.Restricts())
 	}
 }

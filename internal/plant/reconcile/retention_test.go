@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 
+	"github.com/claudeops/claudeops/internal/plant/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/escalation/memory"
 	"github.com/claudeops/claudeops/internal/records/store"
@@ -114,15 +115,18 @@ func TestRetentionOfMemories(t *testing.T) {
 // records are kept for ever.
 func TestRetentionOfConversations(t *testing.T) {
 	t.Parallel()
-	for name, keep := range map[string]time.Duration{"off": 0, "on": 800 * time.Hour} {
-		t.Run(name, func(t *testing.T) {
+	for setting, removes := range map[string]bool{"": false, "0s": false, "744h": true, "87600h": false} {
+		t.Run("RETENTION="+setting, func(t *testing.T) {
 			t.Parallel()
-			testRetentionOfConversations(t, keep)
+			cfg, err := config.Load([]string{"HOME=" + t.TempDir(), "CLAUDEOPS_RETENTION=" + setting})
+			require.NoError(t, err)
+			testRetentionOfConversations(t, cfg.State.Retention, removes)
 		})
 	}
 }
 
-func testRetentionOfConversations(t *testing.T, keep time.Duration) {
+func testRetentionOfConversations(t *testing.T, keep time.Duration, removes bool) {
+	t.Helper()
 	records, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, records.Close()) })
@@ -150,7 +154,7 @@ func testRetentionOfConversations(t *testing.T, keep time.Duration) {
 	}
 	require.NoError(t, retention.remove(t.Context(), now))
 	kept, removed := []string{ids[2]}, []string{ids[1]}
-	if keep == 0 {
+	if !removes {
 		kept, removed = []string{ids[2], ids[1]}, nil
 	}
 	require.Equal(t, removed, archive.removed)
