@@ -93,7 +93,7 @@ install-units:
 
 # If a test failed and then passed, the target prints it at the end as FLAKY, and writes its first failure to bin/report/flaky.txt.
 .PHONY: test
-test: clis web-assets openapi openai-clients check race real ## Everything that must hold before a change is merged
+test: clis web-assets openapi openai-clients check alerts race real ## Everything that must hold before a change is merged
 	@$(TOOLS)/flaky $(REPORT)/flaky.txt $(REPORT)/race.json $(REPORT)/real.json
 
 .PHONY: short
@@ -194,7 +194,7 @@ real: $(TOOLS_BUILT) | $(REPORT) ## Run the tests on real Temporal servers, proc
 		-p 2 -parallel 4 -timeout $(TEST_TIMEOUT)
 
 .PHONY: contract
-contract: $(if $(VERSION)$(CLAUDE),,clis) ## List in what the pinned CLIs differ from the contract, or the one of VERSION=x or CLAUDE=path
+contract: $(if $(VERSION)$(CLAUDE),,clis) ## List in what the pinned CLIs differ from the contract, or the one of VERSION=x or CLAUDE=path: before a CLI is pinned
 	sh tools/contract.sh $(TEST_TIMEOUT) $(SLIM) '$(VERSION)' '$(CLAUDE)'
 
 .PHONY: e2e
@@ -203,7 +203,7 @@ e2e: clis ## Repair a real service with the real CLI on a real Temporal server; 
 	$(GO) test -count=1 -v -timeout $(TEST_TIMEOUT) -run '^TestEndToEnd' $$packages
 
 .PHONY: alerts
-alerts: $(PROMETHEUS)/promtool ## Check and test the alert rules with the real promtool, after a change of deploy/prometheus
+alerts: $(PROMETHEUS)/promtool ## Check and test the alert rules with the real promtool, after a change of deploy/prometheus; make test does it, too
 	$(PROMETHEUS)/promtool check config deploy/prometheus/prometheus.yaml
 	$(PROMETHEUS)/promtool test rules deploy/prometheus/rules.test.yaml
 
@@ -266,7 +266,7 @@ release: ## Build both programs of VERSION for each platform into dist, with che
 ##@ Tools
 
 .PHONY: tools
-tools: $(TOOLS_BUILT) clis web-assets openapi openai-clients ## Install all that the checks and tests need
+tools: $(TOOLS_BUILT) $(PROMETHEUS)/promtool clis web-assets openapi openai-clients ## Install all that the checks and tests need
 
 .PHONY: clis
 clis: ## Install the real claude CLIs of tools/claude through npm
@@ -302,7 +302,7 @@ $(CLIENTS)/%: tools/%/go.mod tools/%/go.sum
 
 # Build without the service discoveries. They are most of Prometheus, and one of them has an unpublished dependency.
 $(PROMETHEUS)/%: tools/prometheus/go.mod tools/prometheus/go.sum
-	$(GO) -C tools/prometheus build -trimpath -tags remove_all_sd -o ../../$@ github.com/prometheus/prometheus/cmd/$*
+	sh tools/retry.sh $(GO) -C tools/prometheus build -trimpath -tags remove_all_sd -o ../../$@ github.com/prometheus/prometheus/cmd/$*
 
 # Temporal's server and its schema tool, with the versions of go.mod, because most of their packages are compiled already. The copy of
 # go.sum gets the sums of their additional modules.
