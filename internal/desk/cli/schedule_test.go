@@ -304,12 +304,15 @@ func TestSchedulesOnARealServer(t *testing.T) {
 	// A schedule that `temporal` has made starts nothing at a time that is skipped, until it is updated.
 	_, err = b.client().ScheduleClient().Create(t.Context(), client.ScheduleOptions{
 		ID: "plain", Spec: client.ScheduleSpec{TimeZoneName: "America/New_York", CronExpressions: []string{"30 2 * * *"}},
-		Action: &client.ScheduleWorkflowAction{Workflow: workflows.CycleWorkflow, TaskQueue: "nowhere"}, Paused: true,
+		Action: &client.ScheduleWorkflowAction{
+			Workflow: workflows.CycleWorkflow, TaskQueue: "nowhere", Args: []any{workflows.ChainInput{}},
+		}, Paused: true,
 	})
 	require.NoError(t, err)
 	require.Contains(t, starter(t, b.environ, "doctor").Stdout, "renew them with `starter schedule update plain`\n")
-	b.must("schedule", "delete", "plain")
+	b.must("schedule", "update", "plain")
 	require.Contains(t, starter(t, b.environ, "doctor").Stdout, "✓ schedules")
+	b.must("schedule", "delete", "plain")
 
 	// The defaults, and a schedule that pauses itself because its chains fail.
 	b.must("schedule", "create", "broken", "--every", "1s", "--pause-on-failure", "--repository", "/nowhere")
