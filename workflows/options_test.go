@@ -8,8 +8,8 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/claudeops/claudeops/internal/plant/config"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
 // TestTimeoutsOfSessions checks that the time-out of each kind of session, at its default and at its largest value, is what Temporal

@@ -197,27 +197,13 @@ func (in TalkInput) problem() (why, do string) {
 		return fmt.Sprintf("the time for a turn (%s) is over", ShortDuration(in.Limit.Timeout.Std())),
 			"ask for less at a time, or raise CLAUDEOPS_TALK_TIMEOUT"
 	case SessionBudgetExhausted:
-		return in.spent()
+		budget := cmp.Or(in.Session.BudgetUSD, in.Limit.BudgetUSD)
+		return fmt.Sprintf("the turn has used up its budget of $%.2f", budget), "ask for less at a time, or raise CLAUDEOPS_TALK_BUDGET_USD"
 	case SessionStopped:
 		return "the session was stopped", sendAgain
 	case SessionRunning, SessionCompleted, SessionFailed, SessionResumeFailed, SessionTranscriptLost:
 	}
 	return fmt.Sprintf("the session failed (%s)", in.detail()), sendAgain + ", and look at `starter doctor` if it fails again"
-}
-
-// spent returns which limits of the session can be used up, and what to do about it.
-func (in TalkInput) spent() (why, do string) {
-	var limits, settings []string
-	if budget := cmp.Or(in.Session.BudgetUSD, in.Limit.BudgetUSD); budget > 0 {
-		limits, settings = append(limits, fmt.Sprintf("budget of $%.2f", budget)), append(settings, "CLAUDEOPS_TALK_BUDGET_USD")
-	}
-	if calls := in.Limit.MaxTurns; calls > 0 {
-		limits, settings = append(limits, plaintext.Count(calls, "model call")), append(settings, "CLAUDEOPS_TIER1_MAX_TURNS")
-	}
-	if len(limits) == 0 {
-		return "the turn has used up its budget", "ask for less at a time"
-	}
-	return "the turn has used up its " + strings.Join(limits, " or its "), "ask for less at a time, or raise " + strings.Join(settings, " or ")
 }
 
 // refused returns why the session was not admitted, and what to do about it.

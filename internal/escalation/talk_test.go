@@ -214,10 +214,6 @@ func TestTalkSentences(t *testing.T) {
 		{"day's budget reserved", TalkInput{Refusal: &reserved}},
 		{"another refusal", TalkInput{Refusal: &Admission{Rule: RuleChainBudget, Reason: "the chain's budget is spent."}}},
 		{"turn's budget spent", TalkInput{Session: session(SessionBudgetExhausted, ""), Limit: limit}},
-		{"turn's budget spent, without a cap of calls", TalkInput{Session: session(SessionBudgetExhausted, ""), Limit: TierPolicy{BudgetUSD: 1}}},
-		{"turn's calls spent, without a budget", TalkInput{
-			Session: Session{Report: Report{Status: SessionBudgetExhausted}}, Limit: TierPolicy{MaxTurns: 1},
-		}},
 		{"guard", TalkInput{Session: ended(EndingGuard, "the CLI made calls without asking")}},
 		{"timed out", TalkInput{Session: session(SessionTimedOut, "killed"), Limit: limit}},
 		{"no reply", TalkInput{Session: ended(EndingNoResult, "")}},

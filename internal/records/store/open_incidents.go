@@ -14,7 +14,8 @@ var outlineQuery = "SELECT " + columns(outlineFields(new(incidentRow))) + " FROM
 
 // outlineFields lists the columns of the table incidents with the ID, the services, the kind, the severity and the times.
 func outlineFields(i *incidentRow) []field {
-	return append(identityFields(i), field{"severity", &i.Severity}, field{"opened_at", millis{&i.OpenedAt}}, field{"last_seen_at", millis{&i.LastSeenAt}})
+	return append(identityFields(i),
+		field{"severity", &i.Severity}, field{"opened_at", millis{&i.OpenedAt}}, field{"last_seen_at", millis{&i.LastSeenAt}})
 }
 
 // OpenFilter selects a page of open incidents.
