@@ -127,7 +127,7 @@ func (g *gates) offer(ctx workflow.Context, opening *escalation.GateInput, stopp
 	if stopped != nil {
 		opening.Last, opening.Loop = g.log.chain.Last(), stopped.Gate(opening.Transcript)
 	}
-	possible, _ := escalation.ContinuationOf(*g.policy, *opening)
+	possible, _ := escalation.ContinuationOf(*opening)
 	if possible == nil {
 		return
 	}

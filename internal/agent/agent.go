@@ -438,17 +438,17 @@ func (r *Runner) invocation(run activities.AgentRun, opened *workspace) claude.I
 		env["CLAUDEOPS_CHAIN_DIR"] = opened.path
 	}
 	return claude.Invocation{
-		SessionID:       run.SessionID,
-		Resume:          run.Resume,
-		Prompt:          run.Prompt,
-		Model:           run.Policy.Model,
-		SystemPrompt:    join(r.settings.Environment, run.SystemPrompt),
-		Schema:          run.Schema,
-		TextField:       run.TextField,
-		Tools:           run.Policy.Tools,
-		AllowedTools:    run.Policy.AllowedTools,
-		MaxTurns:        run.Policy.MaxTurns,
-		MaxBudgetUSD:    run.Policy.BudgetUSD,
+		SessionID:    run.SessionID,
+		Resume:       run.Resume,
+		Prompt:       run.Prompt,
+		Model:        run.Policy.Model,
+		SystemPrompt: join(r.settings.Environment, run.SystemPrompt),
+		Schema:       run.Schema,
+		TextField:    run.TextField,
+		Tools:        run.Policy.Tools,
+		AllowedTools: run.Policy.AllowedTools,
+		MaxTurns:     run.Policy.MaxTurns,
+		MaxBudgetUSD: run.Policy.BudgetUSD,
 		Limits: claude.Limits{
 			Wall:      run.Policy.Timeout.Std(),
 			FirstByte: r.settings.FirstByteTimeout,

@@ -96,7 +96,7 @@ func NewGate(policy Policy, o GateInput) Gate {
 	if o.Loop != nil {
 		gate.Role, gate.Resume = o.Loop.Role, o.Loop.Resume
 	}
-	gate.Continuation, gate.NoContinuation = ContinuationOf(policy, o)
+	gate.Continuation, gate.NoContinuation = ContinuationOf(o)
 	if gate.Continuation != nil {
 		gate.Options = append(gate.Options, GateContinue)
 	}
@@ -175,7 +175,7 @@ func (o GateInput) source() GateSource {
 // ContinuationOf returns the session that the gate offers to continue. If the gate offers none, ContinuationOf returns
 // nil and the reason in a sentence. The chain's last session qualifies if it was interrupted, has the tier of the next
 // step, and can be resumed. At the gate of a loop, o.Loop says which session qualifies.
-func ContinuationOf(policy Policy, o GateInput) (*Continuation, string) {
+func ContinuationOf(o GateInput) (*Continuation, string) {
 	last := o.Last
 	switch {
 	case last == nil:

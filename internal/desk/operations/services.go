@@ -142,7 +142,7 @@ func (s Services) addServiceIncidents(ctx context.Context, records *store.Store,
 		Since: s.Clock().Add(-servicesSince), Services: names, Limit: maxServiceIncidents, OnlyResolved: true,
 	})
 	slices.SortStableFunc(resolved, latestFirst)
-	incidents := append(open.Incidents, resolved...)
+	incidents := slices.Concat(open.Incidents, resolved)
 	for _, incident := range incidents[:min(len(incidents), maxNowIncidents)] {
 		detail.Incidents = append(detail.Incidents, s.view(incident, s.Clock()))
 	}

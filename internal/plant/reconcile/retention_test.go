@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
 
-	"github.com/claudeops/claudeops/internal/plant/config"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/escalation/memory"
+	"github.com/claudeops/claudeops/internal/plant/config"
 	"github.com/claudeops/claudeops/internal/records/store"
 )
 

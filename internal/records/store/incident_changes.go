@@ -100,7 +100,8 @@ func (c *incidentChange) moveOn(ctx context.Context, sightings []escalation.Sigh
 			continue
 		}
 		args := append(runArgs(runOf(c.session)),
-			string(escalation.ChainEnded), string(escalation.OutcomeResolved), string(escalation.RuleVerdict), c.at.UnixMilli(), incidentRowOf(id))
+			string(escalation.ChainEnded), string(escalation.OutcomeResolved), string(escalation.RuleVerdict),
+			c.at.UnixMilli(), incidentRowOf(id))
 		if _, err := c.tx.ExecContext(ctx, movedOnQuery, args...); err != nil {
 			return fmt.Errorf("end the work on %s: %w", id, err)
 		}

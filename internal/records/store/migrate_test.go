@@ -49,17 +49,23 @@ var nullable = []string{
 	"memories", "report", "until", "incidents", "jumped_at", "returned_at", "worse_at", "resolved_at", "returns",
 }
 
-// insert inserts a row. Columns that are not given have the zero value of their type.
-func (o oldDatabase) insert(table string, given map[string]any) {
+// columns returns the types of the columns of a table.
+func (o oldDatabase) columns(table string) []*sql.ColumnType {
 	o.t.Helper()
 	rows, err := o.db.QueryContext(o.t.Context(), "SELECT * FROM "+table+" LIMIT 1") //nolint:gosec // one of our tables
 	require.NoError(o.t, err)
-	defer func() { require.NoError(o.t, rows.Err()) }()
+	defer func() { require.NoError(o.t, rows.Close()) }()
 	types, err := rows.ColumnTypes()
 	require.NoError(o.t, err)
-	require.NoError(o.t, rows.Close()) //nolint:sqlclosecheck // the insert needs the connection
+	require.NoError(o.t, rows.Err())
+	return types
+}
+
+// insert inserts a row. Columns that are not given have the zero value of their type.
+func (o oldDatabase) insert(table string, given map[string]any) {
+	o.t.Helper()
 	var names, values []string
-	for _, column := range types {
+	for _, column := range o.columns(table) {
 		value, has := given[column.Name()]
 		switch kind := column.DatabaseTypeName(); {
 		case has:
@@ -80,7 +86,7 @@ func (o oldDatabase) insert(table string, given map[string]any) {
 		}
 		values = append(values, fmt.Sprint(value))
 	}
-	_, err = o.db.ExecContext(o.t.Context(), fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table, strings.Join(names, ", "), strings.Join(values, ", ")))
+	_, err := o.db.ExecContext(o.t.Context(), fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", table, strings.Join(names, ", "), strings.Join(values, ", ")))
 	require.NoError(o.t, err)
 }
 

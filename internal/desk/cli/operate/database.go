@@ -99,8 +99,7 @@ func (a *app) release(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	err = opened.Release(ctx, a.Clock())
-	if err = errors.Join(err, opened.Close()); err != nil {
+	if err := errors.Join(opened.Release(ctx, a.Clock()), opened.Close()); err != nil {
 		return err
 	}
 	return a.printStatus(ctx, cfg.State)

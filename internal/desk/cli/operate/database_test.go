@@ -89,7 +89,9 @@ func TestDatabaseRelease(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Dir(cfg.State.DatabaseFile()), 0o700))
 	records, err := supervisor.OpenStore(t.Context(), cfg)
 	require.NoError(t, err)
-	claim := func(at time.Time) { require.NoError(t, records.Claim(t.Context(), store.Namespace{ID: "1-2-3", Name: "default"}, at)) }
+	claim := func(at time.Time) {
+		require.NoError(t, records.Claim(t.Context(), store.Namespace{ID: "1-2-3", Name: "default"}, at))
+	}
 	claim(time.Now())
 	busy := starter(t, environ, "db", "release")
 	require.Equal(t, program.ExitFailure, busy.Code)
