@@ -70,7 +70,7 @@ func TestMisuse(t *testing.T) {
 		"no chains wanted":   {args: []string{"chains", "--limit", "0"}, want: "--limit 0 is less than one chain"},
 		"odd outcome":        {args: []string{"chains", "--outcome", "need_human"}, want: `--outcome is "need_human"; it must be healthy, resolved, approved, known, suppressed, overridden, aborted, needs_human or failed`},
 		"odd tier in list":   {args: []string{"chains", "--tier", "9"}, want: `--tier is "9"; it must be 1, 2 or 3`},
-		"no db command":      {args: []string{"db"}, want: "say what to do with the database: status, migrate, copy or recover"},
+		"no db command":      {args: []string{"db"}, want: "say what to do with the database: status, migrate, copy, release or recover"},
 		"copy onto itself":   {args: []string{"db", "copy"}, want: "source and target are the same database: name the target with --to"},
 		"copy from nowhere":  {args: []string{"db", "copy", "--from", "mysql://u:hunter2@x/y"}, want: "--from (value not shown): it must be the URL of a file"},
 		"copy to nowhere":    {args: []string{"db", "copy", "--to", "postgres://u:hunter2@x"}, want: "--to (value not shown): it must name a database"},

@@ -326,7 +326,10 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 		return sweeper, err
 	}
 	way := records{s.store, s.mask, s.telemetry.Metrics(), s.recovery}
-	if err := way.Claim(ctx, own, time.Now()); err != nil {
+	switch err := way.Claim(ctx, own, time.Now()); {
+	case store.IsTransient(err): // each sweep takes them, too
+		s.logger.Warn("the records cannot be taken for the namespace yet", "error", err)
+	case err != nil:
 		return sweeper, err
 	}
 	if s.leases, err = reconcile.OpenLeases(s.config.State.Dir, own.ID, s.logger); err != nil {

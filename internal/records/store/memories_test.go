@@ -250,7 +250,7 @@ func testMemoryAsRead(t *testing.T, database backend) {
 	own, err := s.AddMemory(bounded(t), fact("web", "disk", "empty /srv/data/tmp"), by("ada"))
 	require.NoError(t, err)
 	require.Equal(t, "memory-2", own.ID)
-	require.Equal(t, memory.StatusCandidate, memories(t, s, store.MemoryFilter{})[1].Status)
+	require.Equal(t, memory.StatusCandidate, memories(t, s, store.MemoryFilter{})[0].Status)
 	require.NotContains(t, recalled(t, s, memory.Recall{SessionID: "a"}).Markdown, "/srv /data")
 
 	learns(t, s, "chain-2", "slow", fact("web", "order", mount))
@@ -368,7 +368,7 @@ func testOldMemories(t *testing.T, database backend) {
 	require.NoError(t, err)
 	require.Equal(t, int64(2), removed)
 	left := memories(t, s, store.MemoryFilter{})
-	require.Equal(t, []string{"memory-3", "memory-2"}, []string{left[0].ID, left[1].ID}, "confirmed, and proposed again")
+	require.Equal(t, []string{"memory-2", "memory-3"}, []string{left[0].ID, left[1].ID}, "proposed again, and confirmed")
 	require.Empty(t, memories(t, s, store.MemoryFilter{Status: memory.StatusDeleted}))
 	require.Empty(t, memories(t, s, store.MemoryFilter{Search: "second"}))
 }
