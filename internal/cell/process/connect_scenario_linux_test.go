@@ -97,6 +97,21 @@ func connectScenarios() map[string]func(servers) any {
 			group.Wait()
 			return err
 		},
+		"a burst that waits": func(servers) any {
+			busy, group, ended := busyServer(), sync.WaitGroup{}, sync.Map{}
+			for range 600 {
+				group.Go(func() {
+					ended.Store(fmt.Sprint(withSocket(unix.AF_INET, unix.SOCK_STREAM, func(socket int) error {
+						_ = unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Sec: 2})
+						return unix.Connect(socket, loopback(busy))
+					})), true)
+				})
+			}
+			group.Wait()
+			var all []string
+			ended.Range(func(err, _ any) bool { all = append(all, err.(string)); return true })
+			return strings.Join(all, ", ")
+		},
 		"a path with a full queue": func(servers) any {
 			listener, _ := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 			_ = unix.Bind(listener, &unix.SockaddrUnix{Name: "queue"})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -164,4 +165,34 @@ func await(t *testing.T, is func() bool) {
 func isStopped(pid int) bool {
 	state, _, err := stat(pid)
 	return err == nil && state == "T"
+}
+
+// TestOpensWhileOthersAreSlow checks that a program opens files while the opening of others takes long: somebody has a lease of them.
+func TestOpensWhileOthersAreSlow(t *testing.T) {
+	t.Parallel()
+	requireOpens(t)
+	s := newSite(t)
+	s.secretsIn(t)
+	var leased []*os.File
+	for i := range 5 {
+		file, err := os.Create(fmt.Sprintf("%s/slow%d", s.workspace, i))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = file.Close() })
+		_, err = unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
+		require.NoError(t, err)
+		leased = append(leased, file)
+	}
+	script := `for i in 0 1 2 3 4; do cat slow$i && echo opened & done
+		for i in $(seq 50); do read line < notes && echo "$line"; done; cat .env; wait`
+	spec := shell(t, process.ModeSubreaper, "cd "+s.workspace+"\n"+script)
+	spec.Sandbox = s.judged()
+	output := onText("notes", 50, func() {
+		for _, file := range leased {
+			_, err := unix.FcntlInt(file.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+			require.NoError(t, err)
+		}
+	})
+	spec.Stdout = output
+	run(t, t.Context(), spec)
+	require.Equal(t, strings.Repeat("notes\n", 50)+strings.Repeat("opened\n", 5), output.text())
 }

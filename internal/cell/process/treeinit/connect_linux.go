@@ -1,6 +1,7 @@
 package treeinit
 
 import (
+	"errors"
 	"strconv"
 	"syscall"
 	"time"
@@ -19,30 +20,48 @@ func (c *call) connect(descriptor int, address uint64, length int) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = syscall.Close(socket) }()
-	if length < 0 || length > maxAddress {
-		return syscall.EINVAL
+	w := &waitingCall{call: c, ready: socket, held: []int{socket}}
+	err = w.connect(socket, address, length)
+	if errors.Is(err, errWaits) {
+		return c.wait(w)
 	}
-	to := make([]byte, length)
-	if err := c.copyMemory(address, to); err != nil {
+	w.release()
+	return err
+}
+
+func (w *waitingCall) connect(socket int, address uint64, length int) error {
+	to, err := w.address(address, length)
+	if err != nil {
 		return err
 	}
 	if familyOf(to) == syscall.AF_UNIX && len(to) > unixPath {
-		found, err := c.allowSocket(to)
+		found, err := w.allowSocket(to)
 		if err != nil {
 			return err
 		}
-		defer found.close()
 		if found.file >= 0 { // this very file, whatever its path leads to by now
-			to = append(to[:unixPath:unixPath], ownDescriptor(found.file)+"\x00"...)
+			w.held = append(w.held, found.file)
+			found.file = -1
+			to = append(to[:unixPath:unixPath], ownDescriptor(w.held[1])+"\x00"...)
 		}
-	} else if err := c.allowAddress(to); err != nil {
+		found.close()
+		w.ready = -1 // a full queue
+	} else if err := w.allowAddress(to); err != nil {
 		return err
 	}
-	if err := c.waits(); err != nil {
+	if err := w.waits(); err != nil {
 		return err
 	}
-	return c.connectTo(socket, to)
+	return w.connectTo(socket, to)
+}
+
+// address reads the address of a host or of a socket from the caller's memory.
+func (c *call) address(address uint64, length int) ([]byte, error) {
+	if length < 0 || length > maxAddress {
+		return nil, syscall.EINVAL
+	}
+	to := make([]byte, length)
+	return to, c.copyMemory(address, to)
 }
 
 // socket returns a copy of a socket of the caller. The copy is the same socket under another number.
@@ -121,7 +140,7 @@ func (a *answerer) withCapability(number uint, do func() error) error {
 
 // connectTo connects the socket, and waits as the caller would: not at all, until the connection is made or refused, until the
 // caller gets a signal, or as long as its time limit says.
-func (c *call) connectTo(socket int, to []byte) error {
+func (w *waitingCall) connectTo(socket int, to []byte) error {
 	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(socket), syscall.F_GETFL, 0)
 	if errno != 0 {
 		return errno
@@ -143,36 +162,23 @@ func (c *call) connectTo(socket int, to []byte) error {
 	if !isPending(pending, to) {
 		return pending
 	}
-	if err := c.stepAside(); err != nil {
-		return err
-	}
-	defer c.stepBack()
-	return c.awaitConnection(socket, to, attempt, pending)
-}
-
-// connectPause is the time between two looks whether the caller still waits for its connection.
-const connectPause = 20 * time.Millisecond
-
-// awaitConnection repeats an attempt until it succeeds or fails. A connection that has begun is not begun again by that. At the time
-// limit of the socket the error is pending, that of the first attempt.
-func (c *call) awaitConnection(socket int, to []byte, attempt func() error, pending error) error {
-	limit := sendTimeout(socket)
-	for began := time.Now(); ; {
-		if familyOf(to) == syscall.AF_UNIX { // the other side has too many visitors
-			time.Sleep(pipePause)
-		} else {
-			poll(socket, pollOut, connectPause)
-		}
-		err := attempt()
-		switch {
-		case !isPending(err, to):
+	w.attempt = func() error { // a connection that has begun is not begun again by that
+		if err := attempt(); !isPending(err, to) {
 			return err
+		}
+		return errWaits
+	}
+	limit, began := sendTimeout(socket), time.Now()
+	w.isLate = func() error {
+		switch {
 		case limit > 0 && time.Since(began) >= limit:
 			return pending
-		case !c.valid() || c.caller.hasSignal():
+		case !w.valid() || w.caller.hasSignal():
 			return syscall.EINTR
 		}
+		return nil
 	}
+	return errWaits
 }
 
 // isPending reports whether a connection is not made yet.

@@ -2,9 +2,9 @@ package treeinit
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"syscall"
-	"time"
 	"unsafe"
 )
 
@@ -155,77 +155,71 @@ func (c *call) openPlace(found *place, how openHow) (int, error) {
 	case kind == syscall.S_IFDIR && how.flags&syscall.O_CREAT != 0:
 		return -1, syscall.EISDIR
 	case kind == syscall.S_IFIFO && how.flags&syscall.O_NONBLOCK == 0:
-		return c.openPipe(found.file, flags)
+		return -1, c.openPipe(found, how.flags)
 	}
 	return syscall.Openat(ownDescriptors, strconv.Itoa(found.file), flags&^(syscall.O_CREAT|syscall.O_NOFOLLOW), mode)
 }
 
-// pipePause is the time between two looks for the other end of a named pipe.
-const pipePause = 2 * time.Millisecond
-
-// openPipe opens a named pipe, and waits for its other end as long as the caller waits.
-func (c *call) openPipe(file, flags int) (int, error) {
-	if err := c.stepAside(); err != nil {
-		return -1, err
-	}
-	defer c.stepBack()
-	for {
-		opened, err := syscall.Openat(atFDCWD, ownDescriptor(file), flags&^(syscall.O_CREAT|syscall.O_NOFOLLOW)|syscall.O_NONBLOCK, 0)
-		switch {
-		case err == nil && flags&syscall.O_ACCMODE == syscall.O_RDONLY && !c.awaitWriter(opened):
+// openPipe opens a named pipe, and gives it to the caller when its other end is open.
+func (c *call) openPipe(found *place, how uint64) error {
+	flags := int(how&(1<<32-1))&^(syscall.O_CREAT|syscall.O_NOFOLLOW) | syscall.O_CLOEXEC | syscall.O_NOCTTY | syscall.O_NONBLOCK
+	pipe := found.file
+	found.file = -1 // closed by the call that waits
+	w := &waitingCall{call: c, ready: -1, held: []int{pipe}}
+	give := func(opened int) error {
+		w.release()
+		if err := syscall.SetNonblock(opened, false); err != nil {
 			_ = syscall.Close(opened)
-			return -1, syscall.EINTR
-		case err == nil:
-			return opened, syscall.SetNonblock(opened, false)
-		case !errors.Is(err, syscall.ENXIO):
-			return -1, err
-		case !c.valid():
-			return -1, syscall.EINTR
+			return err
 		}
-		time.Sleep(pipePause) // nobody reads yet
+		return c.give(opened, how)
 	}
+	w.attempt = func() error {
+		opened, err := syscall.Openat(atFDCWD, ownDescriptor(pipe), flags, 0)
+		switch {
+		case errors.Is(err, syscall.ENXIO): // nobody reads yet
+			return errWaits
+		case err != nil:
+			return err
+		case flags&syscall.O_ACCMODE != syscall.O_RDONLY:
+			return give(opened)
+		}
+		w.held = append(w.held, opened) // it is open meanwhile, so that a writer finds it
+		return w.awaitWriter(opened, give)
+	}
+	w.isLate = w.waits
+	err := w.attempt()
+	if errors.Is(err, errWaits) {
+		return c.wait(w)
+	}
+	w.release()
+	return err
 }
 
-// awaitWriter waits until somebody has opened a pipe to write. It reports whether the caller still waits.
-func (c *call) awaitWriter(pipe int) bool {
+// awaitWriter has the call wait until somebody has opened a pipe to write.
+func (w *waitingCall) awaitWriter(pipe int, give func(int) error) error {
 	var copies [2]int
 	if err := syscall.Pipe2(copies[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
-		return false
+		return err
 	}
-	defer func() { _, _ = syscall.Close(copies[0]), syscall.Close(copies[1]) }()
-	for c.valid() {
-		if written(pipe, copies[1]) {
-			return true
+	w.held = append(w.held, copies[:]...)
+	w.attempt = func() error {
+		if !written(pipe, copies[1]) {
+			return errWaits
 		}
+		w.held = slices.DeleteFunc(w.held, func(each int) bool { return each == pipe })
+		return give(pipe)
 	}
-	return false
+	return w.attempt()
 }
 
-// written reports whether somebody writes to a pipe, or has written, and takes nothing from it. If nobody does, written waits a moment.
+// written reports whether somebody writes to a pipe, or has written, and takes nothing from it.
 func written(pipe, copies int) bool {
 	const nonBlocking = 2 // SPLICE_F_NONBLOCK: an empty pipe is an error while somebody writes to it, and its end otherwise
 	if n, err := syscall.Tee(pipe, copies, 1, nonBlocking); n > 0 || errors.Is(err, syscall.EAGAIN) {
 		return true
 	}
-	return poll(pipe, pollIn, pipePause) // it is found, too, if the writer has closed the pipe already
-}
-
-const (
-	pollIn  = 1
-	pollOut = 4
-)
-
-// poll waits until a descriptor is ready, but not longer than pause. It reports whether it is.
-func poll(descriptor int, wanted int16, pause time.Duration) bool {
-	type pollRequest struct {
-		descriptor    int32
-		wanted, found int16
-	}
-	request := pollRequest{descriptor: int32(descriptor), wanted: wanted} //nolint:gosec // a descriptor
-	timeout := syscall.NsecToTimespec(int64(pause))
-	n, _, _ := syscall.Syscall6(syscall.SYS_PPOLL,
-		uintptr(unsafe.Pointer(&request)), 1, uintptr(unsafe.Pointer(&timeout)), 0, 0, 0) //nolint:gosec // how the kernel takes structs
-	return n == 1
+	return poll(pipe, pollIn, 0) // it is found, too, if the writer has closed the pipe already
 }
 
 // give makes a file of this process the result of the call, and closes it here. It closes the file before the caller goes on: with a copy

@@ -2,8 +2,6 @@ package treeinit
 
 import (
 	"errors"
-	"runtime"
-	"sync/atomic"
 	"syscall"
 	"unsafe"
 )
@@ -52,14 +50,6 @@ const (
 	syncWakeUp = 1 << 0
 )
 
-// maxAnswerers limits the threads that answer at once. Further calls wait in the kernel. Threads are needed at once only while
-// files are slow to open, such as those of a network file system. maxAside limits the threads that wait for somebody else besides: for
-// the other end of a pipe or of a connection.
-const (
-	maxAnswerers = 64
-	maxAside     = 256
-)
-
 // Refused is a call that the answerer has refused.
 type Refused struct {
 	// Path is the real path of the file, or the address.
@@ -78,8 +68,8 @@ type answerer struct {
 	rules    *fileRules
 	sandbox  *Sandbox
 	user     *User
-	// all counts the threads that answer, idle those that wait for a call, and aside those that wait for somebody else.
-	idle, all, aside atomic.Int32
+	turn     turn
+	waiting  waitingCalls
 	// reports passes what is refused to the reporter.
 	reports chan Refused
 }
@@ -102,68 +92,13 @@ func (in *initProcess) tell(reports <-chan Refused) {
 func (in *initProcess) answer(listener int, j Job) {
 	a := &answerer{
 		listener: listener, rules: newFileRules(j.Sandbox), sandbox: j.Sandbox, user: j.User,
-		reports: make(chan Refused),
+		turn: turn{wake: make(chan struct{}, 1)}, reports: make(chan Refused),
 	}
 	ownDescriptors, _ = openAt2(atFDCWD, "/proc/self/fd", openHow{flags: oPath | syscall.O_DIRECTORY | syscall.O_CLOEXEC})
 	go in.tell(a.reports)
 	// It saves half of the time between two programs on one processor. Kernels before 6.6 do not know it.
 	_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, uintptr(listener), notifSetFlags, syncWakeUp)
-	a.another()
-}
-
-// another starts one more thread that answers.
-func (a *answerer) another() {
-	a.all.Add(1)
-	a.idle.Add(1)
-	go a.loop()
-}
-
-func (a *answerer) loop() {
-	runtime.LockOSThread() // never unlocked: the thread has the agent's rights to files
-	if err := a.becomeAgent(); err != nil {
-		return
-	}
-	for {
-		var asked notification
-		_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(a.listener), notifReceive,
-			uintptr(unsafe.Pointer(&asked))) //nolint:gosec // how the kernel takes a struct
-		switch {
-		case errno == syscall.EINTR:
-			continue
-		case errno == syscall.ENOENT && !poll(a.listener, 0, 0): // the caller has been killed
-			continue
-		case errno != 0:
-			return // the tree has ended, so the listener hangs up
-		}
-		if a.idle.Add(-1) == 0 && a.all.Load() < maxAnswerers {
-			a.another()
-		}
-		a.judge(&asked)
-		if a.all.Load() > maxAnswerers { // it was aside
-			a.all.Add(-1)
-			return
-		}
-		a.idle.Add(1)
-	}
-}
-
-// stepAside lets another thread answer calls while this one waits for somebody else.
-func (a *answerer) stepAside() error {
-	if a.aside.Add(1) > maxAside {
-		a.aside.Add(-1)
-		return syscall.EAGAIN
-	}
-	a.all.Add(-1)
-	if a.idle.Load() == 0 {
-		a.another()
-	}
-	return nil
-}
-
-// stepBack ends the effect of stepAside.
-func (a *answerer) stepBack() {
-	a.all.Add(1)
-	a.aside.Add(-1)
+	go a.answerFirst()
 }
 
 // ioctl makes a request that does not wait.
@@ -214,10 +149,12 @@ func (a *answerer) becomeAgent() error {
 	return capset(data)
 }
 
-// judge answers one call.
+// judge answers one call, or has it wait.
 func (a *answerer) judge(asked *notification) {
-	c := call{answerer: a, asked: asked, caller: &caller{thread: int(asked.thread)}}
-	c.answer(c.judge())
+	c := &call{answerer: a, asked: asked, caller: &caller{thread: int(asked.thread)}}
+	if err := c.judge(); !errors.Is(err, errWaits) {
+		c.answer(err)
+	}
 }
 
 // call is a call that waits for its answer.
@@ -227,7 +164,8 @@ type call struct {
 	caller *caller
 }
 
-// judge carries out a call. It returns 0 if the call has been answered or has succeeded, and its error otherwise.
+// judge carries out a call. It returns the error of the call; nil if the call has succeeded, errAnswered if it has its answer, and errWaits
+// if it gets one later.
 func (c *call) judge() error {
 	args := c.asked.arguments
 	// The kernel, too, takes the lower halves of descriptors, flags and modes.
