@@ -8,17 +8,32 @@ import (
 	"github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
 
 	"github.com/claudeops/claudeops/internal/cell/process/treeinit"
 )
 
-// judgedCalls lists the system calls that open a file by its path, or give a file another path. There is no other way to a file:
-// io_uring and open_by_handle_at are denied, and so are the calls of other architectures.
+// judgedCalls lists the system calls that open a file by its path, or give a file another path, besides judgedOpens. There is no other
+// way to a file: io_uring and open_by_handle_at are denied, and so are the calls of other architectures.
 func judgedCalls() []string {
 	return []string{
-		"open", "openat", "openat2", "creat", "truncate", "rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat",
+		"openat2", "creat", "truncate", "rename", "renameat", "renameat2", "link", "linkat", "symlink", "symlinkat",
 		"unlink", "unlinkat", "rmdir", "mkdir", "mkdirat", "mknod", "mknodat",
 	}
+}
+
+// judgedOpens describes the opens that are judged. The kernel alone carries out those whose flags, which are in a register, let it open
+// nothing but a directory for reading (O_DIRECTORY): its names are no secret, and the sandbox permits them. Nor are references to files
+// judged (O_PATH), which can neither be read nor written.
+func judgedOpens(native *arch.Info) (judged []seccomp.NameWithConditions) {
+	const otherUses = unix.O_ACCMODE | unix.O_CREAT | unix.O_TRUNC | unix.O_TMPFILE&^unix.O_DIRECTORY
+	for flags, name := range []string{1: "open", 2: "openat"} {
+		if len(known(native, []string{name})) == 1 {
+			judged = append(judged, when(name, uint32(flags), seccomp.BitsNotSet, unix.O_DIRECTORY|unix.O_PATH),
+				when(name, uint32(flags), seccomp.BitsSet, otherUses))
+		}
+	}
+	return judged
 }
 
 // fileFilter returns the encoded filter that makes the kernel ask before the judged calls, and openFilter one for connections, too. A
@@ -35,7 +50,9 @@ func newOpenFilter(judged []string) (string, error) {
 	}
 	policy := seccomp.Policy{
 		DefaultAction: seccomp.ActionAllow,
-		Syscalls:      []seccomp.SyscallGroup{{Action: seccomp.ActionUserNotify, Names: known(native, judged)}},
+		Syscalls: []seccomp.SyscallGroup{{
+			Action: seccomp.ActionUserNotify, Names: known(native, judged), NamesWithCondtions: judgedOpens(native),
+		}},
 	}
 	instructions, err := policy.Assemble()
 	if err != nil {
