@@ -105,7 +105,7 @@ func (s *stage) runCLI(t *testing.T, version claudesim.Version, post *hook.Post,
 	command.Dir, command.Stdin = s.place.Work[0], strings.NewReader("look")
 	variables := simtest.RealEnv(s.place.Home, api.URL())
 	maps.Copy(variables, map[string]string{
-		"PATH": s.bin, "TMPDIR": s.place.Temp, "TERM": "dumb", "ANTHROPIC_API_KEY": key, "CLAUDE_CONFIG_DIR": own,
+		"PATH": s.bin, "TMPDIR": s.place.Temp, "TERM": "dumb", "ANTHROPIC_API_KEY": key, "CLAUDE_CONFIG_DIR": own, "GIT_CONFIG_COUNT": "0",
 		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1", "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR": "1",
 	})
 	maps.Copy(variables, post.Environment(s.self, shell))
