@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,9 +21,6 @@ const (
 	countPath    = "/v1/messages/count_tokens"
 	betaQuery    = "beta=true"
 )
-
-// maxRequestBytes limits the size of a request's body. The API refuses bodies over 32 MB.
-const maxRequestBytes = 33 << 20
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -76,11 +72,12 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) erro
 	if !passes(r) {
 		return unknownCall(r.Method, r.URL.Path)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequestBytes))
+	body, err := lease.receive(w, r)
 	if err != nil {
 		return unreadable(err)
 	}
-	asked, err := readQuestion(body)
+	defer body.drop()
+	asked, err := readQuestion(body.content)
 	if err != nil {
 		return unreadable(err)
 	}
@@ -93,10 +90,10 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, lease *Lease) erro
 	lease.refused("")
 	// The transport calls GetBody if the upstream has closed an idle connection. It then sends the body again on a new
 	// connection.
-	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	r.GetBody = func() (io.ReadCloser, error) { return body.reader(), nil }
+	r.Body, r.ContentLength = body.reader(), int64(len(body.content))
 	ctx := context.WithValue(r.Context(), callKey{}, &call{
-		lease: lease, asked: asked.models[0], metered: r.URL.Path == messagesPath, bytes: len(body),
+		lease: lease, asked: asked.models[0], metered: r.URL.Path == messagesPath, bytes: len(body.content), answered: body.answered,
 	})
 	p.reverse.ServeHTTP(finalAnswer{w}, r.WithContext(ctx))
 	return nil
@@ -156,6 +153,7 @@ func (p *Proxy) forwarder(options Options) *httputil.ReverseProxy {
 // measure attaches a meter to a successful answer, if the call costs something. It removes the headers that the CLI does not need.
 func measure(response *http.Response) error {
 	c := callOf(response.Request)
+	c.answered()
 	c.unreachable("")
 	c.limited(limitOf(response, time.Now()))
 	keep(response.Header, answerHeaders)

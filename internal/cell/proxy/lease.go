@@ -73,6 +73,8 @@ type Lease struct {
 	// running ends when the key is revoked.
 	running context.Context
 	revoke  context.CancelFunc
+	// large is held by the only large request.
+	large chan struct{}
 
 	mu     sync.Mutex
 	closed bool
@@ -87,7 +89,7 @@ type Lease struct {
 func newLease(p *Proxy, session Session) *Lease {
 	running, revoke := context.WithCancel(context.Background())
 	return &Lease{
-		proxy: p, session: session, running: running, revoke: revoke,
+		proxy: p, session: session, running: running, revoke: revoke, large: make(chan struct{}, 1),
 		key: []byte(keyPrefix + rand.Text() + rand.Text()), // 260 bits
 	}
 }
@@ -121,7 +123,7 @@ func (l *Lease) matchesKey(header http.Header) bool {
 }
 
 // maxOpen limits the concurrent requests of one session. The CLI and its subagents make fewer concurrent requests than
-// this. The limit bounds the memory for requests, and the amount by which a session can exceed its budget.
+// this. The limit bounds the memory for requests (see smallRequest), and the amount by which a session can exceed its budget.
 const maxOpen = 16
 
 // enter registers a request. The caller must call the returned function when the request ends. If the session may not
@@ -183,8 +185,10 @@ type call struct {
 	// metered is true if the call costs something. A call that only counts tokens costs nothing.
 	metered bool
 	// bytes is the length of the request.
-	bytes   int
-	costUSD float64
+	bytes int
+	// answered is called when the API begins to answer.
+	answered func()
+	costUSD  float64
 }
 
 // answer counts the call as answered.

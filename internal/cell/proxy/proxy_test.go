@@ -14,6 +14,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -640,6 +641,37 @@ func TestACallerThatDoesNotWriteHoldsNothingUp(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, line, "100 Continue", "the proxy waits for the body")
 	require.Zero(t, lease.Close())
+}
+
+// TestUnfinishedRequestsAreBounded sends the beginnings of many large requests. The proxy takes in little of them, answers small requests
+// meanwhile, and a large one when the others have gone.
+func TestUnfinishedRequestsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, stream(started, ended))
+	lease := s.proxy.Open(session())
+	const many, size = 12, 30 << 20
+	beginning := strings.Repeat("x", size-1)
+	var taken atomic.Int64
+	var writers sync.WaitGroup
+	connections := make([]net.Conn, many)
+	for i := range connections {
+		connections[i] = s.dial(fmt.Sprintf("POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: %d\r\n\r\n", lease.Key(), size))
+		writers.Go(func() {
+			_ = connections[i].SetWriteDeadline(time.Now().Add(2 * time.Second)) // the proxy does not read the rest
+			n, _ := io.WriteString(connections[i], beginning)
+			taken.Add(int64(n))
+		})
+	}
+	writers.Wait()
+	t.Logf("%d MB of %d sent", taken.Load()>>20, many*size>>20)
+	require.Less(t, taken.Load(), int64(size+many*13<<20), "one large request, and the small parts and buffers of the others")
+	require.Equal(t, http.StatusOK, s.ask(lease.Key(), question).status)
+	for _, connection := range connections {
+		require.NoError(t, connection.Close())
+	}
+	large := strings.Replace(question, `"hi"`, `"`+strings.Repeat("x", 20<<20)+`"`, 1)
+	require.Eventually(t, func() bool { return s.ask(lease.Key(), large).status == http.StatusOK }, patience, time.Millisecond)
+	lease.Close()
 }
 
 // dial opens a connection and sends request on it.
