@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -127,7 +128,7 @@ func (g *guards) open(
 // fileRules converts the policy's rules for files to those of a sandbox. Nothing is secret in the session's own directories, nor are
 // the files that the agent is asked to write.
 func fileRules(rules guard.FileRules, variables map[string]string, asked []string, refused func(process.Refused)) *process.Opens {
-	opens := &process.Opens{Secret: rules.Secret, Kept: rules.Kept, Clear: slices.Concat(rules.Clear, asked), Refused: refused}
+	opens := &process.Opens{Secret: rules.Secret, Kept: rules.Kept, Clear: slices.Concat(packaged(rules.Clear), asked), Refused: refused}
 	for _, name := range []string{"TMPDIR", "CLAUDE_CONFIG_DIR"} {
 		if dir := variables[name]; dir != "" {
 			opens.Clear = append(opens.Clear, resolved(dir)...)
@@ -138,6 +139,24 @@ func fileRules(rules guard.FileRules, variables map[string]string, asked []strin
 		opens.Programs = append(opens.Programs, process.ProgramOpens{Program: name, Read: program.Read, Write: program.Write})
 	}
 	return opens
+}
+
+// packaged returns the directories with only those parts of /usr that packages fill: people keep files of their own in /usr/local.
+func packaged(dirs []string) (filled []string) {
+	for _, dir := range dirs {
+		if dir != "/usr" {
+			filled = append(filled, dir)
+			continue
+		}
+		for _, part := range []string{"bin", "games", "include", "lib", "lib32", "lib64", "libexec", "libx32", "sbin", "share", "src"} {
+			filled = append(filled, filepath.Join(dir, part))
+		}
+		for _, pattern := range []string{"bin", "sbin", "lib/python*", "lib/node_modules", "share/ca-certificates"} {
+			found, _ := filepath.Glob(filepath.Join(dir, "local", pattern))
+			filled = append(filled, found...)
+		}
+	}
+	return filled
 }
 
 // recordIn returns a function that records refused files as acts of the session's calls.

@@ -1,6 +1,7 @@
 package systemtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,9 +11,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/cell/guard"
 )
 
 // hellSecret is the content of the secret files, which everybody may read as far as the file system is concerned.
@@ -112,6 +117,7 @@ func fileAttacks() []attack {
 		{"with cat", func(path string) ([]byte, error) { return exec.Command("cat", path).Output() }},
 		{"with a search", func(path string) ([]byte, error) { return exec.Command("grep", "-r", "", filepath.Dir(path)).Output() }},
 		{"while another thread changes the path", readWhileItChanges},
+		{"while another thread exchanges a link", readWhileALinkChanges},
 	}
 	var found []attack
 	for _, each := range list {
@@ -119,7 +125,68 @@ func fileAttacks() []attack {
 			return readAnySecret(each.read)
 		}})
 	}
-	return found
+	return append(found, attack{at: onSecrets, name: "read a secret file with each granted program", act: readWithEachProgram})
+}
+
+// readWithEachProgram starts each program of Tier 1 with the paths of all secret files, in forms in which programs read files. It returns
+// nil if one prints a secret. What a program prints of files that it opens by itself does not depend on the guard.
+func readWithEachProgram(victim) error {
+	policy, err := guard.ParsePolicy(deploy.Policy)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(os.Getenv(hellVariable))
+	paths := temptingFiles()
+	for i := range paths {
+		paths[i] = filepath.Join(dir, paths[i])
+	}
+	tried := 0
+	for _, program := range policy.Executables(1).All() {
+		for _, words := range [][]string{paths, append([]string{"", "--"}, paths...), {"-f", paths[0]}, {"-r", "", dir}} {
+			const limit = 3 * time.Second // some programs go on until they are stopped
+			ctx, cancel := context.WithTimeout(context.Background(), limit)
+			command := exec.CommandContext(ctx, program, words...)
+			command.Dir, command.WaitDelay = os.Getenv("TMPDIR"), limit
+			printed, err := command.CombinedOutput()
+			cancel()
+			if strings.Contains(string(printed), hellSecret) {
+				fmt.Fprintln(os.Stderr, program, words)
+				return nil
+			}
+			if command.Process != nil && (err == nil || command.ProcessState != nil) {
+				tried++
+			}
+		}
+	}
+	if tried == 0 {
+		return nil // nothing is shown by that
+	}
+	return fmt.Errorf("%d calls showed nothing", tried)
+}
+
+// readWhileALinkChanges opens a link while another thread exchanges it for one to a harmless file.
+func readWhileALinkChanges(path string) ([]byte, error) {
+	links := filepath.Join(os.Getenv("TMPDIR"), fmt.Sprint("exchanged-", os.Getpid()))
+	harmless := filepath.Join(filepath.Dir(os.Getenv(hellVariable)), "notes")
+	_, _ = os.Remove(links+"a"), os.Remove(links+"b") // of another secret file
+	if err := errors.Join(os.Symlink(path, links+"a"), os.Symlink(harmless, links+"b")); err != nil {
+		return nil, err
+	}
+	var over atomic.Bool
+	defer over.Store(true)
+	go func() {
+		runtime.LockOSThread()
+		for !over.Load() {
+			_ = unix.Renameat2(unix.AT_FDCWD, links+"a", unix.AT_FDCWD, links+"b", unix.RENAME_EXCHANGE)
+		}
+	}()
+	const attempts = 500
+	for range attempts {
+		if content, _ := os.ReadFile(links + "a"); strings.Contains(string(content), hellSecret) {
+			return content, nil
+		}
+	}
+	return nil, syscall.EACCES
 }
 
 // readAnySecret returns nil if one of the secret files can be read.
