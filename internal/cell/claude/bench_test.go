@@ -54,7 +54,7 @@ type bench struct {
 }
 
 // newBench sets up a bench. adjust, if not nil, changes the options.
-func newBench(t *testing.T, b backend, scenario claudesim.Scenario, adjust func(*claude.Options)) *bench {
+func newBench(t testing.TB, b backend, scenario claudesim.Scenario, adjust func(*claude.Options)) *bench {
 	t.Helper()
 	made := &bench{backend: b, dir: t.TempDir(), configDir: filepath.Join(t.TempDir(), "config")}
 	environ := map[string]string{"PATH": os.Getenv("PATH"), "HOME": operatorsHome(t), "ANTHROPIC_API_KEY": apiKey}
@@ -86,7 +86,7 @@ func newBench(t *testing.T, b backend, scenario claudesim.Scenario, adjust func(
 }
 
 // startProxy starts a proxy that calls the API with the credentials of options.
-func startProxy(t *testing.T, options claude.Options) *proxy.Proxy {
+func startProxy(t testing.TB, options claude.Options) *proxy.Proxy {
 	t.Helper()
 	access, found := claude.FindAccess(options)
 	require.True(t, found)
@@ -139,7 +139,7 @@ func (b *bench) startCounted(
 }
 
 // operatorsHome returns a HOME whose shell start-up files set variables that an agent must not get.
-func operatorsHome(t *testing.T) string {
+func operatorsHome(t testing.TB) string {
 	t.Helper()
 	home := t.TempDir()
 	for _, name := range []string{".bashrc", ".bash_profile", ".profile", ".zshenv"} {
