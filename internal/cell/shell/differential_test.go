@@ -39,6 +39,8 @@ type outcome struct {
 // side runs scripts in a directory as its root.
 type side struct {
 	root string
+	// patience is the time without progress after which a script is given up.
+	patience time.Duration
 	// start returns the command that runs the scripts from an index on.
 	start func(scripts []string, from int) *exec.Cmd
 }
@@ -52,6 +54,7 @@ func newSides(t *testing.T) (bash, ours side) {
 	program, err := exec.LookPath("bash")
 	require.NoError(t, err)
 	bash.root, ours.root = newRoot(t), newRoot(t)
+	bash.patience, ours.patience = stuck, stuck
 	copyProgram(t, program, bash.root)
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -176,10 +179,10 @@ func (s side) runFrom(t *testing.T, scripts []string, from int, outcomes []outco
 	var diagnostics strings.Builder
 	command.Stderr = &diagnostics
 	require.NoError(t, command.Start())
-	watchdog := time.AfterFunc(stuck, func() { _ = command.Process.Kill() })
+	watchdog := time.AfterFunc(s.patience, func() { _ = command.Process.Kill() })
 	lines := bufio.NewScanner(ends)
 	for next = from; lines.Scan(); next++ {
-		watchdog.Reset(stuck)
+		watchdog.Reset(s.patience)
 		index := 0
 		_, err := fmt.Sscan(lines.Text(), &index, &outcomes[next].code)
 		require.NoError(t, err, "%q\n%s", lines.Text(), scripts[next])
@@ -231,12 +234,28 @@ func recordedCalls(log string) (calls []string) {
 	return calls
 }
 
+// unordered returns calls, and the lines of their inputs, in an order that does not depend on the time: commands that run at once write
+// into one pipe.
+func unordered(calls []string) (sorted []string) {
+	for _, call := range calls {
+		if at := strings.LastIndex(call, ` with "`); at >= 0 {
+			if input, err := strconv.Unquote(call[at+len(" with "):]); err == nil {
+				lines := strings.Split(input, "\n")
+				slices.Sort(lines)
+				call = call[:at] + fmt.Sprintf(" with %q", strings.Join(lines, "\n"))
+			}
+		}
+		sorted = append(sorted, call)
+	}
+	slices.Sort(sorted)
+	return sorted
+}
+
 // difference returns how the outcomes of a script differ, or "".
 func difference(script string, bash, ours outcome) string {
 	inOrder := !isConcurrent(script)
 	if !inOrder {
-		slices.Sort(bash.calls)
-		slices.Sort(ours.calls)
+		bash.calls, ours.calls = unordered(bash.calls), unordered(ours.calls)
 	}
 	switch {
 	case bash.stuck != ours.stuck:
@@ -334,8 +353,10 @@ func compare(t *testing.T, bash, ours side, scripts []string, counts map[string]
 			found := difference(script, theirs[i], mine[i])
 			// The machine may have paused, an earlier script of the batch may still run, and concurrent commands have more than one
 			// outcome.
+			bash, ours := bash, ours
 			crowded := strings.Contains(mine[i].errors, "so many commands")
 			for again := 0; found != "" && again < 5 && (isConcurrent(script) || mine[i].stuck || theirs[i].stuck || crowded); again++ {
+				bash.patience, ours.patience = 3*bash.patience, 3*ours.patience // of a machine that is busier than most
 				theirs[i], mine[i] = bash.run(t, []string{script})[0], ours.run(t, []string{script})[0]
 				found = difference(script, theirs[i], mine[i])
 			}

@@ -51,11 +51,7 @@ func (l *loops) stmt(stmt *syntax.Stmt) (leaves int) {
 	case *syntax.Block:
 		c.Stmts, leaves = l.list(c.Stmts)
 	case *syntax.IfClause:
-		for clause := c; clause != nil; clause = clause.Else {
-			var then int
-			clause.Then, then = l.list(clause.Then)
-			leaves = max(leaves, then)
-		}
+		return l.condition(c)
 	case *syntax.CaseClause:
 		for _, item := range c.Items {
 			var found int
@@ -74,6 +70,28 @@ func (l *loops) stmt(stmt *syntax.Stmt) (leaves int) {
 		c.Do, leaves = l.body(c.Do)
 	}
 	return leaves
+}
+
+// condition changes a condition and its branches. If the loop was left in the condition, no branch runs.
+func (l *loops) condition(clause *syntax.IfClause) (leaves int) {
+	if clause == nil {
+		return 0
+	}
+	var then int
+	clause.Cond, leaves = l.list(clause.Cond)
+	clause.Then, then = l.list(clause.Then)
+	otherwise := l.condition(clause.Else)
+	if leaves > 0 {
+		clause.Then = []*syntax.Stmt{l.unlessLeft(clause.Then)}
+		if rest := clause.Else; rest != nil {
+			all := rest.Then
+			if len(rest.Cond) > 0 { // elif
+				all = []*syntax.Stmt{{Cmd: rest}}
+			}
+			clause.Else = &syntax.IfClause{Then: []*syntax.Stmt{l.unlessLeft(all)}}
+		}
+	}
+	return max(leaves, then, otherwise)
 }
 
 // list changes statements that run one after another.

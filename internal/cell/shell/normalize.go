@@ -224,6 +224,9 @@ func normalizeTime(stmt *syntax.Stmt, timed *syntax.TimeClause) {
 	}
 	stmts := []*syntax.Stmt{command(timeStart)}
 	if timed.Stmt != nil {
+		if call, is := timed.Stmt.Cmd.(*syntax.CallExpr); is && len(call.Args) > 1 && call.Args[0].Lit() == "--" {
+			call.Args = call.Args[1:] // it ends the options of time
+		}
 		stmts = append(stmts, timed.Stmt)
 	}
 	stmt.Cmd = &syntax.Block{Stmts: append(stmts, end)}

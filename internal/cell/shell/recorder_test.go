@@ -243,5 +243,5 @@ var startsOther = regexp.MustCompile(`\bexec\s+[^\s\d<>&;|]`)
 // nobody is the id of the user that runs the scripts. No other process has it, so the limit of processes is theirs.
 const nobody = 61234
 
-// stuck is the time without progress after which a script is given up.
+// stuck is the time without progress after which a script is given up for the first time. It is then run again, with more patience.
 const stuck = 5 * time.Second
