@@ -10,7 +10,7 @@ import (
 )
 
 // A call that waits for somebody else, for the other end of a pipe or of a connection, occupies no thread. One thread tries all of them
-// again and again, so their number has no limit of its own: each is a thread of the tree that waits, with a descriptor or two here.
+// again and again, so their number has no limit of its own: each is a thread of the tree that waits, with a few descriptors here.
 
 // errWaits means that the call is among those that wait.
 var errWaits = errors.New("waits")
@@ -20,8 +20,10 @@ const (
 	// longPause that between two attempts at others. At longPause it is also looked whether the caller still waits.
 	shortPause = 2 * time.Millisecond
 	longPause  = 20 * time.Millisecond
-	// maxLooks limits the callers that are looked at in one round.
+	// maxLooks limits the callers that are looked at in one round. With more calls, shortPause is longer.
 	maxLooks = 100
+	// maxHeld limits the bytes of messages that wait.
+	maxHeld = 16 << 20
 )
 
 // waitingCall is a call that waits for somebody else.
@@ -33,8 +35,9 @@ type waitingCall struct {
 	attempt func() error
 	// isLate returns the error with which the call ends, because its caller does not wait any longer; nil if it does.
 	isLate func() error
-	// held are the descriptors of the call.
+	// held are the descriptors of the call, and size is the length of its message.
 	held []int
+	size int
 	// looked is the time of the last look at the caller.
 	looked time.Time
 }
@@ -43,6 +46,7 @@ type waitingCall struct {
 type waitingCalls struct {
 	mutex   sync.Mutex
 	added   []*waitingCall
+	size    int
 	running bool
 	// bell is an eventfd, which ends a pause.
 	bell int
@@ -53,6 +57,10 @@ func (a *answerer) wait(each *waitingCall) error {
 	w := &a.waiting
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
+	if w.size+each.size > maxHeld {
+		each.release()
+		return syscall.ENOBUFS
+	}
 	if !w.running {
 		bell, _, errno := syscall.Syscall(syscall.SYS_EVENTFD2, 0, syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
 		if errno != 0 {
@@ -63,6 +71,7 @@ func (a *answerer) wait(each *waitingCall) error {
 		go a.attend()
 	}
 	each.looked = time.Now()
+	w.size += each.size
 	w.added = append(w.added, each)
 	_, _ = syscall.Write(w.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	return errWaits
@@ -100,12 +109,20 @@ func (a *answerer) attend() {
 				each.looked = now
 			}
 			if (look || each.ready < 0 || ready[at]) && each.isOver(look) {
+				a.waiting.forget(each)
 				continue
 			}
 			kept = append(kept, each)
 		}
 		calls = a.waiting.with(kept)
 	}
+}
+
+// forget removes the message of a call that has its answer.
+func (w *waitingCalls) forget(each *waitingCall) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.size -= each.size
 }
 
 // isOver tries a call once more. It reports whether the call has its answer.
@@ -139,7 +156,7 @@ func (w *waitingCalls) pause(calls []*waitingCall) (ready []bool) {
 	limit := longPause
 	for _, each := range calls {
 		if each.ready < 0 {
-			limit = shortPause
+			limit = shortPause * time.Duration(1+len(calls)/maxLooks)
 		}
 		requests = append(requests, pollRequest{descriptor: int32(each.ready), wanted: pollOut}) //nolint:gosec // as above
 	}

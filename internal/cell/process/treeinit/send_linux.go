@@ -85,7 +85,7 @@ func (w *waitingCall) sendTo(socket int, content []byte, flags int, to []byte) e
 		}
 		return err
 	}
-	w.isLate = w.limitOf(socket, syscall.EAGAIN)
+	w.isLate, w.size = w.limitOf(socket, syscall.EAGAIN), len(content)
 	return w.attempt()
 }
 
