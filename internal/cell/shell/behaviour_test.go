@@ -92,7 +92,7 @@ func TestBehaviour(t *testing.T) {
 		"pipefail":                  {"set -o pipefail; false | cat", "", 1},
 		"files and redirections":    {"touch a b; echo * > c; cat c", "a b\n", 0},
 		"no pipefail":               {"false | cat", "", 0},
-		"break in a condition":      {"for i in 1 2; do if if break; then echo a; fi; then echo b; elif echo c; then echo d; else echo e; fi; echo f; done; echo end", "end\n", 0},
+		"break in a condition":      {"for i in 1 2; do if { if break; then echo a; fi; }; then echo b; elif echo c; then echo d; else echo e; fi; echo f; done; echo end", "end\n", 0},
 		"break in no condition":     {"for i in 1 2; do if false; then break; elif echo a; then echo b; else echo c; fi; done", "a\nb\na\nb\n", 0},
 		"continue in a condition":   {"for i in 1 2; do if continue; then echo a; fi; echo b; done; echo end", "end\n", 0},
 		"the end of time's options": {"{ time -- echo a; time -p -- echo b; } 2>/dev/null", "a\nb\n", 0},
