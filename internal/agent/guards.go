@@ -151,9 +151,8 @@ func packaged(dirs []string) (filled []string) {
 		for _, part := range []string{"bin", "games", "include", "lib", "lib32", "lib64", "libexec", "libx32", "sbin", "share", "src"} {
 			filled = append(filled, filepath.Join(dir, part))
 		}
-		for _, pattern := range []string{"bin", "sbin", "lib/python*", "lib/node_modules", "share/ca-certificates"} {
-			found, _ := filepath.Glob(filepath.Join(dir, "local", pattern))
-			filled = append(filled, found...)
+		for _, part := range []string{"bin", "games", "go", "include", "lib", "lib64", "libexec", "sbin", "share/ca-certificates"} {
+			filled = append(filled, filepath.Join(dir, "local", part)) // installed toolchains have sources named secret and token
 		}
 	}
 	return filled

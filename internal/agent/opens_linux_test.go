@@ -29,7 +29,7 @@ func TestSecretsInUsrLocal(t *testing.T) {
 	}
 	rules := fileRules(policy.FileRules(1), nil, nil, nil)
 	require.NotContains(t, rules.Clear, "/usr")
-	require.Subset(t, rules.Clear, []string{"/usr/bin", "/usr/share", "/usr/lib", "/lib"})
+	require.Subset(t, rules.Clear, []string{"/usr/bin", "/usr/share", "/usr/lib", "/lib", "/usr/local/go"})
 	var printed strings.Builder
 	exit, err := process.Run(t.Context(), process.Spec{
 		Path: "/bin/cat", Args: []string{filepath.Join(dir, ".env"), filepath.Join(dir, "notes")}, Stdout: &printed,

@@ -100,28 +100,6 @@ func connectAttempts() map[string]func(servers) error {
 				return errors.Join(rawConnect(socket, append(inet4(s.Closed), make([]byte, 112)...)), tell(socket))
 			})
 		},
-		"a datagram": func(s servers) error {
-			return withSocket(unix.AF_INET, datagram, func(socket int) error { return sendWithAddress(socket, 0, inet4(s.Closed)) })
-		},
-		"a datagram to an address without a family": func(s servers) error {
-			return withSocket(unix.AF_INET, datagram, func(socket int) error {
-				return sendWithAddress(socket, 0, append([]byte{0, 0}, inet4(s.Closed)[2:]...))
-			})
-		},
-		"a datagram from a socket of IPv6": func(s servers) error {
-			return withSocket(unix.AF_INET6, datagram, func(socket int) error {
-				return unix.Sendto(socket, []byte(reached), 0, &unix.SockaddrInet6{Port: s.Closed, Addr: [16]byte{10: 0xff, 11: 0xff, 12: 127, 15: 1}})
-			})
-		},
-		"a datagram to an address that changes": func(s servers) error {
-			shared, both, at := inet4(s.Open), [2][]byte{inet4(s.Open), inet4(s.Closed)}, 0
-			return raceTo(func() error {
-				return withSocket(unix.AF_INET, datagram, func(socket int) error { return sendWithAddress(socket, 0, shared) })
-			}, func() {
-				at = 1 - at
-				copy(shared, both[at])
-			})
-		},
 		"the first bytes": func(s servers) error {
 			return withSocket(unix.AF_INET, stream, func(socket int) error {
 				return errors.Join(sendWithAddress(socket, unix.MSG_FASTOPEN, inet4(s.Closed)), nil)
@@ -218,20 +196,8 @@ func race(family int, open, closed []byte) error {
 	})
 }
 
-// raceWith connects to the address while another thread calls change.
+// raceWith connects to the address until it was often refused and often not, while another thread calls change.
 func raceWith(family int, address []byte, change func()) error {
-	return raceTo(func() error {
-		return withSocket(family, unix.SOCK_STREAM, func(socket int) error {
-			if err := rawConnect(socket, address); err != nil {
-				return err
-			}
-			return tell(socket)
-		})
-	}, change)
-}
-
-// raceTo calls attempt until it was often refused and often not, while another thread calls change.
-func raceTo(attempt func() error, change func()) error {
 	var over atomic.Bool
 	ended := make(chan struct{})
 	go func() {
@@ -244,7 +210,12 @@ func raceTo(attempt func() error, change func()) error {
 	const often, limit = 100, 60 * time.Second
 	accepted, refused := 0, 0
 	for began := time.Now(); (accepted < often || refused < often) && time.Since(began) < limit; {
-		err := attempt()
+		err := withSocket(family, unix.SOCK_STREAM, func(socket int) error {
+			if err := rawConnect(socket, address); err != nil {
+				return err
+			}
+			return tell(socket)
+		})
 		switch {
 		case err == nil:
 			accepted++

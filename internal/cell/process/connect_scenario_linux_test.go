@@ -11,7 +11,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -97,48 +96,6 @@ func connectScenarios() map[string]func(servers) any {
 			err = errors.Join(err, reach(unix.AF_INET, unix.SOCK_STREAM, 0, loopback(s.Open)))
 			group.Wait()
 			return err
-		},
-		"datagrams": func(s servers) any {
-			server, _ := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
-			_ = unix.Bind(server, loopback(0))
-			bound, _ := unix.Getsockname(server)
-			to := inet4(bound.(*unix.SockaddrInet4).Port)
-			local, _ := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
-			_ = unix.Bind(local, &unix.SockaddrUnix{Name: "datagrams"})
-			client, _ := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
-			sender, _ := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
-			stream, _ := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
-			_ = unix.Connect(stream, loopback(s.Open))
-			send := func(socket, size, flags int, address []byte) string {
-				content := make([]byte, size+1)
-				n, _, errno := syscall.Syscall6(unix.SYS_SENDTO, uintptr(socket), uintptr(unsafe.Pointer(&content[0])), uintptr(size), //nolint:gosec // a text
-					uintptr(flags), uintptr(unsafe.Pointer(&address[0])), uintptr(len(address))) //nolint:gosec // an address
-				return fmt.Sprint(int(n), errno)
-			}
-			var all []string
-			buffer := make([]byte, 100_000)
-			for _, size := range []int{0, 1, 1000, 60_000} {
-				all = append(all, send(client, size, 0, to))
-				n, _, _ := unix.Recvfrom(server, buffer, 0)
-				all = append(all, send(sender, size, 0, local1("datagrams")))
-				m, _, _ := unix.Recvfrom(local, buffer, 0)
-				all = append(all, fmt.Sprint(n, m))
-			}
-			all = append(all, send(client, 70_000, 0, to), send(sender, 1, 0, local1("missing")), send(sender, 1, 0, local1("notes")),
-				send(999, 1, 0, to), send(client, 1, 0, to[:8]), send(client, 1, 0, []byte{unix.AF_INET6, 0, 0}), send(stream, 5, 0, to),
-				send(stream, 100, unix.MSG_DONTWAIT, to), send(sender, 1, 0, to))
-			// A full queue.
-			flags := unix.MSG_DONTWAIT
-			count := 0
-			for ; count < 10_000 && send(sender, 1, flags, local1("datagrams"))[0] == '1'; count++ {
-				continue
-			}
-			all = append(all, fmt.Sprint(count), send(sender, 1, flags, local1("datagrams")))
-			time.AfterFunc(100*time.Millisecond, func() { _, _, _ = unix.Recvfrom(local, buffer, 0) })
-			all = append(all, send(sender, 1, 0, local1("datagrams")))
-			_ = unix.SetsockoptTimeval(sender, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &unix.Timeval{Usec: 100_000})
-			all = append(all, send(sender, 1, 0, local1("datagrams")))
-			return strings.Join(all, ", ")
 		},
 		"a burst that waits": func(servers) any {
 			busy, group, ended := busyServer(), sync.WaitGroup{}, sync.Map{}

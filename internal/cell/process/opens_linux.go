@@ -36,16 +36,14 @@ func judgedOpens(native *arch.Info) (judged []seccomp.NameWithConditions) {
 	return judged
 }
 
-// fileFilter returns the encoded filter that makes the kernel ask before the judged calls, and openFilter one for connections, too, and for
-// datagrams with an address. A socket without a connection sends nothing over TCP (see fastOpen).
+// fileFilter returns the encoded filter that makes the kernel ask before the judged calls, and openFilter one for connections, too. A
+// socket without a connection sends nothing over TCP (see fastOpen), and the supervisor listens to nothing else.
 var (
-	openFilter = sync.OnceValues(func() (string, error) {
-		return newOpenFilter(append(judgedCalls(), "connect"), when("sendto", 4, seccomp.NotEqual, 0)) //nolint:mnd // the argument
-	})
+	openFilter = sync.OnceValues(func() (string, error) { return newOpenFilter(append(judgedCalls(), "connect")) })
 	fileFilter = sync.OnceValues(func() (string, error) { return newOpenFilter(judgedCalls()) })
 )
 
-func newOpenFilter(judged []string, also ...seccomp.NameWithConditions) (string, error) {
+func newOpenFilter(judged []string) (string, error) {
 	native, err := arch.GetInfo("")
 	if err != nil {
 		return "", fmt.Errorf("build a filter of system calls: %w", err)
@@ -53,7 +51,7 @@ func newOpenFilter(judged []string, also ...seccomp.NameWithConditions) (string,
 	policy := seccomp.Policy{
 		DefaultAction: seccomp.ActionAllow,
 		Syscalls: []seccomp.SyscallGroup{{
-			Action: seccomp.ActionUserNotify, Names: known(native, judged), NamesWithCondtions: append(judgedOpens(native), also...),
+			Action: seccomp.ActionUserNotify, Names: known(native, judged), NamesWithCondtions: judgedOpens(native),
 		}},
 	}
 	instructions, err := policy.Assemble()

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"sync"
@@ -17,6 +18,10 @@ const (
 	smallRequest = 4 << 20
 	// largeLimit limits the time in which the rest of a large request arrives. Others wait meanwhile.
 	largeLimit = 10 * time.Second
+	// maxWaiting limits the large requests that wait for another one, and largePatience the time for which each waits: a caller that has
+	// gone is noticed only when its request is read.
+	maxWaiting    = 4
+	largePatience = 30 * time.Second
 )
 
 // requestBody is the body of a request, until the API answers or the request ends.
@@ -44,12 +49,10 @@ func (l *Lease) receive(w http.ResponseWriter, r *http.Request) (*requestBody, e
 	case n < smallRequest:
 		return nil, io.ErrShortWrite
 	}
-	select {
-	case l.large <- struct{}{}:
-		body.release = sync.OnceFunc(func() { <-l.large })
-	case <-r.Context().Done():
-		return nil, r.Context().Err()
+	if err := l.awaitLarge(r.Context()); err != nil {
+		return nil, err
 	}
+	body.release = sync.OnceFunc(func() { <-l.large })
 	connection := http.NewResponseController(w)
 	_ = connection.SetReadDeadline(time.Now().Add(largeLimit)) // an error means that the connection is closed already
 	err := r.Context().Err()                                   // the end of the session sets another deadline
@@ -63,6 +66,24 @@ func (l *Lease) receive(w http.ResponseWriter, r *http.Request) (*requestBody, e
 	_ = connection.SetReadDeadline(time.Time{})
 	body.content = read.Bytes()
 	return body, nil
+}
+
+// awaitLarge waits until no other large request of the session is held.
+func (l *Lease) awaitLarge(ctx context.Context) error {
+	select {
+	case l.waiting <- struct{}{}:
+		defer func() { <-l.waiting }()
+	default:
+		return busy()
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, largePatience, busy())
+	defer cancel()
+	select {
+	case l.large <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // reader returns a reader of the whole body.

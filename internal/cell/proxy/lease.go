@@ -73,8 +73,8 @@ type Lease struct {
 	// running ends when the key is revoked.
 	running context.Context
 	revoke  context.CancelFunc
-	// large is held by the only large request.
-	large chan struct{}
+	// large is held by the only large request, and waiting by those that wait for it.
+	large, waiting chan struct{}
 
 	mu     sync.Mutex
 	closed bool
@@ -89,7 +89,8 @@ type Lease struct {
 func newLease(p *Proxy, session Session) *Lease {
 	running, revoke := context.WithCancel(context.Background())
 	return &Lease{
-		proxy: p, session: session, running: running, revoke: revoke, large: make(chan struct{}, 1),
+		proxy: p, session: session, running: running, revoke: revoke,
+		large: make(chan struct{}, 1), waiting: make(chan struct{}, maxWaiting),
 		key: []byte(keyPrefix + rand.Text() + rand.Text()), // 260 bits
 	}
 }

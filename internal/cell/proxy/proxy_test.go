@@ -674,6 +674,47 @@ func TestUnfinishedRequestsAreBounded(t *testing.T) {
 	lease.Close()
 }
 
+// TestAbandonedLargeRequests leaves large requests while the API does not answer the first one. They keep no place from small ones.
+func TestAbandonedLargeRequests(t *testing.T) {
+	t.Parallel()
+	arrived, answer := make(chan struct{}), make(chan struct{})
+	short := stream(started, ended)
+	s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength > 1<<20 {
+			_, _ = io.Copy(io.Discard, r.Body)
+			close(arrived)
+			<-answer
+		}
+		short(w, r)
+	})
+	lease := s.proxy.Open(session())
+	large := strings.Replace(question, `"hi"`, `"`+strings.Repeat("x", 8<<20)+`"`, 1)
+	head := fmt.Sprintf("POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: %s\r\nContent-Length: %d\r\n\r\n", lease.Key(), len(large))
+	first := s.dial(head + large)
+	<-arrived
+	const more = 15
+	var busy atomic.Int64
+	var callers sync.WaitGroup
+	for range more {
+		callers.Go(func() {
+			conn := s.dial(head)
+			_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
+			_, _ = io.WriteString(conn, large) // the proxy reads a part of it
+			line, _ := bufio.NewReader(conn).ReadString('\n')
+			if strings.Contains(line, " 529 ") {
+				busy.Add(1)
+			}
+			_ = conn.Close()
+		})
+	}
+	callers.Wait()
+	t.Logf("%d of %d heard at once that there are too many", busy.Load(), more)
+	require.Equal(t, http.StatusOK, s.ask(lease.Key(), question).status)
+	close(answer)
+	require.NoError(t, first.Close())
+	lease.Close()
+}
+
 // dial opens a connection and sends request on it.
 func (s *site) dial(request string) net.Conn {
 	s.t.Helper()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 )
 
 // refusal is an error with which the proxy itself answers a request. The answer has the form of the API's errors.
@@ -29,6 +30,14 @@ func unknownCall(method, path string) refusal {
 
 func tooMany() refusal {
 	return refusal{http.StatusTooManyRequests, "rate_limit_error", "this session has too many calls under way"}
+}
+
+// statusOverloaded is the status with which the API says that it has too much to do.
+const statusOverloaded = 529
+
+// busy refuses a large request for now: the CLI tries it again.
+func busy() refusal {
+	return refusal{statusOverloaded, "overloaded_error", "this session has too many large calls under way"}
 }
 
 func unreadable(err error) refusal {
@@ -61,10 +70,10 @@ func overBudget(usd float64) refusal {
 	return refusal{http.StatusPaymentRequired, "billing_error", fmt.Sprintf("this session has spent its budget of $%.4g", usd)}
 }
 
-// write sends the refusal and tells the caller not to retry.
+// write sends the refusal and tells the caller whether to retry.
 func (r refusal) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Should-Retry", "false")
+	w.Header().Set("X-Should-Retry", strconv.FormatBool(r.status == statusOverloaded))
 	w.WriteHeader(r.status)
 	_ = json.NewEncoder(w).Encode(map[string]any{ // an error means that the caller has gone
 		"type":  "error",

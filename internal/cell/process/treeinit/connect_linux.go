@@ -31,13 +31,25 @@ func (c *call) connect(descriptor int, address uint64, length int) error {
 
 func (w *waitingCall) connect(socket int, address uint64, length int) error {
 	to, err := w.address(address, length)
-	if err == nil {
-		to, err = w.judgeAddress(to)
-	}
-	if err == nil {
-		err = w.waits()
-	}
 	if err != nil {
+		return err
+	}
+	if familyOf(to) == syscall.AF_UNIX && len(to) > unixPath {
+		found, err := w.allowSocket(to)
+		if err != nil {
+			return err
+		}
+		if found.file >= 0 { // this very file, whatever its path leads to by now
+			w.held = append(w.held, found.file)
+			found.file = -1
+			to = append(to[:unixPath:unixPath], ownDescriptor(w.held[1])+"\x00"...)
+		}
+		found.close()
+		w.ready = -1 // a full queue
+	} else if err := w.allowAddress(to); err != nil {
+		return err
+	}
+	if err := w.waits(); err != nil {
 		return err
 	}
 	return w.connectTo(socket, to)
@@ -50,25 +62,6 @@ func (c *call) address(address uint64, length int) ([]byte, error) {
 	}
 	to := make([]byte, length)
 	return to, c.copyMemory(address, to)
-}
-
-// judgeAddress returns the judged address. For a socket with a path it names this very file, whatever its path leads to by now.
-func (w *waitingCall) judgeAddress(to []byte) ([]byte, error) {
-	if familyOf(to) != syscall.AF_UNIX || len(to) <= unixPath {
-		return to, w.allowAddress(to)
-	}
-	found, err := w.allowSocket(to)
-	if err != nil {
-		return nil, err
-	}
-	w.ready = -1 // nothing tells when a full queue is not full any more
-	if found.file >= 0 {
-		w.held = append(w.held, found.file)
-		to = append(to[:unixPath:unixPath], ownDescriptor(found.file)+"\x00"...)
-		found.file = -1
-	}
-	found.close()
-	return to, nil
 }
 
 // socket returns a copy of a socket of the caller. The copy is the same socket under another number.
@@ -175,22 +168,17 @@ func (w *waitingCall) connectTo(socket int, to []byte) error {
 		}
 		return errWaits
 	}
-	w.isLate = w.limitOf(socket, pending)
-	return errWaits
-}
-
-// limitOf returns a function that returns the error late at the time limit of the socket, and another error when the caller gets a signal.
-func (w *waitingCall) limitOf(socket int, late error) func() error {
 	limit, began := sendTimeout(socket), time.Now()
-	return func() error {
+	w.isLate = func() error {
 		switch {
 		case limit > 0 && time.Since(began) >= limit:
-			return late
+			return pending
 		case !w.valid() || w.caller.hasSignal():
 			return syscall.EINTR
 		}
 		return nil
 	}
+	return errWaits
 }
 
 // isPending reports whether a connection is not made yet.

@@ -282,9 +282,13 @@ func (in *initProcess) endAll(patience time.Duration) (survivors int) {
 		if in.childless {
 			return 0
 		}
-		found := proctable.Descendants(proctable.All(), os.Getpid())
+		all := proctable.All()
+		found := proctable.Descendants(all, os.Getpid())
 		left := proctable.Kill(found)
-		if len(found) == 0 { // the children belong to another user, and /proc does not show them
+		switch {
+		case len(all) == 0: // not even this process is found, so /proc cannot be read now
+			left = proctable.Remains{Living: 1}
+		case len(found) == 0: // the children belong to another user, and /proc does not show them
 			left = proctable.Remains{Living: 1, Refused: 1}
 		}
 		if left.Hopeless(time.Since(began), patience) {

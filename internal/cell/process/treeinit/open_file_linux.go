@@ -187,7 +187,12 @@ func (c *call) openPipe(found *place, how uint64) error {
 		w.held = append(w.held, opened) // it is open meanwhile, so that a writer finds it
 		return w.awaitWriter(opened, give)
 	}
-	w.isLate = w.waits
+	w.isLate = func() error {
+		if w.caller.hasSignal() {
+			return syscall.EINTR
+		}
+		return w.waits()
+	}
 	err := w.attempt()
 	if errors.Is(err, errWaits) {
 		return c.wait(w)

@@ -192,8 +192,6 @@ func (c *call) judge() error {
 		return c.createNode(dir(0), args[1], flags(2))
 	case syscall.SYS_CONNECT:
 		return c.connect(dir(0), args[1], dir(2))
-	case syscall.SYS_SENDTO:
-		return c.send(dir(0), datagram{address: args[1], size: args[2], flags: dir(3)}, args[4], dir(5))
 	case syscall.SYS_TRUNCATE:
 		return c.truncate(args[0], int64(args[1])) //nolint:gosec // the kernel's type
 	}

@@ -20,10 +20,10 @@ const (
 	// longPause that between two attempts at others. At longPause it is also looked whether the caller still waits.
 	shortPause = 2 * time.Millisecond
 	longPause  = 20 * time.Millisecond
-	// maxLooks limits the callers that are looked at in one round. With more calls, shortPause is longer.
+	// maxLooks limits the callers that are looked at in one round, in turn. With more calls, shortPause is longer.
 	maxLooks = 100
-	// maxHeld limits the bytes of messages that wait.
-	maxHeld = 16 << 20
+	// heldShare is the part of this process's descriptors that waiting calls may hold. It needs others to answer, and to end the tree.
+	heldShare = 4
 )
 
 // waitingCall is a call that waits for somebody else.
@@ -35,9 +35,9 @@ type waitingCall struct {
 	attempt func() error
 	// isLate returns the error with which the call ends, because its caller does not wait any longer; nil if it does.
 	isLate func() error
-	// held are the descriptors of the call, and size is the length of its message.
-	held []int
-	size int
+	// held are the descriptors of the call; counted is their number when it began to wait.
+	held    []int
+	counted int
 	// looked is the time of the last look at the caller.
 	looked time.Time
 }
@@ -46,8 +46,9 @@ type waitingCall struct {
 type waitingCalls struct {
 	mutex   sync.Mutex
 	added   []*waitingCall
-	size    int
 	running bool
+	// held counts the descriptors of all calls.
+	held int
 	// bell is an eventfd, which ends a pause.
 	bell int
 }
@@ -57,9 +58,9 @@ func (a *answerer) wait(each *waitingCall) error {
 	w := &a.waiting
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if w.size+each.size > maxHeld {
+	if w.held+len(each.held) > maxDescriptors()/heldShare {
 		each.release()
-		return syscall.ENOBUFS
+		return syscall.ENFILE
 	}
 	if !w.running {
 		bell, _, errno := syscall.Syscall(syscall.SYS_EVENTFD2, 0, syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0)
@@ -71,7 +72,8 @@ func (a *answerer) wait(each *waitingCall) error {
 		go a.attend()
 	}
 	each.looked = time.Now()
-	w.size += each.size
+	each.counted = len(each.held)
+	w.held += each.counted
 	w.added = append(w.added, each)
 	_, _ = syscall.Write(w.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	return errWaits
@@ -100,7 +102,7 @@ func (a *answerer) attend() {
 	var calls []*waitingCall
 	for {
 		ready := a.waiting.pause(calls)
-		var kept []*waitingCall
+		var kept, looked []*waitingCall
 		looks, now := 0, time.Now()
 		for at, each := range calls {
 			look := looks < maxLooks && now.Sub(each.looked) >= longPause
@@ -108,21 +110,33 @@ func (a *answerer) attend() {
 				looks++
 				each.looked = now
 			}
-			if (look || each.ready < 0 || ready[at]) && each.isOver(look) {
+			switch over := (look || each.ready < 0 || ready[at]) && each.isOver(look); {
+			case over:
 				a.waiting.forget(each)
-				continue
+			case look:
+				looked = append(looked, each)
+			default:
+				kept = append(kept, each)
 			}
-			kept = append(kept, each)
 		}
-		calls = a.waiting.with(kept)
+		calls = a.waiting.with(append(kept, looked...))
 	}
 }
 
-// forget removes the message of a call that has its answer.
+// forget no longer counts the descriptors of a call that has its answer.
 func (w *waitingCalls) forget(each *waitingCall) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	w.size -= each.size
+	w.held -= each.counted
+}
+
+// maxDescriptors returns how many descriptors this process may have.
+func maxDescriptors() int {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return int(min(limit.Cur, 1<<20))
 }
 
 // isOver tries a call once more. It reports whether the call has its answer.
