@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -223,12 +224,15 @@ func TestConnectionsToWhatRulesCover(t *testing.T) {
 `, printed)
 	require.Contains(t, s.attempt(t, sandbox, at, "IPv6"), unix.EACCES.Error())
 	base := filepath.Base(program)
-	require.Equal(t, map[string]bool{
+	want := map[string]bool{
 		fmt.Sprintf("127.9.1.1:%d perl true a part of loopback", at.Open):              true,
 		fmt.Sprintf("127.8.255.255:%d perl true a part of loopback", at.Open):          true,
 		fmt.Sprintf("127.1.0.1:%d perl true one address", at.Open):                     true,
 		fmt.Sprintf("[0:0:0:0:0:0:0:1]:%d %s true not for everybody", at.Closed, base): true,
-	}, told)
+	}
+	heard := func() bool { mutex.Lock(); defer mutex.Unlock(); return len(told) >= len(want) } // the init tells it after the answer
+	require.Eventually(t, heard, time.Minute, time.Millisecond)
+	require.Equal(t, want, told)
 }
 
 // TestConnectionsOfAnotherUser checks that a server of this host sees the agent's user, although the init connects.
