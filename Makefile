@@ -10,8 +10,10 @@ SOAK         ?=
 # and `make release`. Environment variables with these names have no effect.
 VERSION      :=
 CLAUDE       :=
-# The programs that `build` builds.
-COMMANDS     := ./worker ./starter
+# The programs that `build` builds. The main of claudeops lies in starter/.
+PROGRAMS     := worker claudeops
+MAIN_worker    := ./worker
+MAIN_claudeops := ./starter
 # The maximum size of the worker. A binary with a linked Temporal server is far larger.
 WORKER_MAX_MB ?= 60
 
@@ -58,25 +60,26 @@ help: ## List the targets
 		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: build
-build: ## Build bin/worker and bin/starter, or one of them: COMMANDS=./worker
-	$(GO) build $(BUILD) -o $(BIN)/ $(COMMANDS)
+build: ## Build bin/worker and bin/claudeops, or one of them: PROGRAMS=worker
+	$(foreach program,$(PROGRAMS),$(GO) build $(BUILD) -o $(BIN)/$(program) $(MAIN_$(program)) &&) true
 
 .PHONY: demo
 demo: ## Watch a simulated incident climb all three tiers; DEMO=--keep leaves everything up
 	@echo 'Compiling. The first time it takes three to six minutes on two cores, most of it for the Temporal server.' >&2
-	@$(GO) build $(BUILD) -o $(BIN)/ ./starter
-	@$(BIN)/starter demo $(DEMO)
+	@$(GO) build $(BUILD) -o $(BIN)/claudeops ./starter
+	@$(BIN)/claudeops demo $(DEMO)
 
-# DESTDIR is for packages. The parts for systemd are left out where it is missing. It builds nothing, because root may lack Go.
+# The link `starter` is the program's former name, for one release. DESTDIR is for packages. The parts for systemd are left out where it is missing. It builds nothing, because root may lack Go.
 .PHONY: install
 install: ## Install what make build built: programs, completions, and for systemd the users and the units (as root)
-	@test -x $(BIN)/starter && test -x $(BIN)/worker || { echo 'install: run make build first, as yourself' >&2; exit 1; }
+	@test -x $(BIN)/claudeops && test -x $(BIN)/worker || { echo 'install: run make build first, as yourself' >&2; exit 1; }
 	install -d $(DESTDIR)/usr/local/bin
-	install -m 0755 $(BIN)/worker $(BIN)/starter $(DESTDIR)/usr/local/bin
+	install -m 0755 $(BIN)/worker $(BIN)/claudeops $(DESTDIR)/usr/local/bin
+	ln -sf claudeops $(DESTDIR)/usr/local/bin/starter
 	install -d $(foreach dir,$(COMPLETIONS),$(DESTDIR)/usr/local/share/$(dir))
-	$(BIN)/starter completion bash >$(DESTDIR)/usr/local/share/bash-completion/completions/starter
-	$(BIN)/starter completion zsh >$(DESTDIR)/usr/local/share/zsh/site-functions/_starter
-	$(BIN)/starter completion fish >$(DESTDIR)/usr/local/share/fish/vendor_completions.d/starter.fish
+	$(BIN)/claudeops completion bash >$(DESTDIR)/usr/local/share/bash-completion/completions/claudeops
+	$(BIN)/claudeops completion zsh >$(DESTDIR)/usr/local/share/zsh/site-functions/_claudeops
+	$(BIN)/claudeops completion fish >$(DESTDIR)/usr/local/share/fish/vendor_completions.d/claudeops.fish
 	if [ -n "$(DESTDIR)" ] || [ -d /run/systemd/system ]; then $(MAKE) install-units; fi
 
 COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d

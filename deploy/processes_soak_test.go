@@ -151,7 +151,7 @@ func (h *processHost) freeAddress() string {
 // portOf returns the port of an address.
 func portOf(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
-// installPrograms creates the directory of programs: worker, starter, Temporal's programs, and the stand-in for claude.
+// installPrograms creates the directory of programs: worker, claudeops, Temporal's programs, and the stand-in for claude.
 func (h *processHost) installPrograms() {
 	h.t.Helper()
 	programs := filepath.Join(h.home, "programs")
@@ -169,8 +169,10 @@ func (h *processHost) installPrograms() {
 		require.NoError(h.t, err, "make soak builds it")
 		require.NoError(h.t, os.WriteFile(filepath.Join(programs, name), program, 0o700))
 	}
-	said, err := exec.CommandContext(h.t.Context(), "go", "build", "-o", programs+"/", "../worker", "../starter").CombinedOutput()
-	require.NoError(h.t, err, "%s", said)
+	for name, main := range map[string]string{"worker": "../worker", "claudeops": "../starter"} {
+		said, err := exec.CommandContext(h.t.Context(), "go", "build", "-o", filepath.Join(programs, name), main).CombinedOutput()
+		require.NoError(h.t, err, "%s", said)
+	}
 	require.NoError(h.t, os.WriteFile(filepath.Join(h.home, "policy.yaml"),
 		[]byte("version: 1\ntiers: {1: {anything: true}, 2: {anything: true}, 3: {anything: true}}\n"), 0o600))
 }

@@ -29,11 +29,11 @@ const (
 	idling = 30 * time.Second
 )
 
-// BenchmarkUp measures `starter up`: the time until its worker polls for agents' work, and its use of resources while
+// BenchmarkUp measures `claudeops up`: the time until its worker polls for agents' work, and its use of resources while
 // it is idle.
 func BenchmarkUp(b *testing.B) {
 	dir := b.TempDir()
-	program := filepath.Join(dir, "starter")
+	program := filepath.Join(dir, "claudeops")
 	output, err := exec.CommandContext(b.Context(), "go", "build", "-ldflags", "-s -w", "-o", program, ".").CombinedOutput()
 	require.NoError(b, err, string(output))
 	claude := filepath.Join(dir, "claude")
@@ -57,7 +57,7 @@ func BenchmarkUp(b *testing.B) {
 	b.ReportMetric(memory/n, "idle-MB")
 }
 
-// upProcess is a running `starter up`.
+// upProcess is a running `claudeops up`.
 type upProcess struct {
 	b       *testing.B
 	began   time.Time
@@ -88,7 +88,7 @@ func startUp(b *testing.B, program, claude string) *upProcess {
 	settings, err := env.Output()
 	require.NoError(b, err)
 	key := regexp.MustCompile(`TEMPORAL_API_KEY='?([^'\s;]+)`).FindSubmatch(settings)
-	require.NotNil(b, key, "starter env prints no key")
+	require.NotNil(b, key, "claudeops env prints no key")
 	up.client, err = client.DialContext(b.Context(), client.Options{
 		HostPort: running.Temporal, Credentials: client.NewAPIKeyStaticCredentials(string(key[1])),
 		ConnectionOptions: client.ConnectionOptions{TLSDisabled: true},

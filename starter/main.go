@@ -1,4 +1,4 @@
-// Command starter is the operator's command line. It starts and shows chains, and checks an installation. It can also
+// Command claudeops is the operator's command line. It starts and shows chains, and checks an installation. It can also
 // run everything in one process: up for use on one machine, or demo for a demonstration. The commands are in
 // internal/desk/cli.
 package main

@@ -27,9 +27,11 @@ export CGO_ENABLED=0 GOTOOLCHAIN=local GOWORK=off
 rm -rf dist
 mkdir dist
 for platform in $platforms; do
-	for program in worker starter; do
+	for main in worker starter; do
+		name=claudeops
+		[ "$main" = starter ] || name=claudeops-$main
 		GOOS=${platform%/*} GOARCH=${platform#*/} "$go" build -buildvcs=true "$@" \
-			-o "dist/claudeops-$program-$version-${platform%/*}-${platform#*/}" "./$program"
+			-o "dist/$name-$version-${platform%/*}-${platform#*/}" "./$main"
 	done
 done
 built=$("$go" version -m "dist/claudeops-worker-$version-$(echo "$platforms" | cut -d ' ' -f 1 | tr / -)" | awk '$1 == "mod" { print $3 }')

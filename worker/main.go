@@ -1,5 +1,5 @@
 // Command worker is the production worker. It runs chains and their agents on a Temporal service. It reads its configuration
-// only from the environment. The command `starter config` lists the settings.
+// only from the environment. The command `claudeops config` lists the settings.
 package main
 
 import (
@@ -28,10 +28,10 @@ const help = `Worker runs escalation chains and their Claude agents on a Tempora
 SIGTERM: then running agents may finish for a while (CLAUDEOPS_DRAIN_TIMEOUT), and the rest is handed over.
 A second signal ends it at once.
 
-It takes no arguments but --help and --version. It is configured by CLAUDEOPS_ variables, which ` + "`starter config`" + ` and
+It takes no arguments but --help and --version. It is configured by CLAUDEOPS_ variables, which ` + "`claudeops config`" + ` and
 docs/configuration.md list, and finds Temporal by Temporal's own settings: TEMPORAL_ADDRESS,
-TEMPORAL_NAMESPACE, temporal.toml; without an address, the ` + "`starter up`" + ` on its state directory.
-` + "`starter doctor`" + ` checks that all it needs is there.
+TEMPORAL_NAMESPACE, temporal.toml; without an address, the ` + "`claudeops up`" + ` on its state directory.
+` + "`claudeops doctor`" + ` checks that all it needs is there.
 
 All workers of a task queue must share one set of records. On one host, they share a CLAUDEOPS_STATE_DIR with its
 SQLite file. On several hosts, they share a PostgreSQL database (CLAUDEOPS_DATABASE_URL) and an archive of

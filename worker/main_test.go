@@ -135,7 +135,7 @@ func TestRunRefusesAStandby(t *testing.T) {
 }
 
 // TestRunDrainsOnSignal sends SIGTERM to a real worker process during a tier that ends in time. It checks that the tier is not
-// interrupted. The server requires a token, like the server of `starter up`. The worker finds the token in the state
+// interrupted. The server requires a token, like the server of `claudeops up`. The worker finds the token in the state
 // directory.
 func TestRunDrainsOnSignal(t *testing.T) {
 	t.Parallel()

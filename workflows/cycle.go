@@ -177,6 +177,6 @@ func (c *cycleRun) notifyOmitted(ctx workflow.Context, schedule string, omitted 
 		ChainID: own,
 		Title:   titleOf(escalation.NotifyCycleMissed, []string{schedule}),
 		Text:    plain(omitted.String()),
-		Then:    "Look at it with: starter schedule describe " + schedule,
+		Then:    "Look at it with: claudeops schedule describe " + schedule,
 	})
 }

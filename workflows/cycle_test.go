@@ -226,7 +226,7 @@ func TestOmittedCyclesAreTold(t *testing.T) {
 	require.Equal(t, "schedule/hourly/3/5", c.told[0].Key)
 	require.Contains(t, c.told[0].Title, "scheduled cycles did not take place (hourly)")
 	require.Contains(t, c.told[0].Text, "2 skipped because the one before still ran, 4 missed while Temporal was away")
-	require.Contains(t, c.told[0].Then, "starter schedule describe hourly")
+	require.Contains(t, c.told[0].Then, "claudeops schedule describe hourly")
 }
 
 func TestOmittedCyclesAreToldUntilThatSucceeds(t *testing.T) {

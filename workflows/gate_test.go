@@ -175,7 +175,7 @@ func TestGateShowsWhatAPersonHasToKnow(t *testing.T) {
 	require.Equal(t, "closed", attribute[len(attribute)-1])
 	require.Len(t, people.got, 1, "people are told once")
 	require.Equal(t, escalation.NotifyNeedsHuman, people.got[0].Kind)
-	require.Contains(t, people.got[0].Then, "answer with: starter gate "+result.ID)
+	require.Contains(t, people.got[0].Then, "answer with: claudeops gate "+result.ID)
 }
 
 func TestGateOptions(t *testing.T) {

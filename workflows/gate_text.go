@@ -86,7 +86,7 @@ func suggested(gate escalation.Gate) escalation.GateAction {
 }
 
 func starterCommand(gate escalation.Gate, chainID string) string {
-	return fmt.Sprintf("starter gate --action %s --guidance '...' --actor NAME %s", suggested(gate), Operand(chainID))
+	return fmt.Sprintf("claudeops gate --action %s --guidance '...' --actor NAME %s", suggested(gate), Operand(chainID))
 }
 
 func temporalCommand(gate escalation.Gate, chainID string) string {

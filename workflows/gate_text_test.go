@@ -17,7 +17,7 @@ func TestGateCommandsTakeAnyID(t *testing.T) {
 		"it's":        {`'it'\''s'`, `'it'\''s'`},
 		"-q":          {"-- -q", "-q"}, // temporal uses whatever follows --workflow-id as its value
 	} {
-		require.Equal(t, "starter gate --action fix --guidance '...' --actor NAME "+want[0], starterCommand(gate, id))
+		require.Equal(t, "claudeops gate --action fix --guidance '...' --actor NAME "+want[0], starterCommand(gate, id))
 		require.Contains(t, temporalCommand(gate, id), " --workflow-id "+want[1]+" --name resolve-gate ")
 	}
 }

@@ -292,7 +292,7 @@ func describeForPeople(chain escalation.Chain, message string) string {
 func whatToDo(chain escalation.Chain) string {
 	if gate := chain.OpenGate(); gate != nil {
 		until := gate.ExpiresAt.UTC().Format(time.RFC3339)
-		return fmt.Sprintf("Until %s, answer with: starter gate %s\n", until, Operand(chain.ID)) + lookAt(chain.ID)
+		return fmt.Sprintf("Until %s, answer with: claudeops gate %s\n", until, Operand(chain.ID)) + lookAt(chain.ID)
 	}
 	return lookAt(chain.ID)
 }
@@ -327,7 +327,7 @@ func describeTry(session escalation.Session) string {
 // ordinaryID matches IDs that need no quotes in a shell.
 var ordinaryID = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`)
 
-func lookAt(chainID string) string { return "Look at it with: starter chain " + Operand(chainID) }
+func lookAt(chainID string) string { return "Look at it with: claudeops chain " + Operand(chainID) }
 
 // listForPeople lists at most the given number of services, and says how many services are left out.
 func listForPeople(services []string, most int) string {

@@ -77,7 +77,7 @@ func TestPeopleAreToldHowAChainEnded(t *testing.T) {
 			require.Contains(t, told.Text, result.Reason)
 			require.Contains(t, told.Text, "tier 1 (haiku)")
 			require.Contains(t, told.Text, "Cost so far: $")
-			require.Contains(t, told.Then, "Look at it with: starter chain "+result.ID)
+			require.Contains(t, told.Then, "Look at it with: claudeops chain "+result.ID)
 		})
 	}
 }

@@ -61,7 +61,7 @@ func explained(err error, count proxy.Count) error {
 	case said.Kind == claude.KindAuth && count.Refused != "": // the key is good
 		said.Kind = claude.KindRequest
 		said.Message = fmt.Sprintf("the worker's proxy does not pass on what the CLI asks (%s): use a version of the CLI that "+
-			"`starter doctor` knows", plaintext.Cut(count.Refused, maxProxyReason))
+			"`claudeops doctor` knows", plaintext.Cut(count.Refused, maxProxyReason))
 	case said.Kind == claude.KindUnavailable && !count.LimitedUntil.IsZero(): // of an account for which the CLI prints no event
 		said.Kind, said.Until, said.LimitKind = claude.KindLimited, count.LimitedUntil, count.LimitKind
 	case said.Kind == claude.KindUnavailable && count.Unreachable != "":

@@ -78,7 +78,7 @@ func Treat(ending Ending, resumed bool, purpose Purpose) Treatment {
 	t := Treatment{Attempts: 1, Then: SequelStop, Continues: true, Do: "look at what it says"}
 	switch ending {
 	case EndingNone: // a worker could not start it
-		t.Attempts, t.Do = manyAttempts, "look at `starter doctor`"
+		t.Attempts, t.Do = manyAttempts, "look at `claudeops doctor`"
 	case EndingUnusable:
 		t.Then, t.Continues, t.Do = SequelAnew, false, "begin a new session"
 	case EndingRefused:
@@ -88,7 +88,7 @@ func Treat(ending Ending, resumed bool, purpose Purpose) Treatment {
 	case EndingLimited:
 		t.Then, t.Do = SequelWait, "wait for its end, or give the worker another key"
 	case EndingAccount:
-		t.Do = "correct it, and look at `starter doctor`"
+		t.Do = "correct it, and look at `claudeops doctor`"
 	case EndingProvider:
 		t.Attempts, t.Do = manyAttempts, "try again when the provider is back"
 	case EndingRequest:
@@ -100,7 +100,7 @@ func Treat(ending Ending, resumed bool, purpose Purpose) Treatment {
 	case EndingNoResult:
 		t.Do = "try again, perhaps in other words"
 	case EndingUnknown:
-		t.Attempts, t.Do = fewAttempts, "look at what it says, and at `starter doctor`"
+		t.Attempts, t.Do = fewAttempts, "look at what it says, and at `claudeops doctor`"
 	}
 	if t.Then == SequelAnew && (!resumed || purpose == PurposeContinuation) { // a person has chosen that conversation, and chooses again
 		t.Then = SequelStop

@@ -124,7 +124,7 @@ func TestGatePolicySaysWhoMayAnswer(t *testing.T) {
 		"who merely says an approver's name": {
 			escalation.GatePolicy{RequireVerified: true, Approvers: []string{"ben"}},
 			"ben",
-			"ben may not answer here: answers need a login, so open the gate in the pages of `starter web` or `starter up` " +
+			"ben may not answer here: answers need a login, so open the gate in the pages of `claudeops web` or `claudeops up` " +
 				"(CLAUDEOPS_GATE_REQUIRE_VERIFIED)", false,
 		},
 		"who is logged in as an approver": {escalation.GatePolicy{RequireVerified: true, Approvers: []string{"ben"}}, "ben", "", true},

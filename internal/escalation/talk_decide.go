@@ -175,7 +175,7 @@ func (in TalkInput) problem() (why, do string) {
 			plaintext.Count(max(in.Session.Attempts, 1), "attempt"), in.detail()), sendAgain + " when it is back"
 	case EndingAccount:
 		return fmt.Sprintf("the model's provider refused the worker's key or login (%s)", in.detail()),
-			"correct it (`starter doctor` checks it), and " + sendAgain
+			"correct it (`claudeops doctor` checks it), and " + sendAgain
 	case EndingLimited:
 		return limitReason(in.Session.LimitedUntil, in.Session.LimitedModel), sendAgain + " then"
 	case EndingRefused:
@@ -203,7 +203,7 @@ func (in TalkInput) problem() (why, do string) {
 		return "the session was stopped", sendAgain
 	case SessionRunning, SessionCompleted, SessionFailed, SessionResumeFailed, SessionTranscriptLost:
 	}
-	return fmt.Sprintf("the session failed (%s)", in.detail()), sendAgain + ", and look at `starter doctor` if it fails again"
+	return fmt.Sprintf("the session failed (%s)", in.detail()), sendAgain + ", and look at `claudeops doctor` if it fails again"
 }
 
 // refused returns why the session was not admitted, and what to do about it.

@@ -40,7 +40,7 @@ func writeKeys(t *testing.T, ids ...string) (file, setting string) {
 	return file, "CLAUDEOPS_ENCRYPTION_KEYS_FILE=" + file
 }
 
-// dialAs connects to a server with the settings of environ, as worker and starter do.
+// dialAs connects to a server with the settings of environ, as worker and claudeops do.
 func dialAs(t *testing.T, address string, environ []string) client.Client {
 	t.Helper()
 	cfg, err := config.Load(environ)

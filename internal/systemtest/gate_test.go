@@ -189,7 +189,7 @@ func requireGateShown(t *testing.T, s *site, run client.WorkflowRun) {
 	for _, want := range []string{
 		"**gate-1 is open** (tier 2, needs_human, since ", "tier 2 asks for a person",
 		"- `fix` — tier 2 runs again in a new session", "`continue_session`", "`override`", "`abort`",
-		"starter gate --action continue_session --guidance '...' --actor NAME " + run.GetID() + "\n",
+		"claudeops gate --action continue_session --guidance '...' --actor NAME " + run.GetID() + "\n",
 		"temporal workflow update execute --workflow-id " + run.GetID() + " --name resolve-gate --input " +
 			`'{"gate_id":"gate-1","action":"continue_session","guidance":"...","actor":"NAME"}'`,
 	} {

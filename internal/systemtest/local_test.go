@@ -87,7 +87,7 @@ func TestLocalTokenOthersCouldRead(t *testing.T) {
 	require.ErrorContains(t, err, name+" holds no token; remove it")
 }
 
-// TestConnectionIsLocal checks which settings lead to the server of a `starter up`, and that no other server is sent
+// TestConnectionIsLocal checks which settings lead to the server of a `claudeops up`, and that no other server is sent
 // its token.
 func TestConnectionIsLocal(t *testing.T) {
 	t.Parallel()
@@ -143,14 +143,14 @@ func TestConnectSaysThatATokenIsWanted(t *testing.T) {
 		options, err := supervisor.ConnectionOptions(append(more, "TEMPORAL_ADDRESS="+server.Address()), nowhere, quiet())
 		require.NoError(t, err)
 		_, err = supervisor.Connect(t.Context(), options)
-		require.ErrorContains(t, err, "connect to Temporal at "+server.Address()+": this Temporal belongs to a `starter up` and wants its token: "+
-			"set CLAUDEOPS_STATE_DIR to the state directory of that one, or run the lines that its `starter env` prints", name)
+		require.ErrorContains(t, err, "connect to Temporal at "+server.Address()+": this Temporal belongs to a `claudeops up` and wants its token: "+
+			"set CLAUDEOPS_STATE_DIR to the state directory of that one, or run the lines that its `claudeops env` prints", name)
 	}
 	options, err := supervisor.ConnectionOptions([]string{
 		"TEMPORAL_ADDRESS=" + server.Address(), "TEMPORAL_API_KEY=" + strings.Repeat("5", 64), "TEMPORAL_TLS=false",
 	}, nowhere, quiet())
 	require.NoError(t, err)
 	connected, err := supervisor.Connect(t.Context(), options)
-	require.NoError(t, err, "what `starter env` prints is enough")
+	require.NoError(t, err, "what `claudeops env` prints is enough")
 	connected.Close()
 }

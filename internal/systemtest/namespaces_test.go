@@ -30,7 +30,7 @@ func TestTwoTemporalsShareNoRecords(t *testing.T) {
 	require.NoError(t, err)
 	err = second.Run(t.Context(), otherTemporal, client.DefaultNamespace)
 	require.ErrorIs(t, err, store.ErrForeign)
-	require.ErrorContains(t, err, "starter db release")
+	require.ErrorContains(t, err, "claudeops db release")
 
 	records := first.records()
 	require.ErrorIs(t, records.Release(t.Context(), time.Now()), store.ErrConflict, "a worker has just run")

@@ -105,7 +105,7 @@ func (tt blockedCase) run(t *testing.T, temporalServer client.Client, address, q
 	require.NoError(t, json.Unmarshal([]byte(well.Received()[toldBefore]), &sent))
 	require.Equal(t, tt.title, sent["title"])
 	require.Contains(t, sent["body"], tt.because)
-	require.Contains(t, sent["body"], "starter chain "+queue)
+	require.Contains(t, sent["body"], "claudeops chain "+queue)
 	require.Equal(t, sent["title"]+"\n\n"+sent["body"], away.Received()[toldBefore])
 
 	logged := first.said.text() + second.said.text()

@@ -73,7 +73,7 @@ func TestChainNotifies(t *testing.T) {
 	require.Equal(t, sent["title"]+"\n\n"+sent["body"], flaky.Received()[0])
 	require.Contains(t, sent["body"], "tier 2 (sonnet): completed, $")
 	require.Contains(t, sent["body"], "verdict needs_human: “a disk is dying”")
-	require.Contains(t, sent["body"], "starter chain "+chain.ID)
+	require.Contains(t, sent["body"], "claudeops chain "+chain.ID)
 	require.Contains(t, sent["body"], "https://temporal.example.org/ui/namespaces/default/workflows/"+chain.ID+"/"+run.GetRunID())
 	t.Logf("notified: a service that refused 2 attempts got %d requests, the other one %d\n%s\n%s",
 		flaky.Refusals()+len(flaky.Received()), len(well.Received()), sent["title"], sent["body"])

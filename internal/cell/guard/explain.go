@@ -89,7 +89,7 @@ func (e Explanation) spelling() []string {
 // refused lists calls that are refused in any spelling.
 func (e Explanation) refused() []string {
 	lines := []string{
-		"- the supervisor's own files and ports, Temporal and its Web UI, `starter`, `claude`; environment and memory of processes",
+		"- the supervisor's own files and ports, Temporal and its Web UI, `claudeops`, `claude`; environment and memory of processes",
 	}
 	if len(e.Secrets) > 0 {
 		lines = append(lines, "- reading what may hold secrets: `.env`, `.ssh`, private keys, "+

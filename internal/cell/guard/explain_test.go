@@ -63,7 +63,7 @@ Each command is judged when it starts, by its real words. What is certain to be 
 - a refusal says why. Try another spelling only if it names one; else leave it, and say in your verdict what you could not do
 
 Refused in any case:
-- the supervisor's own files and ports, Temporal and its Web UI, §starter§, §claude§; environment and memory of processes
+- the supervisor's own files and ports, Temporal and its Web UI, §claudeops§, §claude§; environment and memory of processes
 `
 
 func TestBrief(t *testing.T) {
@@ -99,7 +99,7 @@ func TestBrief(t *testing.T) {
 - any call where it destroys the host; it ends the host
 `,
 		3: `You may run any program, and read and write any file, but for this (§a b|c§ stands for §a b§ and §a c§):
-- the supervisor's own files and ports, Temporal and its Web UI, §starter§, §claude§; environment and memory of processes
+- the supervisor's own files and ports, Temporal and its Web UI, §claudeops§, §claude§; environment and memory of processes
 - changing §**/vms.yaml§
 - pushing to §main§: push a branch of your own, and open a pull request
 - §rm|shred -r|-R§: it destroys the host

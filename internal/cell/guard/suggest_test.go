@@ -72,7 +72,7 @@ func TestSuggestionsForAttacks(t *testing.T) {
 	for script, want := range map[string]string{
 		"systemctl stop temporal": `{commands: {stop: {tier: 2, args: "UNIT+", action: restart}}}`,
 		"docker rm -v db":         "", "docker run -v /:/host alpine": "", "git push --force origin main": "", "systemctl poweroff": "",
-		"starter gate x --action f": "", "docker exec web cat /run/secrets/db": "", "ssh nas cat /etc/shadow": "", "cat ~/.ssh/id_rsa": "",
+		"claudeops gate x --action f": "", "docker exec web cat /run/secrets/db": "", "ssh nas cat /etc/shadow": "", "cat ~/.ssh/id_rsa": "",
 		"dd if=/dev/zero of=/dev/sda": "", "env": "", "printenv TOKEN": "", "python3 -c 1": "", "sudo id": "", "busybox sh": "",
 	} {
 		input, err := json.Marshal(map[string]string{"command": script})

@@ -291,7 +291,7 @@ func TestRealCLICorpus(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/tier %d", version, tier), func(t *testing.T) {
 				t.Parallel()
 				s := newSite(t, "docker", "systemctl", "kubectl", "curl", "git", "apprise", "journalctl", "helm", "gh", "dig", "ping", "ssh",
-					"sudo", "starter", "temporal", "reboot", "ansible", "openssl")
+					"sudo", "claudeops", "temporal", "reboot", "ansible", "openssl")
 				here := strings.NewReplacer("/srv/repo", s.work, "/home/agent", s.home, "/tmp/session", s.temp)
 				attacks, wanted := s.sample("attacks", tier, each, here), s.sample("wanted", tier, each, here)
 				post := s.open(tier)

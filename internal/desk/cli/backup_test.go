@@ -29,7 +29,7 @@ func tableRows(t *testing.T, environ []string) []store.TableRows {
 	return status.Tables
 }
 
-// awaitParked waits until `starter chain` shows the chain "parked" in the state that reached reports.
+// awaitParked waits until `claudeops chain` shows the chain "parked" in the state that reached reports.
 func awaitParked(t *testing.T, environ []string, reached func(escalation.Chain) bool) escalation.Chain {
 	t.Helper()
 	var chain escalation.Chain
@@ -41,7 +41,7 @@ func awaitParked(t *testing.T, environ []string, reached func(escalation.Chain) 
 	return chain
 }
 
-// TestBackupOfOneMachine backs up and restores a `starter up` with a chain at a gate, as docs/backup.md says. The original is
+// TestBackupOfOneMachine backs up and restores a `claudeops up` with a chain at a gate, as docs/backup.md says. The original is
 // gone, and the backup is restored to another path. So the conversation comes from the restored archive.
 func TestBackupOfOneMachine(t *testing.T) {
 	t.Parallel()

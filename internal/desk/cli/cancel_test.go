@@ -25,14 +25,14 @@ func TestCancel(t *testing.T) {
 
 	asked := starter(t, environ, "cancel", "unwanted")
 	require.Equal(t, program.ExitOK, asked.Code, asked.Stderr)
-	require.Equal(t, "Asked chain unwanted to end: its agent is stopped, and it ends aborted. See it with: starter chain unwanted\n", asked.Stdout)
+	require.Equal(t, "Asked chain unwanted to end: its agent is stopped, and it ends aborted. See it with: claudeops chain unwanted\n", asked.Stdout)
 	followed := starter(t, environ, "watch", "unwanted")
 	require.Equal(t, console.ExitNeedsPerson, followed.Code, followed.Stderr)
 	require.Contains(t, followed.Stdout, "Outcome: aborted")
 
 	for id, want := range map[string]string{
-		"unwanted": "starter: chain unwanted: it has ended, and there is nothing to cancel\n",
-		"nobody":   "starter: chain nobody: no such chain\n",
+		"unwanted": "claudeops: chain unwanted: it has ended, and there is nothing to cancel\n",
+		"nobody":   "claudeops: chain nobody: no such chain\n",
 	} {
 		refused := starter(t, environ, "cancel", id)
 		require.Equal(t, program.ExitFailure, refused.Code)

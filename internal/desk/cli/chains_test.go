@@ -42,7 +42,7 @@ func TestChainsOrder(t *testing.T) {
 	// These chains do not have the history of a real chain.
 	replayed := starter(t, s.environ, "replay")
 	require.Equal(t, program.ExitFailure, replayed.Code)
-	require.Equal(t, "starter: 1 of 1 histories cannot be replayed\n", replayed.Stderr)
+	require.Equal(t, "claudeops: 1 of 1 histories cannot be replayed\n", replayed.Stderr)
 	require.Contains(t, replayed.Stdout, "Chain at-gate: ")
 	require.Contains(t, replayed.Stdout, ". Keep a worker of its version running until it has ended.\n")
 	var result operate.Replayed
@@ -56,7 +56,7 @@ func TestChainsOrder(t *testing.T) {
 
 	moved := starter(t, append(s.environ, "CLAUDEOPS_DEPLOYMENT=ops", "CLAUDEOPS_BUILD_ID=v2"), "chains", "move", "at-gate", "nobody", "first")
 	require.Equal(t, program.ExitFailure, moved.Code)
-	require.Equal(t, "starter: 3 of 3 chains were not moved\n", moved.Stderr)
+	require.Equal(t, "claudeops: 3 of 3 chains were not moved\n", moved.Stderr)
 	require.Equal(t, "Chain at-gate was not moved: it belongs to no version: workers without versions began it, and they or the current version continue it\n"+
 		"Chain nobody was not moved: no such chain\nChain first was not moved: it has ended\n", moved.Stdout)
 }

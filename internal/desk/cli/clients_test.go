@@ -89,7 +89,7 @@ func (c temporalClient) try(t *testing.T, variables []string, args ...string) (s
 	return string(printed), nil
 }
 
-// evaluated runs the output of `starter env` in a shell and returns the shell's environment.
+// evaluated runs the output of `claudeops env` in a shell and returns the shell's environment.
 func evaluated(t *testing.T, environ []string) []string {
 	t.Helper()
 	lines := starter(t, environ, "env")

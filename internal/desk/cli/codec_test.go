@@ -14,7 +14,7 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/clitest"
 )
 
-// TestEncryptedInstallation uses starter on a server with encrypted chains, with the key and without it.
+// TestEncryptedInstallation uses claudeops on a server with encrypted chains, with the key and without it.
 func TestEncryptedInstallation(t *testing.T) {
 	t.Parallel()
 	setting, _ := clitest.EncryptionKeys(t)

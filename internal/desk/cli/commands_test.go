@@ -25,7 +25,7 @@ import (
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	got := starter(t, clitest.Environment(t), "--version")
-	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "starter " + program.Version() + "\n", Stderr: ""}, got)
+	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "claudeops " + program.Version() + "\n", Stderr: ""}, got)
 }
 
 func TestMisuse(t *testing.T) {
@@ -58,9 +58,9 @@ func TestMisuse(t *testing.T) {
 		"odd origin":         {args: []string{"codec", "--origin", "https://ui.example/x"}, want: "--origin \"https://ui.example/x\" must be the scheme and host"},
 		"codec without keys": {args: []string{"codec"}, want: "there is nothing to decrypt with: set CLAUDEOPS_ENCRYPTION_KEYS_FILE"},
 		"odd duration":       {args: []string{"chains", "--since", "1d"}, want: `--since is "1d"; it must be a duration with its unit`},
-		"an argument":        {args: []string{"run", "extra"}, want: "`starter run` takes no arguments, and \"extra\" is one (see `starter run --help`)"},
-		"chain without ID":   {args: []string{"chain"}, want: "ID is missing: write `starter chain ID` (see `starter chain --help`)"},
-		"empty ID":           {args: []string{"chain", ""}, want: "the argument of `starter chain` is empty"},
+		"an argument":        {args: []string{"run", "extra"}, want: "`claudeops run` takes no arguments, and \"extra\" is one (see `claudeops run --help`)"},
+		"chain without ID":   {args: []string{"chain"}, want: "ID is missing: write `claudeops chain ID` (see `claudeops chain --help`)"},
+		"empty ID":           {args: []string{"chain", ""}, want: "the argument of `claudeops chain` is empty"},
 		"no tier to go to":   {args: []string{"escalate", "one"}, want: "--to is missing: say with it which tier is to run, 2 or 3"},
 		"no higher tier":     {args: []string{"escalate", "one", "--to", "1"}, want: `--to is "1"; it must be 2 or 3`},
 		"no replays wanted":  {args: []string{"replay", "--limit", "0"}, want: "--limit 0 is less than one chain"},
@@ -77,19 +77,19 @@ func TestMisuse(t *testing.T) {
 		"no policy command":  {args: []string{"policy"}, want: "say what to do with the policy: check, test, run, explain or suggest"},
 		"check no tier":      {args: []string{"policy", "check", "ls"}, want: "--tier is missing: say with it for which tier, 1, 2 or 3"},
 		"check odd tier":     {args: []string{"policy", "check", "--tier", "0", "ls"}, want: `--tier is "0"; it must be 1, 2 or 3`},
-		"check nothing":      {args: []string{"policy", "check", "--tier", "1"}, want: "the command is missing (see `starter policy check --help`)"},
-		"check words":        {args: []string{"policy", "check", "--tier", "1", "ls", "a"}, want: "`starter policy check` takes the command as one argument: put quotes around it"},
+		"check nothing":      {args: []string{"policy", "check", "--tier", "1"}, want: "the command is missing (see `claudeops policy check --help`)"},
+		"check words":        {args: []string{"policy", "check", "--tier", "1", "ls", "a"}, want: "`claudeops policy check` takes the command as one argument: put quotes around it"},
 		"check two":          {args: []string{"policy", "check", "--tier", "1", "--input", "{}", "ls"}, want: "command and input exclude each other"},
 		"check odd input":    {args: []string{"policy", "check", "--tier", "1", "--tool", "Read", "--input", "x"}, want: "the input must be a JSON object"},
 		"check no input":     {args: []string{"policy", "check", "--tier", "1", "--tool", "Read"}, want: "the input of Read is missing"},
 		"check a command":    {args: []string{"policy", "check", "--tier", "1", "--tool", "Read", "ls"}, want: "a command is for Bash; Read takes an input"},
 		"check nowhere":      {args: []string{"policy", "check", "--tier", "1", "--dir", "/nonexistent", "ls"}, want: `--dir is "/nonexistent"; it must be an existing directory`},
-		"test nothing":       {args: []string{"policy", "test"}, want: "FILE is missing: write `starter policy test FILE`"},
+		"test nothing":       {args: []string{"policy", "test"}, want: "FILE is missing: write `claudeops policy test FILE`"},
 		"test no file":       {args: []string{"policy", "test", "/nonexistent"}, want: "read the table: open /nonexistent: no such file"},
 		"test no table":      {args: []string{"policy", "test", "-"}, want: "standard input, line 1: invalid character"},
 		"explain no tier":    {args: []string{"policy", "explain"}, want: "--tier is missing"},
 		"no plan command":    {args: []string{"plan"}, want: "say what to do with the plan: review, run or status"},
-		"plan without file":  {args: []string{"plan", "run"}, want: "FILE is missing: write `starter plan run FILE`"},
+		"plan without file":  {args: []string{"plan", "run"}, want: "FILE is missing: write `claudeops plan run FILE`"},
 		"plan elsewhere":     {args: []string{"plan", "run", "/etc/plan.md"}, want: `file "/etc/plan.md" must be a plain path below the working directory`},
 		"plan above":         {args: []string{"plan", "review", "docs/../../x.md"}, want: `file "../x.md" must be a plain path`},
 		"plan with odd ID":   {args: []string{"plan", "run", "plan.md", "--id", "7"}, want: "--id 7 would be taken for the number of a session"},
@@ -136,7 +136,7 @@ func TestNoTemporal(t *testing.T) {
 
 	nowhere := starter(t, clitest.Environment(t, "TEMPORAL_ADDRESS=no..host:7233"), "run")
 	require.Equal(t, program.ExitFailure, nowhere.Code)
-	require.Equal(t, "starter: connect to Temporal at no..host:7233: there is no such host; set TEMPORAL_ADDRESS to where it runs\n", nowhere.Stderr)
+	require.Equal(t, "claudeops: connect to Temporal at no..host:7233: there is no such host; set TEMPORAL_ADDRESS to where it runs\n", nowhere.Stderr)
 }
 
 // startInstallation starts a server and a worker whose stand-in for claude plays scenario. It returns the environment

@@ -46,7 +46,7 @@ func TestOddWorkflows(t *testing.T) {
 			}
 			got := clitest.Starter{Execute: execute, Patience: patience}.Run(t, s.environ, args...)
 			require.Equal(t, program.ExitFailure, got.Code, got.Stdout)
-			require.Equal(t, "starter: chain "+args[1]+": "+want, got.Stderr)
+			require.Equal(t, "claudeops: chain "+args[1]+": "+want, got.Stderr)
 		})
 	}
 }

@@ -69,7 +69,7 @@ func TestUpAsksForItsToken(t *testing.T) {
 	for _, more := range [][]string{nil, {"TEMPORAL_API_KEY=wrong", "TEMPORAL_TLS=false"}} {
 		refused := starter(t, append(slices.Clone(stranger), more...), "chains")
 		require.Equal(t, program.ExitFailure, refused.Code)
-		require.Contains(t, refused.Stderr, "this Temporal belongs to a `starter up` and wants its token: set CLAUDEOPS_STATE_DIR to")
+		require.Contains(t, refused.Stderr, "this Temporal belongs to a `claudeops up` and wants its token: set CLAUDEOPS_STATE_DIR to")
 	}
 	guest := stranger
 	for _, variable := range settings.Variables {
@@ -155,7 +155,7 @@ func TestGateIsAnsweredByTheLink(t *testing.T) {
 	up.interrupt(t)
 }
 
-// clientSettings is the JSON output of `starter env`.
+// clientSettings is the JSON output of `claudeops env`.
 type clientSettings struct{ local.ClientSettings }
 
 func settingsOf(t *testing.T, environ []string) clientSettings {

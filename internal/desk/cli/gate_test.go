@@ -21,7 +21,7 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// TestCommandsAreSafeToCopy passes the commands that starter prints through a shell. It checks that the program
+// TestCommandsAreSafeToCopy passes the commands that claudeops prints through a shell. It checks that the program
 // receives the chain ID unchanged.
 func TestCommandsAreSafeToCopy(t *testing.T) {
 	t.Parallel()
@@ -29,7 +29,7 @@ func TestCommandsAreSafeToCopy(t *testing.T) {
 		"chain-20261121-020140-b7dd05", "x; rm -rf ~", "it's $(id) `id` \\ \"", "~", "*", "-q", "--action=q", "- - '", strings.Repeat("x", 1000),
 	} {
 		for _, line := range []string{console.AnswerCommand(id), console.LookCommand(id)} {
-			printed, err := exec.CommandContext(t.Context(), "sh", "-c", `starter() { printf '%s\0' "$@"; }; `+line).Output()
+			printed, err := exec.CommandContext(t.Context(), "sh", "-c", `claudeops() { printf '%s\0' "$@"; }; `+line).Output()
 			require.NoError(t, err, line)
 			words := strings.Split(strings.TrimSuffix(string(printed), "\x00"), "\x00")
 			command, rest, err := rootCommand(&console.Console{}).Find(words)
@@ -38,8 +38,8 @@ func TestCommandsAreSafeToCopy(t *testing.T) {
 			require.Equal(t, []string{id}, command.Flags().Args(), line)
 		}
 	}
-	require.Equal(t, "starter gate chain-1", console.AnswerCommand("chain-1"))
-	require.Equal(t, "starter gate 'a[2Jb'", console.AnswerCommand("a\x1b[2J\u202eb"), "no control of the terminal")
+	require.Equal(t, "claudeops gate chain-1", console.AnswerCommand("chain-1"))
+	require.Equal(t, "claudeops gate 'a[2Jb'", console.AnswerCommand("a\x1b[2J\u202eb"), "no control of the terminal")
 }
 
 func TestInbox(t *testing.T) {
@@ -85,7 +85,7 @@ func TestInbox(t *testing.T) {
 	}, clitest.Timeout, 200*time.Millisecond, "the chain without a worker is not listed")
 	silent := mute(t, s.environ, "gate", "chain-mute")
 	require.Equal(t, program.ExitFailure, silent.Code)
-	require.Equal(t, "starter: chain chain-mute: no worker answered within 1s; is one running on task queue nobody polls this?\n", silent.Stderr)
+	require.Equal(t, "claudeops: chain chain-mute: no worker answered within 1s; is one running on task queue nobody polls this?\n", silent.Stderr)
 
 	// An answered gate disappears from the list at once, even if Temporal still lists the chain.
 	require.Equal(t, program.ExitOK, starter(t, s.environ, "gate", "chain-old", "--action", "q").Code)
@@ -123,12 +123,12 @@ func TestGateWithoutATerminal(t *testing.T) {
 	for _, tt := range refusals {
 		got := starter(t, s.environ, append([]string{"gate"}, tt.args...)...)
 		require.Equal(t, tt.code, got.Code, got.Stderr)
-		require.Equal(t, "starter: "+tt.want+"\n", got.Stderr)
+		require.Equal(t, "claudeops: "+tt.want+"\n", got.Stderr)
 		require.Empty(t, got.Stdout)
 	}
 	unasked := starter(t, s.environ, "gate", "chain-one")
 	require.Equal(t, program.ExitUsage, unasked.Code)
-	require.Equal(t, "starter: chain chain-one waits at gate-1, and there is no terminal to ask at: answer with --action\n", unasked.Stderr)
+	require.Equal(t, "claudeops: chain chain-one waits at gate-1, and there is no terminal to ask at: answer with --action\n", unasked.Stderr)
 	require.Contains(t, unasked.Stdout, "gate-1 of chain chain-one\n")
 	require.Contains(t, unasked.Stdout, "\n  f  fix: tier 2 starts over in a new session\n")
 	require.Empty(t, s.answers(t, "chain-one"))
@@ -151,7 +151,7 @@ func TestGateWithoutATerminal(t *testing.T) {
 
 	late := starter(t, s.environ, "gate", "chain-one", "--action", "f")
 	require.Equal(t, program.ExitFailure, late.Code)
-	require.Equal(t, "starter: chain chain-one: it does not wait at a gate; `starter gate` lists the chains that do\n", late.Stderr)
+	require.Equal(t, "claudeops: chain chain-one: it does not wait at a gate; `claudeops gate` lists the chains that do\n", late.Stderr)
 }
 
 func TestGateOnATerminal(t *testing.T) {

@@ -36,22 +36,22 @@ func TestInitLooks(t *testing.T) {
 	require.Equal(t, program.ExitOK, got.Code, got.Stdout+got.Stderr)
 	require.Empty(t, embeddedtest.WithoutStalls(got.Stderr))
 	for _, want := range []string{
-		"No Temporal runs here yet.", "✓ temporal ", "\n$ starter schedule create looks --every 1h --jitter 5m --dry-run\nCreated schedule looks",
-		"\n$ starter run --wait --dry-run --id init-", "Tier 1 found something to repair: jellyfin answers 502\n",
+		"No Temporal runs here yet.", "✓ temporal ", "\n$ claudeops schedule create looks --every 1h --jitter 5m --dry-run\nCreated schedule looks",
+		"\n$ claudeops run --wait --dry-run --id init-", "Tier 1 found something to repair: jellyfin answers 502\n",
 		"Tier 2 would have been allowed to restart jellyfin, for at most $2.50, and each service at most 2 times in 4h.\n", "The look cost $",
-		"  starter up\n", "  starter schedule update looks --dry-run=false\n",
+		"  claudeops up\n", "  claudeops schedule update looks --dry-run=false\n",
 	} {
 		require.Contains(t, got.Stdout, want)
 	}
 	again := mediaStarter(t, environ, "init", "--yes", "--hours", "7-22", "--no-dry-run")
 	require.Equal(t, program.ExitOK, again.Code, again.Stderr)
-	require.Contains(t, again.Stdout, "starter schedule create looks --cron '0 7-21 * * *'", "no Temporal runs")
+	require.Contains(t, again.Stdout, "claudeops schedule create looks --cron '0 7-21 * * *'", "no Temporal runs")
 
 	looks := mediaStarter(t, environ, "init", "--yes", "--hours", "7-22")
 	require.Equal(t, program.ExitOK, looks.Code, looks.Stderr)
-	require.Contains(t, looks.Stdout, "\n$ starter schedule update looks --cron '0 7-21 * * *'")
+	require.Contains(t, looks.Stdout, "\n$ claudeops schedule update looks --cron '0 7-21 * * *'")
 	kept := mediaStarter(t, environ, "init", "--yes")
 	require.Equal(t, program.ExitOK, kept.Code, kept.Stderr)
-	require.NotContains(t, kept.Stdout, "starter schedule update looks --cron", "nobody has said that it should change")
-	require.NotContains(t, kept.Stdout, "starter schedule create")
+	require.NotContains(t, kept.Stdout, "claudeops schedule update looks --cron", "nobody has said that it should change")
+	require.NotContains(t, kept.Stdout, "claudeops schedule create")
 }

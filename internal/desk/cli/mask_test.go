@@ -22,7 +22,7 @@ import (
 )
 
 // TestGivenSecretsAreMasked passes secrets to `run`, `schedule` and `gate`, and checks that no history contains them.
-// It also checks that starter masks the secrets of a chain that another client has started.
+// It also checks that claudeops masks the secrets of a chain that another client has started.
 func TestGivenSecretsAreMasked(t *testing.T) {
 	t.Parallel()
 	environ := startInstallation(t, claudesim.Play(

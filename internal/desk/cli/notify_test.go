@@ -24,7 +24,7 @@ func TestWaitLeavesNotificationsOnTheirWay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a Temporal server; not with -short")
 	}
-	const onTheirWay = "The notifications of chain %s are still on their way. What becomes of them: starter chain %s\n"
+	const onTheirWay = "The notifications of chain %s are still on their way. What becomes of them: claudeops chain %s\n"
 	people := notifytest.Start(t)
 	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Conclude(escalation.Verdict{
 		Status: escalation.VerdictNeedsHuman, Summary: "a disk is dying", Services: []string{"nas"},

@@ -115,7 +115,7 @@ func (p photo) draw(t *testing.T, name string, caption screenshot.Caption) {
 	t.Log("\n" + strings.TrimRight(p.Text(), "\n"))
 	p.Emulator(func(emulator *vt.Emulator) {
 		if emulator.ScrollbackLen() == 0 {
-			caption.Command = "starter " + strings.Join(p.args, " ")
+			caption.Command = "claudeops " + strings.Join(p.args, " ")
 		}
 		require.NoError(t, os.WriteFile(picturePath(t, name), screenshot.SVG(emulator, caption), 0o644))
 	})
@@ -177,7 +177,7 @@ func startChain(t *testing.T, environ []string, service string) string {
 	return id[1]
 }
 
-// awaitChain waits until what starter prints about the chain contains text.
+// awaitChain waits until what claudeops prints about the chain contains text.
 func awaitChain(t *testing.T, environ []string, chainID, text string) {
 	t.Helper()
 	var tree string

@@ -29,15 +29,15 @@ func TestPlan(t *testing.T) {
 	require.Regexp(t, `^plan-run-ports---rules-[a-z2-7]{8}$`, run.ChainID)
 	again := atNoon(t, laptop, "plan", "run", "docs/Ports & Rules.md", "--repository", "infra")
 	require.Equal(t, program.ExitFailure, again.Code)
-	require.Equal(t, "starter: the plan docs/Ports & Rules.md is being carried out already, by "+run.ChainID+
-		"; see the running chains with: starter chains --running\n", again.Stderr)
+	require.Equal(t, "claudeops: the plan docs/Ports & Rules.md is being carried out already, by "+run.ChainID+
+		"; see the running chains with: claudeops chains --running\n", again.Stderr)
 	started = atNoon(t, laptop, "plan", "review", "docs/Ports & Rules.md", "--repository", "infra", "-o", "json")
 	require.Equal(t, program.ExitOK, started.Code, started.Stderr)
 	require.NoError(t, json.Unmarshal([]byte(started.Stdout), &review))
 
 	shown := patientlyShown(t, s, run.ChainID)
 	require.Contains(t, shown, "Plan Move it (docs/Ports & Rules.md)\nRun "+run.ChainID+"  waits for a person  $1.34\n")
-	require.Contains(t, shown, "open since 2026-03-01 09:55 UTC; answer with: starter gate "+run.ChainID+"\n")
+	require.Contains(t, shown, "open since 2026-03-01 09:55 UTC; answer with: claudeops gate "+run.ChainID+"\n")
 	patientlyShown(t, s, review.ChainID)
 	require.Eventually(t, func() bool {
 		gates, chains := atNoon(t, s.environ, "gate").Stdout, atNoon(t, s.environ, "chains", "--running").Stdout
@@ -84,7 +84,7 @@ func TestPlan(t *testing.T) {
 	s.plays(t, "chain-work", scene{Chain: chaintest.Working()}, scene{})
 	none := atNoon(t, s.environ, "plan", "status", "chain-work")
 	require.Equal(t, program.ExitUsage, none.Code)
-	require.Contains(t, none.Stderr, "chain chain-work works on no plan; see it with: starter chain chain-work")
+	require.Contains(t, none.Stderr, "chain chain-work works on no plan; see it with: claudeops chain chain-work")
 }
 
 // patientlyShown returns what `plan status` shows, as soon as a worker has answered.

@@ -59,17 +59,17 @@ func shellWords(t *testing.T, line string) []string {
 	return words
 }
 
-// TestReadmeStarter checks that starter accepts the starter commands of the README and of all pages below docs.
+// TestReadmeStarter checks that claudeops accepts the claudeops commands of the README and of all pages below docs.
 func TestReadmeStarter(t *testing.T) {
 	t.Parallel()
-	commands := commandsOf(t, filepath.Join(simtest.ModuleRoot(t), "README.md"), "starter")
+	commands := commandsOf(t, filepath.Join(simtest.ModuleRoot(t), "README.md"), "claudeops")
 	require.Greater(t, len(commands), 7)
 	for _, pattern := range []string{"*.md", filepath.Join("runbooks", "*.md")} {
 		pages, err := filepath.Glob(filepath.Join(simtest.ModuleRoot(t), "docs", pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, pages)
 		for _, page := range pages {
-			commands = append(commands, commandsOf(t, page, "starter")...)
+			commands = append(commands, commandsOf(t, page, "claudeops")...)
 		}
 	}
 	for _, words := range commands {

@@ -67,11 +67,11 @@ type refusedInstallation struct {
 	api     *claudesim.API
 }
 
-// run runs starter, and returns its exit code and all that it has printed.
+// run runs claudeops, and returns its exit code and all that it has printed.
 func (r refusedInstallation) run(t *testing.T, args ...string) (program.ExitCode, string) {
 	t.Helper()
 	ran := starter(t, r.environ, args...)
-	t.Logf("starter %s: %d\n%s%s", strings.Join(args, " "), ran.Code, ran.Stdout, ran.Stderr)
+	t.Logf("claudeops %s: %d\n%s%s", strings.Join(args, " "), ran.Code, ran.Stdout, ran.Stderr)
 	return ran.Code, ran.Stdout + ran.Stderr
 }
 

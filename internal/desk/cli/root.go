@@ -1,4 +1,4 @@
-// Package cli implements starter, the operator's command line. This package holds the root command. Each package below
+// Package cli implements claudeops, the operator's command line. This package holds the root command. Each package below
 // it holds a group of related commands.
 package cli
 
@@ -37,11 +37,11 @@ func rootCommand(c *console.Console) *cobra.Command {
 	inOurOrder()
 	root := c.Root()
 	root.Short = "Start and watch escalation chains of Claude agents"
-	root.Long = "Starter is the operator's command line of Claude Ops. It reads CLAUDEOPS_ variables (see `starter config`).\n" +
-		"It finds the `starter up` that runs on its state directory, and another Temporal by Temporal's own settings:\n" +
+	root.Long = "Starter is the operator's command line of Claude Ops. It reads CLAUDEOPS_ variables (see `claudeops config`).\n" +
+		"It finds the `claudeops up` that runs on its state directory, and another Temporal by Temporal's own settings:\n" +
 		"TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, temporal.toml.\n\n" + console.ExitHelp
 	root.Version = program.Version()
-	root.SetVersionTemplate("starter {{.Version}}\n")
+	root.SetVersionTemplate("claudeops {{.Version}}\n")
 	root.AddGroup(groups...)
 	root.AddCommand(setup.Commands(c, stepsOf(c))...)
 	root.AddCommand(local.Commands(c)...)

@@ -16,5 +16,5 @@ func TestRunWhatRunsAlready(t *testing.T) {
 	require.Equal(t, program.ExitOK, began.Code, began.Stderr)
 	again := starter(t, s.environ, "run", "--id", "dup")
 	require.Equal(t, program.ExitFailure, again.Code)
-	require.Equal(t, "starter: chain dup runs already: choose another ID, or see it with: starter chain dup\n", again.Stderr)
+	require.Equal(t, "claudeops: chain dup runs already: choose another ID, or see it with: claudeops chain dup\n", again.Stderr)
 }

@@ -114,7 +114,7 @@ func TestScheduleThroughTenCycles(t *testing.T) {
 	require.Eventually(t, func() bool { return len(people.Received()) > toldBefore }, clitest.Timeout, clitest.Look, "nobody was told of skipped cycles")
 	told := people.Received()
 	require.Contains(t, told[len(told)-1], "skipped because the one before still ran")
-	require.Contains(t, told[len(told)-1], "starter schedule describe looks")
+	require.Contains(t, told[len(told)-1], "claudeops schedule describe looks")
 
 	// A chain that waits for a long time signals so, and later cycles are not delayed.
 	release = b.hold()
@@ -257,7 +257,7 @@ func TestSchedulesOnARealServer(t *testing.T) {
 	for _, command := range []string{"describe", "pause", "resume", "trigger", "delete"} {
 		got := starter(t, b.environ, "schedule", command, "nobody")
 		require.Equal(t, program.ExitFailure, got.Code, got.Stderr)
-		require.Equal(t, "starter: there is no schedule nobody; `starter schedule list` shows those that are\n", got.Stderr, command)
+		require.Equal(t, "claudeops: there is no schedule nobody; `claudeops schedule list` shows those that are\n", got.Stderr, command)
 	}
 
 	b.must("schedule", "create", "nightly", "--cron", "30 2 * * MON-FRI", "--timezone", "Europe/Berlin", "--overlap", "buffer_one", "--jitter", "5m",
@@ -309,7 +309,7 @@ func TestSchedulesOnARealServer(t *testing.T) {
 		}, Paused: true,
 	})
 	require.NoError(t, err)
-	require.Contains(t, starter(t, b.environ, "doctor").Stdout, "renew them with `starter schedule update plain`\n")
+	require.Contains(t, starter(t, b.environ, "doctor").Stdout, "renew them with `claudeops schedule update plain`\n")
 	b.must("schedule", "update", "plain")
 	require.Contains(t, starter(t, b.environ, "doctor").Stdout, "✓ schedules")
 	b.must("schedule", "delete", "plain")

@@ -167,7 +167,7 @@ func requireFollows(t *testing.T, s *stage, laptop []string) {
 func requireActs(t *testing.T, s *stage, laptop []string) {
 	t.Helper()
 	started := worked(t, laptop, "run", "--id", "from-afar", "--service", "nas", "--dry-run", "--model", "tier2=opus")
-	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "Started chain from-afar. See it with: starter chain from-afar\n"}, started)
+	require.Equal(t, clitest.Result{Code: program.ExitOK, Stdout: "Started chain from-afar. See it with: claudeops chain from-afar\n"}, started)
 	named := worked(t, laptop, "run")
 	require.Regexp(t, `^Started chain chain-\d{8}-\d{6}-[0-9a-f]{6}\. `, named.Stdout, named.Stderr)
 	answered := worked(t, laptop, "gate", "chain-gate", "--action", "c: mind the lock")
@@ -194,9 +194,9 @@ func TestServerMisuse(t *testing.T) {
 		code          program.ExitCode
 		want          string
 	}{
-		"a command for the worker": {[]string{"doctor", "--server", server.URL}, nil, program.ExitUsage, "`starter doctor` works beside the worker only: run it there, without --server and CLAUDEOPS_SERVER"},
-		"a subcommand":             {[]string{"schedule", "create", "x", "--every", "1h"}, []string{"CLAUDEOPS_SERVER=" + server.URL}, program.ExitUsage, "`starter schedule create` works beside the worker only"},
-		"moving chains":            {[]string{"chains", "move", "x", "--server", server.URL}, nil, program.ExitUsage, "`starter chains move` works beside the worker only"},
+		"a command for the worker": {[]string{"doctor", "--server", server.URL}, nil, program.ExitUsage, "`claudeops doctor` works beside the worker only: run it there, without --server and CLAUDEOPS_SERVER"},
+		"a subcommand":             {[]string{"schedule", "create", "x", "--every", "1h"}, []string{"CLAUDEOPS_SERVER=" + server.URL}, program.ExitUsage, "`claudeops schedule create` works beside the worker only"},
+		"moving chains":            {[]string{"chains", "move", "x", "--server", server.URL}, nil, program.ExitUsage, "`claudeops chains move` works beside the worker only"},
 		"a command without either": {[]string{"config"}, []string{"CLAUDEOPS_SERVER=" + server.URL}, program.ExitOK, ""},
 		"no token":                 {[]string{"chains", "--server", server.URL}, nil, program.ExitUsage, "the server needs a token: set CLAUDEOPS_TOKEN"},
 		"no file of a token":       {[]string{"chains", "--server", server.URL}, []string{"CLAUDEOPS_TOKEN_FILE=/nonexistent"}, program.ExitUsage, "CLAUDEOPS_TOKEN_FILE: open /nonexistent: no such file"},

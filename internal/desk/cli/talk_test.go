@@ -72,7 +72,7 @@ func TestTalk(t *testing.T) {
 	require.NotContains(t, proposed.Stdout, "\x1b")
 	require.NotContains(t, proposed.Stdout, "\u202e")
 	require.Contains(t, proposed.Stdout, "Proposal 1: start a chain for nas, with the request “look”")
-	require.Contains(t, proposed.Stdout, "starter talk ada --turn 3 --confirm N")
+	require.Contains(t, proposed.Stdout, "claudeops talk ada --turn 3 --confirm N")
 	require.NotContains(t, starter(t, environ, "chains").Stdout, "chain-conversation-ada", "nothing that a model says starts anything")
 
 	done := starter(t, environ, "talk", "--turn", "3", "--confirm", "1")

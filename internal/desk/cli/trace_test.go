@@ -94,7 +94,7 @@ func tracedAgents() claudesim.Scenario {
 		claudesim.On(claudesim.Match{Model: "sonnet"}, verdict(escalation.VerdictNeedsHuman, 0)))
 }
 
-// TestTraceOfAChain runs a chain with `starter run` and `starter up`, and answers its gate with `starter gate`, in three processes. What
+// TestTraceOfAChain runs a chain with `claudeops run` and `claudeops up`, and answers its gate with `claudeops gate`, in three processes. What
 // Temporal stores is encrypted. An OTLP receiver gets one trace, from the command to each tool call, and another one of the answer. Neither
 // the receiver nor Temporal's database gets the words of people and agents.
 func TestTraceOfAChain(t *testing.T) {
@@ -140,7 +140,7 @@ func TestTraceOfAChain(t *testing.T) {
 	requireLogged(t, up.said.String(), view.Sessions[1], trace)
 }
 
-// starterProcess is a command of starter in a process of its own.
+// starterProcess is a command of claudeops in a process of its own.
 type starterProcess struct {
 	command        *exec.Cmd
 	stdout, stderr bytes.Buffer
@@ -169,14 +169,14 @@ func (p *starterProcess) finish(t *testing.T) []byte {
 // of the chain's trace.
 func requireTraces(t *testing.T, r *traceReceiver) (trace string) {
 	t.Helper()
-	const session = "starter StartWorkflow:EscalationChain > worker RunWorkflow:EscalationChain > worker StartActivity:RunTier > " +
+	const session = "claudeops StartWorkflow:EscalationChain > worker RunWorkflow:EscalationChain > worker StartActivity:RunTier > " +
 		"worker RunActivity:RunTier > worker claude"
-	const answer = "starter UpdateWorkflow:resolve-gate > worker HandleUpdate:resolve-gate"
+	const answer = "claudeops UpdateWorkflow:resolve-gate > worker HandleUpdate:resolve-gate"
 	paths, traces := map[string]int{}, map[string]bool{}
 	for _, span := range r.spans {
 		path := r.path(span)
 		paths[path]++
-		if strings.HasPrefix(path, "starter StartWorkflow") {
+		if strings.HasPrefix(path, "claudeops StartWorkflow") {
 			trace = string(span.GetTraceId())
 			traces[trace] = true
 		}

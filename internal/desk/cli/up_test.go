@@ -45,7 +45,7 @@ func TestUpGoesOnWithWhatWasRunning(t *testing.T) {
 	first := startUp(t, environ)
 	twice := starter(t, environ, "up", "--port", "0", "--ui-port", "0", "--web-port", "0")
 	require.Equal(t, program.ExitFailure, twice.Code)
-	require.Regexp(t, "(?m)^starter: another `starter up` runs on the state directory .*/state: use that one, or set CLAUDEOPS_STATE_DIR", twice.Stderr)
+	require.Regexp(t, "(?m)^claudeops: another `claudeops up` runs on the state directory .*/state: use that one, or set CLAUDEOPS_STATE_DIR", twice.Stderr)
 	began := starter(t, append(environ, "TEMPORAL_ADDRESS="+first.Temporal), "run", "--id", "interrupted")
 	require.Equal(t, program.ExitOK, began.Code, began.Stderr)
 	require.Eventually(t, func() bool { _, err := os.Stat(marker); return err == nil }, clitest.Timeout, clitest.Look)
@@ -184,7 +184,7 @@ func script(t *testing.T, text string) string {
 	return file
 }
 
-// upProcess is `starter up` running as a separate process.
+// upProcess is `claudeops up` running as a separate process.
 type upProcess struct {
 	local.Running
 

@@ -88,7 +88,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		s.plays(t, "chain-issue-1", scene{Chain: chaintest.Waiting(chaintest.OpenedGate())}, scene{})
 		s.plays(t, "chain-parent", scene{Chain: parent}, scene{})
 		shown := onScreen(t, s.environ, 80, 20, "watch", "chain-parent")
-		shown.Sees("answer with: starter gate chain-issue-1")
+		shown.Sees("answer with: claudeops gate chain-issue-1")
 		shown.Is("watch-issues")
 		shown.Types("q")
 		require.Equal(t, program.ExitOK, shown.Ends())
@@ -117,7 +117,7 @@ func TestWatchOnATerminal(t *testing.T) {
 		t.Parallel()
 		got := starter(t, s.environ, "watch", "nobody")
 		require.Equal(t, program.ExitFailure, got.Code)
-		require.Equal(t, "starter: chain nobody: no such chain\n", got.Stderr)
+		require.Equal(t, "claudeops: chain nobody: no such chain\n", got.Stderr)
 	})
 }
 
@@ -137,14 +137,14 @@ func TestWatchWithoutATerminal(t *testing.T) {
 	}()
 	printed.sees(t, "Bash  ./jellyfin restart")
 	s.next(t, "chain-lines")
-	printed.sees(t, "answer with: starter gate chain-lines")
+	printed.sees(t, "answer with: claudeops gate chain-lines")
 	require.Equal(t, program.ExitOK, starter(t, s.environ, "gate", "chain-lines", "--action", "o").Code)
 	require.Equal(t, program.ExitOK, <-ended, printed.text())
 	for _, want := range []string{
 		"  chain started (manual), highest tier 3\n", "attempt 2, by worker process 4711 on host-1\n",
 		"    attempt 1 ended: the API call failed: Connection refused]0;owned[2J  by the agent\n", "Bash  ./jellyfin restart\n",
 		"  chain chain-lines waits for a person at gate-1: tier 2 could not do its work: ",
-		"answer with: starter gate chain-lines\n", "    Gate gate-1  tier 2  failed: tier 2 could not", "        ada answered override at ", "Outcome: overridden",
+		"answer with: claudeops gate chain-lines\n", "    Gate gate-1  tier 2  failed: tier 2 could not", "        ada answered override at ", "Outcome: overridden",
 	} {
 		require.Equal(t, 1, strings.Count(printed.text(), want), "%q in\n%s", want, printed.text())
 	}

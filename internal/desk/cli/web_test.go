@@ -34,7 +34,7 @@ func TestWebTokens(t *testing.T) {
 	t.Parallel()
 	environ := clitest.Environment(t)
 	none := starter(t, environ, "web", "token", "list")
-	require.Equal(t, "There are no tokens. `starter web token create NAME --role ROLE` makes one.\n", none.Stdout)
+	require.Equal(t, "There are no tokens. `claudeops web token create NAME --role ROLE` makes one.\n", none.Stdout)
 	secret := webToken(t, environ, "ada", "operate")
 	again := starter(t, environ, "web", "token", "create", "ada", "--role", "view")
 	require.Equal(t, program.ExitFailure, again.Code)
@@ -68,7 +68,7 @@ func webToken(t *testing.T, environ []string, name string, roles ...string) stri
 	return secret
 }
 
-// runningWeb is `starter web` running in this process. As a process of its own it would be a child of the worker's process,
+// runningWeb is `claudeops web` running in this process. As a process of its own it would be a child of the worker's process,
 // and so an agent for Temporal.
 type runningWeb struct {
 	Pages string `json:"pages"`
@@ -105,7 +105,7 @@ func (w *runningWeb) end(t *testing.T) {
 	require.Equal(t, program.ExitOK, <-w.ended, w.said)
 }
 
-// TestWebForATeam runs `starter web` beside a worker. Only a person who has logged in as an approver may answer at the gate; a
+// TestWebForATeam runs `claudeops web` beside a worker. Only a person who has logged in as an approver may answer at the gate; a
 // client that says an approver's name may not, and somebody else who has logged in neither. An answer to a gate that is closed is
 // refused.
 func TestWebForATeam(t *testing.T) {

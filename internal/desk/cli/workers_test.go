@@ -79,13 +79,13 @@ func TestWorkersAndVersions(t *testing.T) {
 	require.Equal(t, []string{"claudeops", "claudeops-agents"}, one.Queues)
 	require.Equal(t, []string{"ops", "v1", string(operate.Running)}, []string{one.Deployment, one.BuildID, string(one.State)})
 	require.Equal(t, []operate.Version{{Deployment: "ops", BuildID: "v1", State: operate.Inactive}}, found.Versions)
-	require.Contains(t, starter(t, first, "workers").Stdout, "\nNo version is current, so only workers without versions begin chains: see `starter workers promote`.\n")
+	require.Contains(t, starter(t, first, "workers").Stdout, "\nNo version is current, so only workers without versions begin chains: see `claudeops workers promote`.\n")
 
 	doctor := starter(t, first, "doctor").Stdout
-	require.Contains(t, doctor, "✗ version            no version of deployment ops is current, so its workers begin no chains: start a worker, then run: starter workers promote v1\n")
+	require.Contains(t, doctor, "✗ version            no version of deployment ops is current, so its workers begin no chains: start a worker, then run: claudeops workers promote v1\n")
 	unknown := starter(t, first, "workers", "promote", "v9")
 	require.Equal(t, program.ExitFailure, unknown.Code)
-	require.Contains(t, unknown.Stderr, "start a worker of that version, see it in `starter workers`, and try again")
+	require.Contains(t, unknown.Stderr, "start a worker of that version, see it in `claudeops workers`, and try again")
 	promoted := starter(t, first, "workers", "promote")
 	require.Equal(t, program.ExitOK, promoted.Code, promoted.Stderr)
 	require.Equal(t, "Version v1 of deployment ops is current: new chains begin in it.\n", promoted.Stdout)
@@ -103,7 +103,7 @@ func TestWorkersAndVersions(t *testing.T) {
 
 	early := starter(t, first, "chains", "move", "parked", "--to", "v9")
 	require.Equal(t, program.ExitFailure, early.Code)
-	require.Contains(t, early.Stdout, "start a worker of that version, see it in `starter workers`, and try again after a few seconds", early.Stderr)
+	require.Contains(t, early.Stdout, "start a worker of that version, see it in `claudeops workers`, and try again after a few seconds", early.Stderr)
 
 	startAnother(t, second)
 	require.Eventually(t, func() bool {
@@ -124,7 +124,7 @@ func TestWorkersAndVersions(t *testing.T) {
 
 	promoted = starter(t, second, "workers", "promote")
 	require.Equal(t, program.ExitOK, promoted.Code, promoted.Stderr)
-	require.Contains(t, promoted.Stdout, "Roll back with: starter workers promote v1\n")
+	require.Contains(t, promoted.Stdout, "Roll back with: claudeops workers promote v1\n")
 	listed := starter(t, first, "workers").Stdout
 	require.Regexp(t, `host-2 +\d+ +v0\.2\.0 \(v2\) +running +[01] of 2 +\d+s ago +claudeops, claudeops-agents\n`, listed)
 	require.Regexp(t, `ops +v2 +current\n`, listed)

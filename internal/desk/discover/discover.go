@@ -1,4 +1,4 @@
-// Package discover finds what runs on a machine, for the first settings of `starter init`. It changes nothing, and asks nobody.
+// Package discover finds what runs on a machine, for the first settings of `claudeops init`. It changes nothing, and asks nobody.
 //
 // Each finder has a limit of time. A finder that fails finds nothing, and Machine.Problems says so. A program that is not installed
 // is no problem. Names come from containers, units and files of others: Look drops those that are not one printable line.

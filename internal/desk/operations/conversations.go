@@ -463,7 +463,7 @@ func (b *backend) maskedTurn(turn escalation.TalkTurn) escalation.TalkTurn {
 // notConversation returns an error if the ID is that of a conversation, and so of no chain.
 func notConversation(id string) error {
 	if escalation.IsConversation(id) {
-		return fmt.Errorf("%s is a conversation, not a chain: see `starter talk`", printableID(id))
+		return fmt.Errorf("%s is a conversation, not a chain: see `claudeops talk`", printableID(id))
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ import (
 type Gates struct{ *backend }
 
 // ErrNoGate is the error for a chain that waits at no gate.
-var ErrNoGate = withKind(KindConflict, errors.New("it does not wait at a gate; `starter gate` lists the chains that do"))
+var ErrNoGate = withKind(KindConflict, errors.New("it does not wait at a gate; `claudeops gate` lists the chains that do"))
 
 // GateRow is one waiting chain in the list.
 type GateRow struct {

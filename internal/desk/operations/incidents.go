@@ -208,7 +208,7 @@ func incidentID(given string) (string, error) {
 // unknownIncident converts an error of the store about an incident to an error for people.
 func unknownIncident(id string, err error) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return withKind(KindNotFound, fmt.Errorf("there is no %s; `starter incidents --all` lists those that are", id))
+		return withKind(KindNotFound, fmt.Errorf("there is no %s; `claudeops incidents --all` lists those that are", id))
 	}
 	return err
 }

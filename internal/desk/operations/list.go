@@ -132,7 +132,7 @@ func timeOf(t time.Time) string {
 
 // errServiceHidden is the error for a service in a filter if chains do not publish the names of services.
 var errServiceHidden = invalidField("service", "finds nothing while CLAUDEOPS_ENCRYPTION_KEYS_FILE is set: "+
-	"Temporal does not learn the services of chains; look in the records with: starter incidents --service NAME")
+	"Temporal does not learn the services of chains; look in the records with: claudeops incidents --service NAME")
 
 // List returns a page of the chains that the filter selects: those that run, the one that started last first; then those
 // that have ended, the one that ended last first.

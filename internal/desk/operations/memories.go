@@ -260,7 +260,7 @@ func memoryID(given string) (string, error) {
 // unknownMemory converts an error of the store about a memory to an error for people.
 func unknownMemory(id string, err error) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return withKind(KindNotFound, fmt.Errorf("there is no %s; `starter memory list` lists those that are", id))
+		return withKind(KindNotFound, fmt.Errorf("there is no %s; `claudeops memory list` lists those that are", id))
 	}
 	return err
 }

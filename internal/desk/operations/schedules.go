@@ -140,7 +140,7 @@ func (s Schedules) change(ctx context.Context, id string, change func(client.Sch
 // ScheduleError converts Temporal's error about a schedule to an error for people.
 func ScheduleError(id string, err error) error {
 	if _, unknown := errors.AsType[*serviceerror.NotFound](err); unknown {
-		return withKind(KindNotFound, fmt.Errorf("there is no schedule %s; `starter schedule list` shows those that are", id))
+		return withKind(KindNotFound, fmt.Errorf("there is no schedule %s; `claudeops schedule list` shows those that are", id))
 	}
 	if invalid, ok := errors.AsType[*serviceerror.InvalidArgument](err); ok {
 		return Invalid(fmt.Errorf("schedule %s: Temporal refuses it: %s", id, line(invalid.Message, 300)))

@@ -27,7 +27,7 @@ const mark = "# init: "
 
 // policyHead begins a new policy.
 const policyHead = `# What agents may do beside the built-in policy (docs/policy.md).
-# starter policy explain --tier 2 lists all of it in words. starter init changes
+# claudeops policy explain --tier 2 lists all of it in words. claudeops init changes
 # only entries whose comment begins with "init:". Everything else is yours.
 version: 1
 extends: default

@@ -1,7 +1,7 @@
 // Package proposal makes the first settings of an installation from what package discover has found and what the operator wants, and
 // changes those that are there. It computes all changes first (Plan), so that they can be shown before Write makes them.
 //
-// The files belong to the operator. A change touches only the values and entries that `starter init` has written, or adds lines; all
+// The files belong to the operator. A change touches only the values and entries that `claudeops init` has written, or adds lines; all
 // other lines stay as they are. Everything that it adds has a comment.
 package proposal
 
@@ -91,8 +91,8 @@ func Plan(files Files, answers Answers) ([]Change, error) {
 }
 
 // envHead begins a new file of settings.
-const envHead = `# Settings of Claude Ops (starter config lists all). The environment wins.
-# Written by starter init: run it again to change what it asks for.
+const envHead = `# Settings of Claude Ops (claudeops config lists all). The environment wins.
+# Written by claudeops init: run it again to change what it asks for.
 `
 
 func planEnv(path string, settings []envfile.Setting) (Change, error) {
@@ -138,7 +138,7 @@ func (a Answers) settings() []envfile.Setting {
 	set("CLAUDEOPS_DAY_BUDGET_USD", dollars(a.DayBudgetUSD), "Most that all agents spend in a day (UTC), in US dollars; 0: no cap.")
 	set("CLAUDEOPS_CHAIN_BUDGET_USD", dollars(a.ChainBudgetUSD), "Most that one chain spends, from look to repair; 0: no cap.")
 	set("CLAUDEOPS_NOTIFY_URLS", a.NotifyURLs,
-		"Where people are told, such as ntfy://ntfy.sh/your-topic\n(docs/notifications.md). Try it: starter notify test")
+		"Where people are told, such as ntfy://ntfy.sh/your-topic\n(docs/notifications.md). Try it: claudeops notify test")
 	return settings
 }
 

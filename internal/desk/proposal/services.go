@@ -80,9 +80,9 @@ func Unknown(services []Service, catalog *escalation.Catalog) []Service {
 }
 
 // servicesHead begins a new services file.
-const servicesHead = `# Your services (docs/services.md). starter init has listed what it found:
+const servicesHead = `# Your services (docs/services.md). claudeops init has listed what it found:
 # complete it, and remove what is none of yours. Agents read this list, so
-# write no credentials. starter doctor checks it.
+# write no credentials. claudeops doctor checks it.
 version: 1
 services:
 `

@@ -71,7 +71,7 @@ func (t Timing) PerDay() float64 {
 	return float64(len(t.hours())) * max(float64(time.Hour)/float64(t.Every), 1)
 }
 
-// Flags returns the flags of `starter schedule create` and `update` for the timing.
+// Flags returns the flags of `claudeops schedule create` and `update` for the timing.
 func (t Timing) Flags() []string {
 	if t.From == t.To {
 		return []string{"--every", Short(t.Every)}

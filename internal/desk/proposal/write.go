@@ -91,7 +91,7 @@ func (c Change) write() error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(dir, ".starter-init-*")
+	file, err := os.CreateTemp(dir, ".claudeops-init-*")
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ type Gate struct {
 	Approvers PersonList              `env:"GATE_APPROVERS" desc:"Names of the people who may answer, comma-separated; everybody if unset. Everybody who can reach Temporal can give any name, so this protects against mistakes, not against malice."`
 	OnHealed  escalation.HealedAction `env:"GATE_ON_HEALED" desc:"What a chain at a gate does if a later look finds its incidents healed. close: look once more, and end as resolved if all is well. keep: show the finding, and wait for an answer."`
 	FourEyes  bool                    `env:"GATE_FOUR_EYES" desc:"true: the person who started a chain cannot answer at its gates. A chain starts only if its input names that person."`
-	Verified  bool                    `env:"GATE_REQUIRE_VERIFIED" desc:"true: only people who have logged in to starter web or starter up may answer, under the name of their login. Whoever can reach Temporal itself can still forge a login: see docs/security.md."`
+	Verified  bool                    `env:"GATE_REQUIRE_VERIFIED" desc:"true: only people who have logged in to claudeops web or claudeops up may answer, under the name of their login. Whoever can reach Temporal itself can still forge a login: see docs/security.md."`
 }
 
 func (g Gate) policy() escalation.GatePolicy {
@@ -131,8 +131,8 @@ type Claude struct {
 	FirstByteTimeout time.Duration `env:"FIRST_BYTE_TIMEOUT" desc:"Time within which a started agent must print its first output."`
 	IdleTimeout      time.Duration `env:"IDLE_TIMEOUT" desc:"Time without output after which an agent is considered stalled. It also limits the longest command, during which the CLI prints nothing."`
 	StopGrace        time.Duration `env:"STOP_GRACE" desc:"Time between asking an agent to end and killing it; at most 10s."`
-	Containment      Containment   `env:"CONTAINMENT" desc:"How an agent's processes are kept together, so that all of them can be ended: auto, namespace, subreaper or group. auto is subreaper on Linux and group elsewhere. namespace is the most reliable, but its agents cannot send signals to processes of the host. starter doctor prints the method in use."`
-	Sandbox          Sandbox       `env:"SANDBOX" desc:"Sandbox of the kernel (Landlock, Linux 5.19) for tiers 1 and 2. auto: use it if possible. require-kernel: run no agent of these tiers without it. require-full: also refuse to start without CLAUDEOPS_AGENT_USER. require: require-full for a worker of root, else require-kernel. off: do not use it. starter doctor prints the level of protection."`
+	Containment      Containment   `env:"CONTAINMENT" desc:"How an agent's processes are kept together, so that all of them can be ended: auto, namespace, subreaper or group. auto is subreaper on Linux and group elsewhere. namespace is the most reliable, but its agents cannot send signals to processes of the host. claudeops doctor prints the method in use."`
+	Sandbox          Sandbox       `env:"SANDBOX" desc:"Sandbox of the kernel (Landlock, Linux 5.19) for tiers 1 and 2. auto: use it if possible. require-kernel: run no agent of these tiers without it. require-full: also refuse to start without CLAUDEOPS_AGENT_USER. require: require-full for a worker of root, else require-kernel. off: do not use it. claudeops doctor prints the level of protection."`
 	AgentUser        string        `env:"AGENT_USER" default:"claudeops-agent for root" desc:"Name of the user that agents run as; requires a worker that runs as root. Unset: for root claudeops-agent, created if it is missing; otherwise the worker's own user, as with none or with CLAUDEOPS_CLAUDE_CONFIG_DIR=login. Agents' directories are then in STATE_DIR-agents, and the user must be able to pass through those above."`
 	// Account describes AgentUser. It is nil if agents run as the worker's user, and before the worker creates AgentUser.
 	Account     *Account `env:"-"`
@@ -225,7 +225,7 @@ func (p Prompts) Overrides() prompts.Overrides {
 
 // Notify holds the settings of notifications.
 type Notify struct {
-	URLs  SecretList `env:"NOTIFY_URLS" secret:"true" desc:"Notification services, separated by commas or blanks: shoutrrr URLs (discord://, slack://, telegram://, smtp://, ntfy://, generic:// and others), or apprise://host:port/key (apprises:// for HTTPS) for an Apprise API. Test them with starter notify test. See docs/notifications.md."`
+	URLs  SecretList `env:"NOTIFY_URLS" secret:"true" desc:"Notification services, separated by commas or blanks: shoutrrr URLs (discord://, slack://, telegram://, smtp://, ntfy://, generic:// and others), or apprise://host:port/key (apprises:// for HTTPS) for an Apprise API. Test them with claudeops notify test. See docs/notifications.md."`
 	UIURL string     `env:"UI_URL" desc:"Address of the Temporal Web UI for people, such as https://temporal.example.org. If set, notifications contain a link to the chain."`
 }
 
@@ -248,9 +248,9 @@ type Worker struct {
 	TaskQueue           string        `env:"TASK_QUEUE" desc:"Temporal task queue of workflows and short activities. Agents of chains use the queue of this name with -agents appended, and those of conversations the one with -talks."`
 	MaxConcurrentAgents int           `env:"MAX_CONCURRENT_AGENTS" desc:"Number of agents of chains that one worker runs at the same time."`
 	MaxConcurrentTalks  int           `env:"MAX_CONCURRENT_TALKS" desc:"Number of turns of conversations that one worker runs at the same time, in addition to the agents of chains, which never wait for them."`
-	HeartbeatInterval   time.Duration `env:"HEARTBEAT_INTERVAL" default:"10s; 1s on the server of starter up" desc:"Time between two heartbeats of a running agent, 1s to 10s; Temporal Cloud bills each. With a longer one, progress is shown and a cancelled agent ends later. A lost worker is noticed after six, and at least 30s."`
+	HeartbeatInterval   time.Duration `env:"HEARTBEAT_INTERVAL" default:"10s; 1s on the server of claudeops up" desc:"Time between two heartbeats of a running agent, 1s to 10s; Temporal Cloud bills each. With a longer one, progress is shown and a cancelled agent ends later. A lost worker is noticed after six, and at least 30s."`
 	DrainTimeout        time.Duration `env:"DRAIN_TIMEOUT" desc:"Time for running agents to finish after the worker was asked to stop. Others are stopped, and continue at another worker or after the restart."`
-	Deployment          string        `env:"DEPLOYMENT" desc:"Name of the Temporal Worker Deployment of the workers, such as claudeops. If set, a chain stays with the version that began it: see docs/releasing.md. Unset: any worker continues any chain. starter up ignores it."`
+	Deployment          string        `env:"DEPLOYMENT" desc:"Name of the Temporal Worker Deployment of the workers, such as claudeops. If set, a chain stays with the version that began it: see docs/releasing.md. Unset: any worker continues any chain. claudeops up ignores it."`
 	BuildID             string        `env:"BUILD_ID" default:"the version of the program" desc:"Build ID of this worker in its deployment. Two programs with the same one must have the same workflows. Set it for a program that was not built from a release."`
 }
 

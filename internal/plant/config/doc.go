@@ -1,7 +1,7 @@
 // Package config turns the environment into validated values once, at the start of a program. Only main reads the
 // environment, and passes it to this package.
 //
-// One struct field is one setting. The tags of the field name and describe the setting's variable. The parser, `starter
+// One struct field is one setting. The tags of the field name and describe the setting's variable. The parser, `claudeops
 // config` and docs/configuration.md all read these tags. Defaults are Go values in defaults.go. An empty variable
 // counts as unset.
 //

@@ -186,7 +186,7 @@ func TestUnknownSettings(t *testing.T) {
 		"CLAUDEOPS_TIER1_PROMPT":  "did you mean CLAUDEOPS_PROMPT?",
 		"CLAUDEOPS_TIER4_MODEL":   "did you mean CLAUDEOPS_TIER1_MODEL?",
 		"CLAUDEOPS_TIER2_TOOL":    "did you mean CLAUDEOPS_TIER2_TOOLS?",
-		"CLAUDEOPS_SLACK_WEBHOOK": "CLAUDEOPS_SLACK_WEBHOOK is not a setting of Claude Ops; `starter config` lists those that are.",
+		"CLAUDEOPS_SLACK_WEBHOOK": "CLAUDEOPS_SLACK_WEBHOOK is not a setting of Claude Ops; `claudeops config` lists those that are.",
 		"CLAUDEOPS_":              "CLAUDEOPS_ is not a setting of Claude Ops",
 	} {
 		t.Run(variable, func(t *testing.T) {

@@ -27,7 +27,7 @@ const (
 )
 
 // resolveAccount looks up the user that agents run as. It does not check whether this process has the right to start
-// processes as a user that is configured. A starter command that only reads chains does not need this right.
+// processes as a user that is configured. A claudeops command that only reads chains does not need this right.
 func resolveAccount(c *Claude, foreign foreignVariables, p *problems) {
 	asked := c.AgentUser
 	if c.AgentUser = c.agentUser(foreign.mayChangeUser); !c.HasAgentUser() {

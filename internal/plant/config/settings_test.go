@@ -153,11 +153,11 @@ const documentHead = `# Configuration
 
 Configure Claude Ops with environment variables, or in a file of settings (` + "`CLAUDEOPS_ENV_FILE`" + `). Each program reads them once, when it
 starts; a running chain keeps its values. An empty variable counts as unset, also over a value in the file. ` + "`none`" + ` is the empty list.
-Numbers are at most 1000000000, durations 87600h (ten years). An unknown ` + "`CLAUDEOPS_`" + ` variable is an error. ` + "`starter config`" + ` prints every
+Numbers are at most 1000000000, durations 87600h (ten years). An unknown ` + "`CLAUDEOPS_`" + ` variable is an error. ` + "`claudeops config`" + ` prints every
 setting with its value.
 
 The connection to Temporal follows Temporal's own settings: ` + "`TEMPORAL_ADDRESS`" + `, ` + "`TEMPORAL_NAMESPACE`" + `, ` + "`TEMPORAL_API_KEY`" + `, TLS,
-and the profiles of ` + "`temporal.toml`" + `. If they name no address, or that of a ` + "`starter up`" + ` with the same state directory, the
+and the profiles of ` + "`temporal.toml`" + `. If they name no address, or that of a ` + "`claudeops up`" + ` with the same state directory, the
 programs connect to that server with its token.
 `
 
@@ -165,7 +165,7 @@ programs connect to that server with its token.
 var notes = map[string]string{
 	"Tiers": `The agent can only use the tools in the list of its tier. The policy decides on every call: see Permissions. In a dry run
 every tier has the tools and permissions of tier 1.`,
-	"Permissions": `[The policy](policy.md) says what each tier may do. ` + "`" + `starter policy explain --tier 1` + "`" + ` describes it in words.`,
+	"Permissions": `[The policy](policy.md) says what each tier may do. ` + "`" + `claudeops policy explain --tier 1` + "`" + ` describes it in words.`,
 	"Services": `[Services](services.md) describes the file. Prompts contain up to 40 services, those of the chain first. If the file has a mistake, the program does
 not start, and names the line or the service.`,
 	"Prompts": `A file replaces the built-in instructions of a tier, in every form of its prompt. Do not repeat what always follows: the request, services, handoff,

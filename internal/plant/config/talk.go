@@ -12,7 +12,7 @@ import (
 
 // Talk holds the settings of conversations.
 type Talk struct {
-	Model        string        `env:"TALK_MODEL" desc:"The model of conversations (starter talk), by its name for the CLI. haiku is cheaper, and understands less of what was said before."`
+	Model        string        `env:"TALK_MODEL" desc:"The model of conversations (claudeops talk), by its name for the CLI. haiku is cheaper, and understands less of what was said before."`
 	Timeout      time.Duration `env:"TALK_TIMEOUT" desc:"Wall-clock limit of one turn of a conversation."`
 	BudgetUSD    float64       `env:"TALK_BUDGET_USD" desc:"Budget of one turn of a conversation, in US dollars; 0: no cap. CLAUDEOPS_DAY_BUDGET_USD counts it, too."`
 	PerPerson    int           `env:"TALKS_PER_PERSON" desc:"Number of conversations in which one person is answered at the same time; others wait. 0: no limit. Users of a chat client that share a token are one person."`

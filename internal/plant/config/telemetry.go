@@ -9,8 +9,8 @@ import (
 // Telemetry holds the settings of metrics, health checks and profiles. It has no settings of traces, because
 // OpenTelemetry's own variables (OTEL_EXPORTER_OTLP_ENDPOINT and so on) configure traces.
 type Telemetry struct {
-	MetricsAddress string `env:"METRICS_ADDRESS" desc:"Address (host:port) at which worker and starter up serve /metrics, /healthz and /readyz without a password; each worker of a host needs its own port. Unset: nothing is measured. See docs/telemetry.md."`
-	PprofAddress   string `env:"PPROF_ADDRESS" desc:"Loopback address (host:port) at which worker and starter up serve profiles below /debug/pprof/. Unset: none. Agents are refused."`
+	MetricsAddress string `env:"METRICS_ADDRESS" desc:"Address (host:port) at which worker and claudeops up serve /metrics, /healthz and /readyz without a password; each worker of a host needs its own port. Unset: nothing is measured. See docs/telemetry.md."`
+	PprofAddress   string `env:"PPROF_ADDRESS" desc:"Loopback address (host:port) at which worker and claudeops up serve profiles below /debug/pprof/. Unset: none. Agents are refused."`
 }
 
 func (t Telemetry) validate(p *problems) {

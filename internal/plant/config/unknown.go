@@ -32,7 +32,7 @@ func reportUnknown(vars map[string]string, known []string, p *problems) {
 		} else if near := nearest(Prefix+name, known); near != "" {
 			sentence += fmt.Sprintf("; did you mean %s?", near)
 		} else {
-			sentence += "; `starter config` lists those that are."
+			sentence += "; `claudeops config` lists those that are."
 		}
 		p.list = append(p.list, Problem{Variable: variable, Sentence: sentence})
 	}

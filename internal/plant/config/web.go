@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Web holds the settings of the server of pages and API: `starter web`, and in part `starter up`.
+// Web holds the settings of the server of pages and API: `claudeops web`, and in part `claudeops up`.
 type Web struct {
-	Listen          string      `env:"WEB_LISTEN" desc:"Address (host:port) at which starter web listens. One that other hosts can reach needs tokens or a trusted proxy, and CLAUDEOPS_WEB_URL with https (or a loopback address, to which a container's port is published). starter up has --web-port."`
-	URL             string      `env:"WEB_URL" desc:"Address by which people reach starter web or starter up, such as https://ops.example.org. Notifications then link to it, and the server answers to this host name."`
-	TokensFile      string      `env:"WEB_TOKENS_FILE" default:"STATE_DIR/web/tokens.json" desc:"Absolute path of the file with the hashes of the tokens for pages and API, which starter web token changes. Changes take effect immediately. Other users must not be able to change it."`
+	Listen          string      `env:"WEB_LISTEN" desc:"Address (host:port) at which claudeops web listens. One that other hosts can reach needs tokens or a trusted proxy, and CLAUDEOPS_WEB_URL with https (or a loopback address, to which a container's port is published). claudeops up has --web-port."`
+	URL             string      `env:"WEB_URL" desc:"Address by which people reach claudeops web or claudeops up, such as https://ops.example.org. Notifications then link to it, and the server answers to this host name."`
+	TokensFile      string      `env:"WEB_TOKENS_FILE" default:"STATE_DIR/web/tokens.json" desc:"Absolute path of the file with the hashes of the tokens for pages and API, which claudeops web token changes. Changes take effect immediately. Other users must not be able to change it."`
 	TrustedProxy    NetworkList `env:"WEB_TRUSTED_PROXY" desc:"Addresses or networks (10.0.0.5, 10.0.0.0/24), comma-separated, of a proxy whose headers with name and groups count as a login. A loopback address needs CLAUDEOPS_WEB_PROXY_SECRET_FILE, because other programs of the host have it, too."`
 	ProxyUser       string      `env:"WEB_PROXY_USER_HEADER" desc:"Header in which the trusted proxy sends the name of the person."`
 	ProxyGroups     string      `env:"WEB_PROXY_GROUPS_HEADER" desc:"Header in which the trusted proxy sends the groups of the person, comma-separated."`

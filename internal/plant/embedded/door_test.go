@@ -16,7 +16,7 @@ import (
 
 const apiRoot = "/api/v1/namespaces/" + DefaultNamespace
 
-// ownersDoor returns the guard with which a `starter up` protects its Web UI.
+// ownersDoor returns the guard with which a `claudeops up` protects its Web UI.
 func ownersDoor(t *testing.T) func(http.Handler) http.Handler {
 	t.Helper()
 	door, err := access.New(access.Options{
@@ -51,7 +51,7 @@ func TestLinkOpensTheWebUI(t *testing.T) {
 	b := newBrowser(t, server.UIURL())
 	closed := b.get(t, "/namespaces/default/workflows")
 	require.Equal(t, http.StatusUnauthorized, closed.status)
-	require.Contains(t, closed.body, "starter env")
+	require.Contains(t, closed.body, "claudeops env")
 	require.Equal(t, http.StatusUnauthorized, b.get(t, apiRoot).status)
 	require.Equal(t, http.StatusUnauthorized, b.do(t, http.MethodPost, signal, func(*http.Request) {}).status)
 	require.Equal(t, http.StatusUnauthorized, b.get(t, "/?token=0000").status)

@@ -375,7 +375,7 @@ func long(letters string) Message {
 	}
 	return Message{
 		Title: "Claude Ops: a person is needed", Text: strings.Join(lines, "\n"), Level: LevelWarning,
-		Then: "Until 2026-11-28T00:00:00Z, answer with: starter gate chain-1\nLook at it with: starter chain chain-1\n" +
+		Then: "Until 2026-11-28T00:00:00Z, answer with: claudeops gate chain-1\nLook at it with: claudeops chain chain-1\n" +
 			"Page: https://ops.example.org/chains/chain-1#gate\nWeb UI: https://temporal.example.org/" + strings.Repeat("x", 150),
 	}
 }
@@ -398,10 +398,10 @@ func TestLongMessagesFit(t *testing.T) {
 				require.LessOrEqual(t, len(cut.oneText()), room)
 				require.True(t, len(m.oneText()) <= room || len(cut.oneText()) > room*3/4-200, "as much as there is room for: %d of %d", len(cut.oneText()), room)
 				require.NoError(t, s.play(t, address).Send(t.Context(), m))
-				for _, want := range []string{"a person must decide", "starter gate chain-1", "/chains/chain-1#gate"} {
+				for _, want := range []string{"a person must decide", "claudeops gate chain-1", "/chains/chain-1#gate"} {
 					require.Contains(t, cut.oneText(), want)
 				}
-				require.Contains(t, unescaped(got()), "starter gate chain-1")
+				require.Contains(t, unescaped(got()), "claudeops gate chain-1")
 			}
 		})
 	}
@@ -432,7 +432,7 @@ func TestARefusedMessageIsSentShort(t *testing.T) {
 		got = nil
 		require.NoError(t, parse(t, "ntfy://"+strings.TrimPrefix(server.URL, "http://")+"/topic?scheme=http").Send(t.Context(), long(letters)))
 		require.Len(t, got, 1)
-		for _, want := range []string{"a person must decide about " + letters, "starter gate chain-1", "starter chain chain-1", "Page: https://ops.example.org/chains/chain-1#gate"} {
+		for _, want := range []string{"a person must decide about " + letters, "claudeops gate chain-1", "claudeops chain chain-1", "Page: https://ops.example.org/chains/chain-1#gate"} {
 			require.Contains(t, got[0], want)
 		}
 	}

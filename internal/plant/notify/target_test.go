@@ -53,7 +53,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-var message = Message{Title: "Claude Ops:\na person is needed", Text: "a disk is dying\nSee: starter chain 7", Level: LevelWarning}
+var message = Message{Title: "Claude Ops:\na person is needed", Text: "a disk is dying\nSee: claudeops chain 7", Level: LevelWarning}
 
 func parse(t testing.TB, rawURL string) Target {
 	t.Helper()
@@ -70,7 +70,7 @@ func TestGenericTakesTheMessage(t *testing.T) {
 	require.NoError(t, parse(t, "generic+http://"+s.host+"/hook?template=json").Send(t.Context(), message))
 	require.Len(t, s.got, 2)
 	require.Equal(t, "/hook", s.got[0].path)
-	require.Equal(t, "Claude Ops: a person is needed\n\na disk is dying\nSee: starter chain 7", s.got[0].body)
+	require.Equal(t, "Claude Ops: a person is needed\n\na disk is dying\nSee: claudeops chain 7", s.got[0].body)
 	var sent map[string]string
 	require.NoError(t, json.Unmarshal([]byte(s.got[1].body), &sent))
 	require.Equal(t, s.got[0].body, sent["message"])
@@ -97,7 +97,7 @@ func TestApprise(t *testing.T) {
 	require.Equal(t, "application/json", s.got[0].contentType)
 	require.Equal(t, "ops", s.got[0].user)
 	require.Equal(t, "s3cret", s.got[0].password)
-	require.JSONEq(t, `{"title":"Claude Ops: a person is needed","body":"a disk is dying\nSee: starter chain 7",
+	require.JSONEq(t, `{"title":"Claude Ops: a person is needed","body":"a disk is dying\nSee: claudeops chain 7",
 		"type":"warning","format":"text","tag":"admin,devops"}`, s.got[0].body)
 }
 

@@ -1,4 +1,4 @@
-// Package program holds the code that the programs starter and worker share: inputs and outputs, signals, and exit
+// Package program holds the code that the programs claudeops and worker share: inputs and outputs, signals, and exit
 // codes.
 package program
 

@@ -26,7 +26,7 @@ import (
 // connectTimeout limits how long Connect waits for the Temporal frontend.
 const connectTimeout = 10 * time.Second
 
-// reportInterval is the time between two reports of a client's workers to Temporal. `starter workers` lists these
+// reportInterval is the time between two reports of a client's workers to Temporal. `claudeops workers` lists these
 // reports.
 const reportInterval = 30 * time.Second
 
@@ -35,7 +35,7 @@ const reportInterval = 30 * time.Second
 var ErrConnectionSettings = errors.New("the connection settings of Temporal")
 
 // ConnectionOptions reads Temporal's own settings from environ ("NAME=value"): TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE,
-// TEMPORAL_API_KEY, TLS and the profiles of temporal.toml. If a `starter up` runs on the state directory, it has a
+// TEMPORAL_API_KEY, TLS and the profiles of temporal.toml. If a `claudeops up` runs on the state directory, it has a
 // server of its own. If the settings name this server or no address, the options connect to this server with its
 // token. All options have the converters of WithConverters.
 func ConnectionOptions(environ []string, cfg config.Config, logger *slog.Logger) (client.Options, error) {
@@ -67,8 +67,8 @@ func WithConverters(
 	return options
 }
 
-// withLocal changes options to use the server and the token of the `starter up` that runs on the state directory. If
-// options name another server, withLocal returns them unchanged. If no `starter up` runs and options name no server,
+// withLocal changes options to use the server and the token of the `claudeops up` that runs on the state directory. If
+// options name another server, withLocal returns them unchanged. If no `claudeops up` runs and options name no server,
 // withLocal fills in Temporal's default address.
 func withLocal(options client.Options, stateDir string) (client.Options, error) {
 	address := options.HostPort
@@ -104,7 +104,7 @@ func Connect(ctx context.Context, options client.Options) (client.Client, error)
 			cmp.Or(denied.Reason, "set TEMPORAL_API_KEY to a key that it knows"), err)
 	}
 	if err != nil && options.HostPort == client.DefaultHostPort {
-		return nil, fmt.Errorf("no Temporal answers at %s: run `starter up` in another terminal, or set TEMPORAL_ADDRESS to where "+
+		return nil, fmt.Errorf("no Temporal answers at %s: run `claudeops up` in another terminal, or set TEMPORAL_ADDRESS to where "+
 			"yours runs", options.HostPort)
 	}
 	if err != nil {

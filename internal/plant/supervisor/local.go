@@ -19,7 +19,7 @@ import (
 	"github.com/claudeops/claudeops/internal/filelock"
 )
 
-// localDir is the directory for the files of a `starter up`, below its state directory. The other constants name
+// localDir is the directory for the files of a `claudeops up`, below its state directory. The other constants name
 // these files. Agents must not read them.
 const (
 	localDir = "up"
@@ -33,13 +33,13 @@ const (
 const tokenBytes = 32
 
 var (
-	// ErrLocalInUse is the error if another `starter up` already runs on the state directory.
-	ErrLocalInUse = errors.New("another `starter up` runs on this state directory")
-	// ErrNoLocal is the error if no `starter up` runs on a state directory.
-	ErrNoLocal = errors.New("no `starter up` serves on this state directory")
+	// ErrLocalInUse is the error if another `claudeops up` already runs on the state directory.
+	ErrLocalInUse = errors.New("another `claudeops up` runs on this state directory")
+	// ErrNoLocal is the error if no `claudeops up` runs on a state directory.
+	ErrNoLocal = errors.New("no `claudeops up` serves on this state directory")
 )
 
-// LocalServer is the Temporal server of a `starter up`. Other programs of the same user can connect to it.
+// LocalServer is the Temporal server of a `claudeops up`. Other programs of the same user can connect to it.
 type LocalServer struct {
 	Address string `json:"temporal_address"`
 	// WebUI is the root URL of the Web UI; empty if the server has no Web UI.
@@ -79,7 +79,7 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
 
-// FindLocal returns the server of the `starter up` that runs on stateDir. If no `starter up` runs there, the error
+// FindLocal returns the server of the `claudeops up` that runs on stateDir. If no `claudeops up` runs there, the error
 // wraps ErrNoLocal.
 //
 // FindLocal ignores the files of a server that has ended. Another program could now listen at the address of that
@@ -91,7 +91,7 @@ func FindLocal(stateDir string) (LocalServer, error) {
 		return LocalServer{}, noLocal(stateDir)
 	}
 	if err != nil {
-		return LocalServer{}, fmt.Errorf("look for a `starter up`: %w", err)
+		return LocalServer{}, fmt.Errorf("look for a `claudeops up`: %w", err)
 	}
 	defer func() { _ = turn.Close() }()
 	server, err := readServer(filepath.Join(dir, serverName))
@@ -102,12 +102,12 @@ func FindLocal(stateDir string) (LocalServer, error) {
 		server.Token, err = readToken(filepath.Join(dir, tokenName))
 	}
 	if err != nil {
-		return LocalServer{}, fmt.Errorf("look for a `starter up`: %w", err)
+		return LocalServer{}, fmt.Errorf("look for a `claudeops up`: %w", err)
 	}
 	return server, nil
 }
 
-// IsLocal reports whether options connect to the server of the `starter up` on stateDir.
+// IsLocal reports whether options connect to the server of the `claudeops up` on stateDir.
 func IsLocal(options client.Options, stateDir string) bool {
 	server, err := FindLocal(stateDir)
 	return err == nil && server.isAt(options.HostPort)
@@ -138,9 +138,9 @@ func readServer(name string) (server LocalServer, err error) {
 	return server, nil
 }
 
-// LocalLock is the lock of a `starter up` on its state directory. The kernel releases the lock when the process ends.
+// LocalLock is the lock of a `claudeops up` on its state directory. The kernel releases the lock when the process ends.
 type LocalLock struct {
-	// Token is the token that the server must require. The first `starter up` on the state directory creates this
+	// Token is the token that the server must require. The first `claudeops up` on the state directory creates this
 	// token.
 	Token string
 
@@ -153,7 +153,7 @@ type LocalLock struct {
 func LockLocal(stateDir string) (_ *LocalLock, err error) {
 	dir := filepath.Join(stateDir, localDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("create the directory for `starter up`: %w", err)
+		return nil, fmt.Errorf("create the directory for `claudeops up`: %w", err)
 	}
 	turn, err := filelock.Wait(context.Background(), dir)
 	if err != nil {
@@ -189,7 +189,7 @@ func (c *LocalLock) Announce(server LocalServer) error {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(c.dir, serverName), content, 0o600); err != nil {
-		return fmt.Errorf("write where `starter up` serves: %w", err)
+		return fmt.Errorf("write where `claudeops up` serves: %w", err)
 	}
 	return nil
 }

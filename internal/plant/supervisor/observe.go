@@ -21,7 +21,7 @@ const (
 	// observeInterval is the time between two observations. Prometheus usually scrapes at the same interval or a
 	// shorter one.
 	observeInterval = time.Minute
-	// maxObservedGates limits the number of chains whose records are read to find the oldest open gate. `starter
+	// maxObservedGates limits the number of chains whose records are read to find the oldest open gate. `claudeops
 	// gate` has the same limit.
 	maxObservedGates = 2_000
 )

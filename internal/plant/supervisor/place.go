@@ -24,7 +24,7 @@ type AgentPlace struct {
 	Directory string
 	// Variables holds the variables that only the agent of this session gets, such as its TMPDIR.
 	Variables map[string]string
-	// Doors lists ports of the supervisor that the configuration does not name, such as the ports of `starter up`.
+	// Doors lists ports of the supervisor that the configuration does not name, such as the ports of `claudeops up`.
 	Doors []guard.Door
 	// Asked lists files that the prompt asks the agent to write.
 	Asked []string

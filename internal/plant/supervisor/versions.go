@@ -74,7 +74,7 @@ func (s *Supervisor) logVersion(ctx context.Context, c client.Client) {
 	case err != nil:
 		logger.Warn("this worker does not know which version is current", "error", err)
 	case current == "":
-		logger.Warn("no version of the deployment is current: workers with versions get no new chains; run `starter workers promote " +
+		logger.Warn("no version of the deployment is current: workers with versions get no new chains; run `claudeops workers promote " +
 			own.BuildID + "`")
 	case current != own.BuildID:
 		logger.Info("another version of the deployment is current: this worker gets the chains of its own version only",

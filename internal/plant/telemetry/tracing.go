@@ -77,7 +77,7 @@ func startTracing(ctx context.Context, options Options) (*tracing, error) {
 	tracer := provider.Tracer("github.com/claudeops/claudeops")
 	calls, err := opentelemetry.NewTracingInterceptor(opentelemetry.TracerOptions{
 		Tracer: tracer, SpanStarter: startDiscreet,
-		DisableQueryTracing:     true, // starter queries running chains often
+		DisableQueryTracing:     true, // claudeops queries running chains often
 		DisableBaggage:          true,
 		AllowInvalidParentSpans: true, // a client with another tracing library must not make a chain fail
 	})

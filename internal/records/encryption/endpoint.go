@@ -94,7 +94,7 @@ func (e Endpoint) admits(w http.ResponseWriter, r *http.Request) bool {
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	http.Error(w, "This codec requires its token, as the header Authorization: Bearer TOKEN. For a browser, open the link that "+
-		"`starter codec` prints in a terminal.", http.StatusUnauthorized)
+		"`claudeops codec` prints in a terminal.", http.StatusUnauthorized)
 	return false
 }
 
@@ -131,7 +131,7 @@ func (e Endpoint) login(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	if !e.isToken(r.URL.Query().Get("token")) {
-		http.Error(w, "This link is not valid. `starter codec` prints the right one in a terminal.", http.StatusUnauthorized)
+		http.Error(w, "This link is not valid. `claudeops codec` prints the right one in a terminal.", http.StatusUnauthorized)
 		return
 	}
 	end := time.Now().Add(visit)

@@ -163,7 +163,7 @@ func TestNamespacesBecomeOne(t *testing.T) {
 			now := time.UnixMilli(5 * day)
 			err = s.Claim(t.Context(), Namespace{ID: "a", Name: "default"}, now)
 			require.ErrorIs(t, err, ErrForeign)
-			require.ErrorContains(t, err, `"default" (a) and "default" (b): stop them all, run `+"`starter db release`")
+			require.ErrorContains(t, err, `"default" (a) and "default" (b): stop them all, run `+"`claudeops db release`")
 			require.NoError(t, s.Release(t.Context(), now))
 			require.NoError(t, s.Claim(t.Context(), Namespace{ID: "a", Name: "default"}, now))
 		})

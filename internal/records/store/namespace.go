@@ -74,14 +74,14 @@ func (s *Store) checkOwner(ctx context.Context, q querier, own Namespace) error 
 		return nil
 	case len(owners) == 1:
 		return fmt.Errorf("%w: %s has those of namespace %s: give namespace %s a database of its own (CLAUDEOPS_STATE_DIR or "+
-			"CLAUDEOPS_DATABASE_URL), or, if the other one is gone for good, hand the records over with `starter db release`",
+			"CLAUDEOPS_DATABASE_URL), or, if the other one is gone for good, hand the records over with `claudeops db release`",
 			ErrForeign, s.place, owners[0], own)
 	}
 	names := make([]string, len(owners))
 	for i, owner := range owners {
 		names[i] = owner.String()
 	}
-	return fmt.Errorf("%w: workers of several have shared %s, %s: stop them all, run `starter db release`, start a worker of the one that "+
+	return fmt.Errorf("%w: workers of several have shared %s, %s: stop them all, run `claudeops db release`, start a worker of the one that "+
 		"is to keep the records, and give each other one a database of its own (CLAUDEOPS_STATE_DIR or CLAUDEOPS_DATABASE_URL)",
 		ErrForeign, s.place, strings.Join(names, " and "))
 }

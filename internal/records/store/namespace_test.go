@@ -27,7 +27,7 @@ func testClaim(t *testing.T, database backend) {
 		require.ErrorIs(t, err, store.ErrForeign)
 		require.False(t, store.IsTransient(err))
 		require.ErrorContains(t, err, `has those of namespace "default" (`+here.ID+"): give namespace \"default\" ("+there.ID+") a database of its own")
-		require.ErrorContains(t, err, "starter db release")
+		require.ErrorContains(t, err, "claudeops db release")
 		require.NotContains(t, err.Error(), "\n")
 	}
 

@@ -1,4 +1,4 @@
-// Package clitest runs the commands of starter in tests, also on a terminal. It links no Temporal server.
+// Package clitest runs the commands of claudeops in tests, also on a terminal. It links no Temporal server.
 package clitest
 
 import (
@@ -41,7 +41,7 @@ type Starter struct {
 	Machine func(environ []string) discover.Host
 }
 
-// Of returns a starter that has only these commands.
+// Of returns a claudeops that has only these commands.
 func Of(commands func(*console.Console) []*cobra.Command) Starter {
 	return Starter{Execute: func(ctx context.Context, c *console.Console) program.ExitCode {
 		root := c.Root()

@@ -90,7 +90,7 @@ func RecordIncidents(t *testing.T, environ []string) {
 	r.Does("chain-mail", escalation.ChainProgress{Status: escalation.ChainRepairing, At: ago(1)})
 }
 
-// Secrets are secrets that a person passes to starter: a token, and the value of a secret variable.
+// Secrets are secrets that a person passes to claudeops: a token, and the value of a secret variable.
 var Secrets = []string{"ghp_" + strings.Repeat("q9W8e7R6t5Y4", 3), "fleet-value-4711"}
 
 // RequireNoSecret checks that text contains none of the Secrets.

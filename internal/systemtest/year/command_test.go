@@ -15,7 +15,7 @@ import (
 	"github.com/claudeops/claudeops/internal/plant/program"
 )
 
-// command runs a command of starter on a host whose clock is ahead, and returns what it prints.
+// command runs a command of claudeops on a host whose clock is ahead, and returns what it prints.
 func (i *installation) command(ctx context.Context, ahead time.Duration, args ...string) (code program.ExitCode, stdout []byte, stderr string) {
 	var printed, complained bytes.Buffer
 	c := &console.Console{
@@ -34,21 +34,21 @@ func (i *installation) command(ctx context.Context, ahead time.Duration, args ..
 		return nil
 	})
 	if time.Since(waits) == 0 {
-		i.took("starter "+args[0], realTime()-begin)
+		i.took("claudeops "+args[0], realTime()-begin)
 	}
 	i.agents.count(i.agents.ran, "commands")
-	return code, i.mangle("starter "+args[0], printed.Bytes()), complained.String()
+	return code, i.mangle("claudeops "+args[0], printed.Bytes()), complained.String()
 }
 
 // print runs a command that only shows something, and decodes what it prints as JSON.
 func (i *installation) print(ctx context.Context, into any, args ...string) {
 	code, stdout, stderr := i.command(ctx, 0, append(args, "-o", "json")...)
 	if code != program.ExitOK {
-		i.problem("starter %s: %d %s", strings.Join(args, " "), code, stderr)
+		i.problem("claudeops %s: %d %s", strings.Join(args, " "), code, stderr)
 		return
 	}
-	i.checkSize("starter "+args[0], stdout)
+	i.checkSize("claudeops "+args[0], stdout)
 	if err := json.Unmarshal(stdout, into); err != nil {
-		i.problem("starter %s: %v", strings.Join(args, " "), err)
+		i.problem("claudeops %s: %v", strings.Join(args, " "), err)
 	}
 }

@@ -356,8 +356,9 @@ func (i *installation) checkDay(ctx context.Context) {
 const ofRun = 12
 
 // goroutines returns the number of goroutines, without those that the SDK's environment keeps, one for each run that has continued as new,
-// and the number of workflows that run.
+// and the number of workflows that run. Time passes only when nothing else can happen, so goroutines that are ending have ended.
 func (i *installation) goroutines() (count, running int) {
+	time.Sleep(time.Millisecond)
 	i.temporal.mu.Lock()
 	defer i.temporal.mu.Unlock()
 	count = runtime.NumGoroutine()

@@ -113,9 +113,9 @@ func mutants() []mutant {
 			breaks: func(i *installation) { i.cfg.Limits.DayBudgetUSD = 0.01 },
 		},
 		{name: "the API's costs differ", complaint: "the API add up to", breaks: shows("/api/v1/costs", replace(`"usd":`, `"usd":1`))},
-		{name: "the command's costs differ", complaint: "the command add up to", breaks: shows("starter costs", replace(`"usd": `, `"usd": 1`))},
+		{name: "the command's costs differ", complaint: "the command add up to", breaks: shows("claudeops costs", replace(`"usd": `, `"usd": 1`))},
 		{name: "the page's costs differ", complaint: "page /cost: 200", breaks: shows("/cost", replace("$", "€"))},
-		{name: "the command lists other chains", complaint: "and the command does not", breaks: shows("starter chains", func([]byte) []byte {
+		{name: "the command lists other chains", complaint: "and the command does not", breaks: shows("claudeops chains", func([]byte) []byte {
 			return []byte("[]")
 		})},
 		{name: "a chain waits without a reason", complaint: "without a reason", days: 4, breaks: after(20, execute(

@@ -95,7 +95,7 @@ func (i *installation) answer(ctx context.Context, chainID string, number int) {
 		}
 		code, _, complaint := i.command(ctx, []time.Duration{-24 * time.Hour, 0, 24 * time.Hour}[i.draw(3, chainID, number, "laptop")], args...)
 		if code == program.ExitUsage {
-			i.problem("starter %v: %s", args, complaint)
+			i.problem("claudeops %v: %s", args, complaint)
 		}
 		i.agents.count(i.agents.ran, "answers")
 		return

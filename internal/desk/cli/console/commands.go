@@ -10,16 +10,16 @@ const maxChainID = 1_000
 func PrintableID(chainID string) string { return Printable(chainID, maxChainID) }
 
 // AnswerCommand returns the command that answers the gate of a chain.
-func AnswerCommand(chainID string) string { return "starter gate " + operand(chainID) }
+func AnswerCommand(chainID string) string { return "claudeops gate " + operand(chainID) }
 
 // LookCommand returns the command that shows a chain.
-func LookCommand(chainID string) string { return "starter chain " + operand(chainID) }
+func LookCommand(chainID string) string { return "claudeops chain " + operand(chainID) }
 
 // PlanCommand returns the command that shows the plan of a chain.
-func PlanCommand(chainID string) string { return "starter plan status " + operand(chainID) }
+func PlanCommand(chainID string) string { return "claudeops plan status " + operand(chainID) }
 
 // EndCommand returns the command that ends a chain.
-func EndCommand(chainID string) string { return "starter cancel " + operand(chainID) }
+func EndCommand(chainID string) string { return "claudeops cancel " + operand(chainID) }
 
 // operand returns the ID of a chain, quoted for a shell if necessary.
 func operand(chainID string) string { return workflows.Operand(PrintableID(chainID)) }

@@ -1,4 +1,4 @@
-// Package console holds code that all commands of starter share: the process's streams and environment, flags and
+// Package console holds code that all commands of claudeops share: the process's streams and environment, flags and
 // arguments, the output of results, the connection to Temporal, and the masking of secrets.
 package console
 
@@ -20,7 +20,7 @@ import (
 )
 
 // MaskedHint tells people that their input contained a secret, and how agents get credentials instead.
-const MaskedHint = "starter: what you gave holds a secret. It was masked before it was sent, because histories keep what is sent; " +
+const MaskedHint = "claudeops: what you gave holds a secret. It was masked before it was sent, because histories keep what is sent; " +
 	"agents get credentials by CLAUDEOPS_PASS_ENV\n"
 
 // Console holds the streams, the environment and the settings of one command.
@@ -80,7 +80,7 @@ func (c *Console) In(environ []string) *Console {
 // startTelemetry starts tracing the calls to Temporal, if the environment configures traces.
 func (c *Console) startTelemetry(ctx context.Context) (_ *telemetry.Telemetry, err error) {
 	c.telemetry, err = telemetry.Start(ctx, telemetry.Options{
-		Environ: c.Environ, Service: "claudeops-starter", Version: program.Version(), Logger: c.QuietLogger(),
+		Environ: c.Environ, Service: "claudeops", Version: program.Version(), Logger: c.QuietLogger(),
 	})
 	return c.telemetry, program.Misuse(err)
 }

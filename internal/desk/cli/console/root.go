@@ -12,9 +12,9 @@ import (
 	"github.com/claudeops/claudeops/internal/plant/program"
 )
 
-// Root returns the command `starter` without subcommands, for the arguments and streams of the console.
+// Root returns the command `claudeops` without subcommands, for the arguments and streams of the console.
 func (c *Console) Root() *cobra.Command {
-	root := &cobra.Command{Use: "starter", SilenceUsage: true, SilenceErrors: true}
+	root := &cobra.Command{Use: "claudeops", SilenceUsage: true, SilenceErrors: true}
 	root.SetFlagErrorFunc(flagProblem)
 	root.SetArgs(c.Args)
 	root.SetIn(c.Stdin)
@@ -59,10 +59,10 @@ func (c *Console) Run(ctx context.Context, root *cobra.Command, prepare func(*co
 		err = program.Misuse(NameFlag(err))
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {
-		c.Complain("starter", err)
+		c.Complain("claudeops", err)
 	}
 	if closeErr := c.Close(); closeErr != nil { // the command has done its work, even if its traces cannot be sent
-		c.Complain("starter", closeErr)
+		c.Complain("claudeops", closeErr)
 	}
 	return program.CodeOf(err)
 }

@@ -21,7 +21,7 @@ func (a *app) chainsCommand() *cobra.Command {
 		Use:   "chains",
 		Short: "List chains, or move them to another version",
 		Long: "Chains lists those that run, the one that started last first, and then those that have ended, the one that ended\n" +
-			"last first. One that waits for a person is marked; `starter gate` says why it does.",
+			"last first. One that waits for a person is marked; `claudeops gate` says why it does.",
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listChains(cmd.Context(), f, since) },
 	}

@@ -23,7 +23,7 @@ func (a *app) costsCommand() *cobra.Command {
 			"because they were paid. A running session counts as soon as it has ended. The cost of a session is split evenly among\n" +
 			"the services that its verdict names. Days are those of this host's time zone; the budget of a day is one of UTC.\n\n" +
 			"The records answer: run it on the host that has them.",
-		Example: "  starter costs\n  starter costs --from 2026-11-01 --to 2026-11-30 -o json",
+		Example: "  claudeops costs\n  claudeops costs --from 2026-11-01 --to 2026-11-30 -o json",
 		Args:    console.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.costs(cmd.Context(), from, to) },
 	}

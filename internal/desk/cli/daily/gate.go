@@ -40,7 +40,7 @@ func (a *app) gateCommand() *cobra.Command {
 			"  q  abort             the chain ends aborted\n\n" +
 			"Guidance for the agent may follow after a colon, as in `c: leave the database alone`. With --action it asks\n" +
 			"nothing and needs no terminal; with --output json and without --action it only shows.\n\n" + console.ExitHelp,
-		Example: "  starter gate\n  starter gate CHAIN\n  starter gate CHAIN --action f --guidance \"look at the proxy\" --actor ada",
+		Example: "  claudeops gate\n  claudeops gate CHAIN\n  claudeops gate CHAIN --action f --guidance \"look at the proxy\" --actor ada",
 		Args:    console.OneArgumentAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(len(args) == 1); err != nil {
@@ -67,7 +67,7 @@ func (o gateOptions) check(named bool) error {
 	case o.limit < 1:
 		return console.CheckLimit(o.limit, "gate")
 	case !named && (o.action != "" || o.guidance != "" || o.gate != "" || o.actor != ""):
-		return errors.New("name the chain whose gate is to be answered; `starter gate` without flags lists them")
+		return errors.New("name the chain whose gate is to be answered; `claudeops gate` without flags lists them")
 	case o.action == "" && o.guidance != "":
 		return errors.New("--guidance goes with --action")
 	default:

@@ -46,7 +46,7 @@ func (a *app) writeGates(w io.Writer, rows []operations.GateRow) {
 	default:
 		a.writeGateBlocks(w, rows, width)
 	}
-	_, _ = fmt.Fprintln(w, "\nAnswer one with: starter gate CHAIN")
+	_, _ = fmt.Fprintln(w, "\nAnswer one with: claudeops gate CHAIN")
 }
 
 func (a *app) writeGateTable(w io.Writer, rows []operations.GateRow, width int) {

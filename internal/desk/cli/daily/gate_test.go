@@ -19,9 +19,9 @@ func TestGateMisuse(t *testing.T) {
 		"lonely actor":    {[]string{"gate", "--actor", "ada"}, "name the chain whose gate is to be answered"},
 		"lonely guidance": {[]string{"gate", "x", "--guidance", "y"}, "--guidance goes with --action"},
 		"no gates wanted": {[]string{"gate", "--limit", "0"}, "--limit 0 is less than one gate"},
-		"two chains":      {[]string{"gate", "x", "y"}, "`starter gate` takes one argument, and \"y\" is another"},
+		"two chains":      {[]string{"gate", "x", "y"}, "`claudeops gate` takes one argument, and \"y\" is another"},
 		"odd actor":       {[]string{"gate", "x", "--actor", "a\nb"}, "actor has characters that cannot be printed"},
-		"nothing to see":  {[]string{"watch"}, "CHAIN is missing: write `starter watch CHAIN` (see `starter watch --help`)"},
+		"nothing to see":  {[]string{"watch"}, "CHAIN is missing: write `claudeops watch CHAIN` (see `claudeops watch --help`)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -18,8 +18,8 @@ func (a *app) incidentsCommand() *cobra.Command {
 	cmd.Long = "An incident is one fault, over all the chains that meet it. Without a subcommand, incidents lists the open ones.\n" +
 		"The kind " + escalation.KindLookFailed + " means that looks with Tier 1 have no result, so nobody knows how the services are.\n" +
 		"The records answer: run it on the host that has them. Only close uses Temporal, to inform chains.\n\n" + incidentsHelp
-	cmd.Example = "  starter incidents\n  starter incidents --all --service jellyfin\n  starter incidents show 7\n" +
-		"  starter incidents close 7 --actor ada --reason \"the disk is replaced\""
+	cmd.Example = "  claudeops incidents\n  claudeops incidents --all --service jellyfin\n  claudeops incidents show 7\n" +
+		"  claudeops incidents close 7 --actor ada --reason \"the disk is replaced\""
 	cmd.AddCommand(a.listIncidentsCommand("list"), a.showIncidentCommand(), a.closeIncidentCommand())
 	return cmd
 }
@@ -29,9 +29,9 @@ const incidentsHelp = "" +
 	"one resolved last first. The states are:\n\n" +
 	"  open       no chain works on it\n" +
 	"  repairing  a chain repairs it\n" +
-	"  waiting    a chain waits for a person or a limit (`starter gate` lists the gates), or has ended because a person must act\n" +
+	"  waiting    a chain waits for a person or a limit (`claudeops gate` lists the gates), or has ended because a person must act\n" +
 	"  resolved   the fault is gone, or a person has closed the incident\n\n" +
-	"In JSON each incident has the fields of `starter incidents show`."
+	"In JSON each incident has the fields of `claudeops incidents show`."
 
 func (a *app) listIncidentsCommand(name string) *cobra.Command {
 	var f operations.IncidentFilter

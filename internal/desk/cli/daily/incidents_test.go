@@ -123,7 +123,7 @@ func TestCloseIncident(t *testing.T) {
 	closed := atNoon(t, environ, "incidents", "close", "1", "--actor", "ada", "--reason", "replaced the\ndisk "+clitest.Secrets[1])
 	require.Equal(t, program.ExitOK, closed.Code, closed.Stderr)
 	require.Contains(t, closed.Stderr, console.MaskedHint)
-	require.Contains(t, closed.Stderr, "starter: the chains of incident-1 could not be told: connect to Temporal at 127.0.0.1:1: ")
+	require.Contains(t, closed.Stderr, "claudeops: the chains of incident-1 could not be told: connect to Temporal at 127.0.0.1:1: ")
 	chaintest.RequireGolden(t, "incident-close-waiting.txt", []byte(closed.Stdout))
 	incident, err := clitest.OpenRecords(t, environ).Incident(t.Context(), "incident-1")
 	require.NoError(t, err)
@@ -135,7 +135,7 @@ func TestCloseIncident(t *testing.T) {
 	chaintest.RequireGolden(t, "incident-closed.txt", []byte(atNoon(t, environ, "incidents", "show", "1").Stdout))
 
 	again := atNoon(t, environ, "incidents", "close", "incident-1", "--actor", "ben")
-	require.Equal(t, clitest.Result{Code: program.ExitFailure, Stdout: "", Stderr: "starter: incident-1 is resolved already (at 2026-03-01 12:00 UTC (0s ago): ada closed it: " +
+	require.Equal(t, clitest.Result{Code: program.ExitFailure, Stdout: "", Stderr: "claudeops: incident-1 is resolved already (at 2026-03-01 12:00 UTC (0s ago): ada closed it: " +
 		"replaced the disk [masked: FLEET_TOKEN]); nothing was changed\n"}, again)
 	unchanged, err := clitest.OpenRecords(t, environ).Incident(t.Context(), "incident-1")
 	require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestCloseIncident(t *testing.T) {
 
 	busy := atNoon(t, environ, "incidents", "close", "4", "--actor", "ada")
 	require.Equal(t, "incident-4 is closed (mail: mail waits).\n\n"+
-		"Chain chain-mail still repairs it, and continues. It could not be told that the incident is closed. End it with: starter cancel chain-mail\n", busy.Stdout)
+		"Chain chain-mail still repairs it, and continues. It could not be told that the incident is closed. End it with: claudeops cancel chain-mail\n", busy.Stdout)
 	quiet := atNoon(t, environ, "incidents", "close", "2", "-o", "json")
 	var view operations.Incident
 	require.NoError(t, json.Unmarshal([]byte(quiet.Stdout), &view), quiet.Stderr)
@@ -163,7 +163,7 @@ func TestIncidentOfAnAcceptedState(t *testing.T) {
 	r.Ran("chain-nas", 1, chaintest.Noon.Add(-time.Hour), clitest.Finds(escalation.VerdictNeedsHuman, "", escalation.SeverityInfo, "it is loud", "nas"))
 	r.Ended("chain-nas", escalation.OutcomeOverridden, chaintest.Noon)
 	require.Contains(t, atNoon(t, environ, "incidents", "show", "1").Stdout,
-		"\nChain     chain-nas ended because a person accepted the state; show it with: starter chain chain-nas\n")
+		"\nChain     chain-nas ended because a person accepted the state; show it with: claudeops chain chain-nas\n")
 	closed := atNoon(t, environ, "incidents", "close", "1", "--actor", "ada")
 	require.Equal(t, "incident-1 is closed (nas: it is loud).\n", closed.Stdout, "no chain continues")
 	require.NotContains(t, atNoon(t, environ, "incidents", "show", "1").Stdout, "\nChain ")
@@ -175,10 +175,10 @@ func TestIncidentsMisuse(t *testing.T) {
 		args string
 		want string
 	}{
-		"unknown command": {"sow", "`starter incidents` takes no arguments, and \"sow\" is one"},
+		"unknown command": {"sow", "`claudeops incidents` takes no arguments, and \"sow\" is one"},
 		"no state":        {"--state closed", `--state is "closed"; it must be open, repairing, waiting or resolved`},
 		"none wanted":     {"list --limit 0", "--limit 0 is less than one incident"},
-		"nothing to show": {"show", "ID is missing: write `starter incidents show ID`"},
+		"nothing to show": {"show", "ID is missing: write `claudeops incidents show ID`"},
 		"no incident":     {"show chain-7", `"chain-7" is no incident: write its ID, such as incident-7, or its number`},
 		"zero":            {"close 0 --actor ada", `"0" is no incident`},
 		"negative":        {"show -- -7", `"-7" is no incident`},
@@ -203,11 +203,11 @@ func TestUnknownIncident(t *testing.T) {
 	for _, args := range [][]string{{"list"}, {"show", "1"}, {"close", "1", "--actor", "ada"}} {
 		got := atNoon(t, environ, append([]string{"incidents"}, args...)...)
 		require.Equal(t, program.ExitFailure, got.Code)
-		require.Regexp(t, `^starter: there are no records: .*/state/.* does not exist; run this where the worker keeps them`, got.Stderr)
+		require.Regexp(t, `^claudeops: there are no records: .*/state/.* does not exist; run this where the worker keeps them`, got.Stderr)
 	}
 	clitest.OpenRecords(t, environ)
 	for _, args := range [][]string{{"show", "9"}, {"close", "incident-9", "--actor", "ada"}} {
 		got := atNoon(t, environ, append([]string{"incidents"}, args...)...)
-		require.Equal(t, clitest.Result{Code: program.ExitFailure, Stdout: "", Stderr: "starter: there is no incident-9; `starter incidents --all` lists those that are\n"}, got)
+		require.Equal(t, clitest.Result{Code: program.ExitFailure, Stdout: "", Stderr: "claudeops: there is no incident-9; `claudeops incidents --all` lists those that are\n"}, got)
 	}
 }

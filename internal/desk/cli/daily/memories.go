@@ -21,9 +21,9 @@ func (a *app) memoryCommand() *cobra.Command {
 	cmd.Long = "A memory is something learned that still holds in a month. Agents and conversations propose candidates. A candidate\n" +
 		"reaches no prompt before a person confirms it, or a second incident shows the same. The records answer: run it on\n" +
 		"the host that has them, or with --server.\n\n" + memoriesHelp
-	cmd.Example = "  starter memory\n  starter memory show 7\n  starter memory confirm 7\n" +
-		"  starter memory add --service jellyfin --subject \"start order\" \"The NFS mount comes up after the service.\"\n" +
-		"  starter memory export > MEMORY.md"
+	cmd.Example = "  claudeops memory\n  claudeops memory show 7\n  claudeops memory confirm 7\n" +
+		"  claudeops memory add --service jellyfin --subject \"start order\" \"The NFS mount comes up after the service.\"\n" +
+		"  claudeops memory export > MEMORY.md"
 	cmd.AddCommand(
 		a.listMemoriesCommand("list"), a.showMemoryCommand(), a.addMemoryCommand(), a.confirmMemoryCommand(), a.editMemoryCommand(),
 		a.deleteMemoryCommand(), a.exportMemoriesCommand(),
@@ -41,7 +41,7 @@ const memoriesHelp = "The list begins with the candidates, the newest first. The
 	"  person     a person has written or confirmed it\n" +
 	"  incidents  two incidents have shown the same\n" +
 	"  output     a model has proposed it, which may have read it in the output of commands, such as logs\n\n" +
-	"In JSON each memory has the fields of `starter memory show`, without used_by."
+	"In JSON each memory has the fields of `claudeops memory show`, without used_by."
 
 // addMemoryFilter adds the flags that select memories.
 func addMemoryFilter(cmd *cobra.Command, f *operations.MemoryFilter) {

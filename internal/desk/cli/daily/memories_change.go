@@ -38,7 +38,7 @@ func (a *app) addMemoryCommand() *cobra.Command {
 	return cmd
 }
 
-const revisionHelp = "With --revision, as `starter memory show` prints it, nothing is changed if the memory has changed since you read it."
+const revisionHelp = "With --revision, as `claudeops memory show` prints it, nothing is changed if the memory has changed since you read it."
 
 // addRevision adds the flag --revision.
 func addRevision(flags *pflag.FlagSet, revision *int) {
@@ -67,7 +67,7 @@ func (a *app) deleteMemoryCommand() *cobra.Command {
 		Use:   "delete ID",
 		Short: "Delete a memory, so that agents do not get it any more",
 		Long: "Delete takes a memory, named by its ID or its number, out of all prompts. For 90 days it stays in the records: if an\n" +
-			"agent proposes it again, it stays deleted. `starter memory list --status deleted` lists such memories.\n\n" + revisionHelp,
+			"agent proposes it again, it stays deleted. `claudeops memory list --status deleted` lists such memories.\n\n" + revisionHelp,
 	}, console.Memories.Delete)
 }
 

@@ -64,7 +64,7 @@ func writeMemory(w io.Writer, clock console.Clock, width int, m *memory.Memory) 
 func memoryStatus(clock console.Clock, m *memory.Memory) string {
 	switch {
 	case m.Status == memory.StatusCandidate:
-		return "candidate; confirm it with: starter memory confirm " + strings.TrimPrefix(m.ID, "memory-")
+		return "candidate; confirm it with: claudeops memory confirm " + strings.TrimPrefix(m.ID, "memory-")
 	case m.DecidedBy == "":
 		return fmt.Sprintf("%s at %s, because two incidents have shown it", m.Status, clock.Moment(m.DecidedAt))
 	default:

@@ -43,13 +43,13 @@ func (a *app) moveCommand() *cobra.Command {
 		Short: "Move running chains to the version of this program",
 		Long: "Move moves running chains to another version (CLAUDEOPS_DEPLOYMENT), whose workers then continue them. Name the\n" +
 			"chains, or move all chains of a version with --from.\n\n" +
-			"A chain is moved only if this program can replay its history. So use the starter of the target version. If a chain\n" +
+			"A chain is moved only if this program can replay its history. So use the claudeops of the target version. If a chain\n" +
 			"cannot be moved, the exit code is 1. Such a chain moves at its next gate, or ends in its version. The next step of a\n" +
 			"moved chain runs in the new version. A running agent is not disturbed.\n\n" +
 			"With --to you can choose another version than the version of this program. Then nothing is replayed. If that version\n" +
 			"cannot continue a chain, the chain stops until you move it back.\n\n" +
 			"In JSON: a list with chain_id, run_id, and build_id (the new version) or problem.",
-		Example: "  starter chains move chain-42\n  starter chains move --from v0.1.0",
+		Example: "  claudeops chains move chain-42\n  claudeops chains move --from v0.1.0",
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.moveChains(cmd.Context(), args, m) },
 	}
 	flags := cmd.Flags()
@@ -162,7 +162,7 @@ func moveChain(
 		}},
 	})
 	if _, unready := errors.AsType[*serviceerror.FailedPrecondition](err); unready {
-		err = fmt.Errorf("%w; start a worker of that version, see it in `starter workers`, and try again after a few seconds", err)
+		err = fmt.Errorf("%w; start a worker of that version, see it in `claudeops workers`, and try again after a few seconds", err)
 	}
 	return runID, err
 }

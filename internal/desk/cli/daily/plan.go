@@ -21,7 +21,7 @@ func (a *app) planCommand() *cobra.Command {
 		Short: "Review a plan in a repository, or carry it out",
 		Long: "A plan is a committed Markdown file with phases: headings such as \"## Phase 1: The port\", with checklists. An author\n" +
 			"works in a worktree of its own, and a reviewer reads each commit. What needs a person waits at a gate.\n\n" +
-			"Both are chains: `starter chain`, `chains`, `watch`, `gate` and `cancel` take their IDs.",
+			"Both are chains: `claudeops chain`, `chains`, `watch`, `gate` and `cancel` take their IDs.",
 	}, "the plan",
 		a.startPlanCommand(escalation.PlanReviewed, "review FILE", "Have a plan reviewed, and amended until it is approved"),
 		a.startPlanCommand(escalation.PlanRun, "run FILE", "Carry out the phases of a plan, one reviewed commit for each"),
@@ -46,7 +46,7 @@ func (a *app) startPlanCommand(task escalation.PlanTask, use, short string) *cob
 		Short: short,
 		Long: short + ".\nFILE is the path of the plan below the agents' working directory; it must be committed there. With --wait\n" +
 			"the command shows what happens until the chain has ended.\n\n" + console.ExitHelp,
-		Example: "  starter plan " + string(task) + " docs/ports.md --repository infra --wait",
+		Example: "  claudeops plan " + string(task) + " docs/ports.md --repository infra --wait",
 		Args:    console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.startPlan(cmd.Context(), task, args[0], o)
@@ -77,7 +77,7 @@ func (a *app) startPlan(ctx context.Context, task escalation.PlanTask, file stri
 	}
 	started, err := a.Operations.Plans.Start(ctx, start)
 	if operations.KindOf(err) == operations.KindConflict {
-		return fmt.Errorf("%w; see the running chains with: starter chains --running", err)
+		return fmt.Errorf("%w; see the running chains with: claudeops chains --running", err)
 	}
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ func (p *Printer) Saw(now operations.Snapshot) {
 func (p *Printer) printEvents(chain escalation.Chain) {
 	last := slices.IndexFunc(chain.Events, func(event escalation.Event) bool { return event.Key == p.lastEvent })
 	for _, event := range chain.Events[last+1:] {
-		first, _, _ := strings.Cut(event.Message, "\n") // `starter gate` shows the rest
+		first, _, _ := strings.Cut(event.Message, "\n") // `claudeops gate` shows the rest
 		p.console.Say("%s  %s", p.console.Clock.TimeOfDay(event.At), console.Printable(first, 1_000))
 		p.lastEvent = event.Key
 	}

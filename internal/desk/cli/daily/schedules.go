@@ -71,7 +71,7 @@ func (a *app) pauseScheduleCommand() *cobra.Command {
 		Use:   "pause ID",
 		Short: "Let a schedule start nothing until it is resumed; what runs goes on",
 	}, "paused", func(ctx context.Context, id string) error { return a.Operations.Schedules.Pause(ctx, id, note) })
-	cmd.Flags().StringVar(&note, "note", "paused with starter", "why, for others to read")
+	cmd.Flags().StringVar(&note, "note", "paused with claudeops", "why, for others to read")
 	return cmd
 }
 
@@ -81,7 +81,7 @@ func (a *app) resumeScheduleCommand() *cobra.Command {
 		Use:   "resume ID",
 		Short: "Let a paused schedule start cycles again",
 	}, "resumed", func(ctx context.Context, id string) error { return a.Operations.Schedules.Resume(ctx, id, note) })
-	cmd.Flags().StringVar(&note, "note", "resumed with starter", "why, for others to read")
+	cmd.Flags().StringVar(&note, "note", "resumed with claudeops", "why, for others to read")
 	return cmd
 }
 

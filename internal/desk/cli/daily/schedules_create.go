@@ -54,12 +54,12 @@ func (a *app) createScheduleCommand() *cobra.Command {
 		Use:   "create ID",
 		Short: "Create a schedule",
 		Long: "Create makes a schedule that starts a chain every so often (--every) or at the times of a cron expression (--cron).\n" +
-			"What a chain does is said with the same flags as for `starter run`. Each has a conversation of its own.\n\n" +
+			"What a chain does is said with the same flags as for `claudeops run`. Each has a conversation of its own.\n\n" +
 			"With --pause-on-failure a chain that ends failed pauses the schedule. With gates that is rare: a chain that cannot go\n" +
 			"on waits at its gate, of which people are told, and its cycle ends well. Chains that end failed without a gate pause\n" +
 			"it: where there are no gates (CLAUDEOPS_GATE_TIMEOUT=0s), and where the input is wrong for the workers.",
-		Example: "  starter schedule create hourly --every 1h --jitter 5m\n" +
-			"  starter schedule create nightly --cron '30 2 * * *' --timezone Europe/Berlin --service nas --max-tier 2",
+		Example: "  claudeops schedule create hourly --every 1h --jitter 5m\n" +
+			"  claudeops schedule create nightly --cron '30 2 * * *' --timezone Europe/Berlin --service nas --max-tier 2",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.createSchedule(cmd.Context(), args[0], &o, cmd.Flags().Changed)

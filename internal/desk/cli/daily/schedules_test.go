@@ -18,7 +18,7 @@ func TestScheduleMisuse(t *testing.T) {
 	}{
 		"no command":         {[]string{"schedule"}, "say what to do with schedules: create, update, list"},
 		"unknown command":    {[]string{"schedule", "stop", "x"}, `unknown command "stop"`},
-		"no ID":              {[]string{"schedule", "pause"}, "ID is missing: write `starter schedule pause ID`"},
+		"no ID":              {[]string{"schedule", "pause"}, "ID is missing: write `claudeops schedule pause ID`"},
 		"odd ID":             {[]string{"schedule", "create", "../x", "--every", "1h"}, `schedule ID "../x" must begin with a letter`},
 		"neither":            {create(), "give either --every or --cron"},
 		"both":               {create("--every", "1h", "--cron", "@daily"), "give either --every or --cron"},

@@ -28,8 +28,8 @@ func (a *app) updateScheduleCommand() *cobra.Command {
 		Long: "Update changes what the given flags say, and nothing else. --every or --cron replace all times of the schedule; its\n" +
 			"--offset or --timezone stays. --model replaces the models of the tiers that it names, and tier3= removes one.\n" +
 			"A schedule that is changed keeps its history, unlike one that is deleted and created again.",
-		Example: "  starter schedule update hourly --every 30m\n" +
-			"  starter schedule update nightly --max-tier 3 --note 'repairs are allowed now'",
+		Example: "  claudeops schedule update hourly --every 30m\n" +
+			"  claudeops schedule update nightly --max-tier 3 --note 'repairs are allowed now'",
 		Args: console.OneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.updateSchedule(cmd.Context(), args[0], &o, cmd.Flags().Changed)
@@ -44,7 +44,7 @@ func (a *app) updateSchedule(ctx context.Context, id string, o *scheduleOptions,
 		return program.Misuse(err)
 	}
 	if given("paused") {
-		return program.Misuse(errors.New("--paused is for a new schedule: write `starter schedule pause ID`"))
+		return program.Misuse(errors.New("--paused is for a new schedule: write `claudeops schedule pause ID`"))
 	}
 	said, err := o.Changes(a.Stdin)
 	if err != nil {

@@ -38,8 +38,8 @@ func (a *app) talkCommand() *cobra.Command {
 			"more leaves. With --message it sends one message, prints the answer, and ends with 0; without an answer it says why\n" +
 			"and ends with 1. Ctrl-C then stops the turn.\n\n" +
 			"With --chain the conversation begins with a copy of the last session of that chain: ask it what it did, and why.",
-		Example: "  starter talk\n  starter talk --message \"how is jellyfin?\"\n  starter talk --chain chain-20261121-020140-b7dd05\n" +
-			"  starter talk --turn 3 --confirm 1\n  starter talk --show-context",
+		Example: "  claudeops talk\n  claudeops talk --message \"how is jellyfin?\"\n  claudeops talk --chain chain-20261121-020140-b7dd05\n" +
+			"  claudeops talk --turn 3 --confirm 1\n  claudeops talk --show-context",
 		Args: console.OneArgumentAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.talk(cmd.Context(), strings.Join(args, ""), *o)
@@ -150,7 +150,7 @@ func (a *app) sendOne(ctx context.Context, name string, o talkOptions) error {
 		return errors.Join(ctx.Err(), stopErr)
 	}
 	if err != nil {
-		return fmt.Errorf("%w; the message has arrived: starter talk %s --history 5 shows its answer, turn %d", err, name, turn)
+		return fmt.Errorf("%w; the message has arrived: claudeops talk %s --history 5 shows its answer, turn %d", err, name, turn)
 	}
 	ended.Text = message.Text
 	if err := a.Print(ended, func(w io.Writer) { writeAnswer(w, ended, a.Width()) }); err != nil {
@@ -179,7 +179,7 @@ func writeAnswer(w io.Writer, turn escalation.TalkTurn, width int) {
 		_, _ = fmt.Fprintf(w, "\nProposal %d: %s\n  why: %s\n", i+1, what, why)
 	}
 	if len(turn.Proposals) > 0 {
-		_, _ = fmt.Fprintf(w, "\nNothing was done. To have it done in your name: starter talk %s --turn %d --confirm N\n",
+		_, _ = fmt.Fprintf(w, "\nNothing was done. To have it done in your name: claudeops talk %s --turn %d --confirm N\n",
 			strings.TrimPrefix(turn.ConversationID, escalation.ConversationPrefix), turn.Turn)
 	}
 }

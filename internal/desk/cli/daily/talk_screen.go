@@ -47,7 +47,7 @@ func (a *app) talkOn(ctx context.Context, place console.Terminal, name string, o
 		return fmt.Errorf("show conversation %s: %w", name, err)
 	}
 	if model.isOpen() {
-		a.Say("The conversation goes on; see the answer with: starter talk %s", name)
+		a.Say("The conversation goes on; see the answer with: claudeops talk %s", name)
 	}
 	return nil
 }

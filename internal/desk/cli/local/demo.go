@@ -111,7 +111,7 @@ func (a *app) playDemo(ctx context.Context, stateDir string, o demoOptions) (esc
 	}
 	if err == nil && o.keep {
 		a.Say("\nEverything stays up until Ctrl-C. Look around from another terminal:")
-		a.Say("  CLAUDEOPS_STATE_DIR=%s starter chains", console.ShellQuote(stateDir))
+		a.Say("  CLAUDEOPS_STATE_DIR=%s claudeops chains", console.ShellQuote(stateDir))
 		<-ctx.Done()
 	}
 	return result.Chain, errors.Join(err, one.Stop())

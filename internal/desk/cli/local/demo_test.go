@@ -46,7 +46,7 @@ func TestDemoStopped(t *testing.T) {
 		lacking string
 	}{
 		"in the middle": {[]string{"demo"}, "tier 2 starts on sonnet", program.ExitFailure, "The demo was stopped, and nothing of it is left.\n", "goes on"},
-		"while kept":    {[]string{"demo", "--keep"}, " starter chains\n", program.ExitOK, "CLAUDEOPS_STATE_DIR='/", "was stopped"},
+		"while kept":    {[]string{"demo", "--keep"}, " claudeops chains\n", program.ExitOK, "CLAUDEOPS_STATE_DIR='/", "was stopped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ import (
 
 // ClientSettings is the result of `env`.
 type ClientSettings struct {
-	// Variables holds the environment variables for connecting to the server of `starter up`. Temporal's command-line
+	// Variables holds the environment variables for connecting to the server of `claudeops up`. Temporal's command-line
 	// programs, temporal and tctl, read these variables. Programs that use Temporal's SDKs read them, too.
 	Variables []Variable `json:"variables"`
 	// Pages is the link that opens the pages; empty if they are not served.
@@ -33,9 +33,9 @@ type Variable struct {
 func (a *app) envCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
-		Short: "Print what temporal, tctl and a browser need for the server of `starter up`",
-		Long: "Env prints lines for a shell that lead temporal and tctl to the `starter up` on this state directory, and the links\n" +
-			"that open its pages and Temporal's Web UI:\n\n  eval \"$(starter env)\"\n\n" +
+		Short: "Print what temporal, tctl and a browser need for the server of `claudeops up`",
+		Long: "Env prints lines for a shell that lead temporal and tctl to the `claudeops up` on this state directory, and the links\n" +
+			"that open its pages and Temporal's Web UI:\n\n  eval \"$(claudeops env)\"\n\n" +
 			"The lines and the links hold the token of the server: whoever has it may do everything there.",
 		Args: console.NoArguments,
 		RunE: func(*cobra.Command, []string) error { return a.env() },

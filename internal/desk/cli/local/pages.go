@@ -53,7 +53,7 @@ type pageOptions struct {
 	logger     *slog.Logger
 }
 
-// openLocalPages opens the pages of a `starter up`, whose token is secret.
+// openLocalPages opens the pages of a `claudeops up`, whose token is secret.
 func openLocalPages(ctx context.Context, cfg config.Config, o Pages, secret string, logger *slog.Logger) (*pageServer, error) {
 	return openPages(ctx, cfg, pageOptions{
 		listen: net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port)), hint: "--web-port",

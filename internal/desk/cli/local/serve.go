@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/plant/supervisor"
 )
 
-// Serve runs what `starter up` runs, on free ports, while the function do runs. Schedules and chains that do leaves behind go on at the
-// next `starter up`.
+// Serve runs what `claudeops up` runs, on free ports, while the function do runs. Schedules and chains that do leaves behind go on at the
+// next `claudeops up`.
 func Serve(ctx context.Context, c *console.Console, environ []string, do func() error) error {
 	cfg, err := config.Load(environ)
 	if err != nil {

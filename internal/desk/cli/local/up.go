@@ -104,7 +104,7 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 		Environ: a.Environ, Host: host, Version: program.Version(), Logger: logger, Telemetry: watched,
 	})
 	if errors.Is(err, supervisor.ErrLocalInUse) || errors.Is(err, embedded.ErrInUse) {
-		return fmt.Errorf("another `starter up` runs on the state directory %s: use that one, or set CLAUDEOPS_STATE_DIR to another",
+		return fmt.Errorf("another `claudeops up` runs on the state directory %s: use that one, or set CLAUDEOPS_STATE_DIR to another",
 			cfg.State.Dir)
 	}
 	if err != nil {
@@ -142,7 +142,7 @@ func saysStateDir(cfg config.Config) bool {
 // Print prints the addresses. It prints the links with the token only on a terminal. Output elsewhere can be stored, for
 // example in the journal of a service, where agents could read the token.
 func (r Running) Print(c *console.Console, token string) error {
-	here := "starter"
+	here := "claudeops"
 	if r.OwnDir {
 		here = "CLAUDEOPS_STATE_DIR=" + console.ShellQuote(r.StateDir) + " " + here
 	}

@@ -26,7 +26,7 @@ func TestUpPrintsTheLinkToPeopleOnly(t *testing.T) {
 		require.NoError(t, r.Print(&console.Console{Process: program.Process{Stdout: &kept}, Output: format}, token))
 		require.NotContains(t, kept.String(), "secret")
 		if format == console.Text {
-			require.Contains(t, kept.String(), `the link that opens it: CLAUDEOPS_STATE_DIR='/var/lib/it'\''s' starter env`)
+			require.Contains(t, kept.String(), `the link that opens it: CLAUDEOPS_STATE_DIR='/var/lib/it'\''s' claudeops env`)
 		}
 	}
 

@@ -26,7 +26,7 @@ func (a *app) webCommand() *cobra.Command {
 		Use:   "web",
 		Short: "Serve the pages and the API beside the workers of a team",
 		Long: "Web serves the pages on which people see chains and direct them, and the API. It uses the same Temporal and the same\n" +
-			"records as the workers. `starter up` serves them itself. docs/web.md describes tokens, proxies and TLS.",
+			"records as the workers. `claudeops up` serves them itself. docs/web.md describes tokens, proxies and TLS.",
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.web(cmd.Context()) },
 	}
@@ -51,7 +51,7 @@ func (a *app) web(ctx context.Context) error {
 		return err
 	}
 	if !cfg.Web.IsLocal() && len(tokens) == 0 && len(cfg.Web.TrustedProxy) == 0 {
-		return program.Misuse(fmt.Errorf("nobody could log in at %s: make a token with `starter web token create NAME --role ROLE`, "+
+		return program.Misuse(fmt.Errorf("nobody could log in at %s: make a token with `claudeops web token create NAME --role ROLE`, "+
 			"or set CLAUDEOPS_WEB_TRUSTED_PROXY", cfg.Web.Listen))
 	}
 	if err := cfg.MakeDirs(); err != nil {

@@ -21,7 +21,7 @@ func (a *app) tokenCommand() *cobra.Command {
 		Use:   "token",
 		Short: "Create, list and revoke the tokens of people and programs",
 		Long: "Token changes the file of tokens of this host (CLAUDEOPS_WEB_TOKENS_FILE). The file has the hashes of the tokens.\n" +
-			"`starter web` and `starter up` use each change at once.",
+			"`claudeops web` and `claudeops up` use each change at once.",
 	}
 	cmd.AddCommand(a.createTokenCommand(), a.listTokensCommand(), a.revokeTokenCommand())
 	return cmd
@@ -35,7 +35,7 @@ func (a *app) createTokenCommand() *cobra.Command {
 		Short: "Create a token, and print it once",
 		Long: "Create prints a new token. Nothing keeps the token itself, so give it to its owner now. What its owner does is\n" +
 			"recorded under NAME.",
-		Example: "  starter web token create ada --role operate\n  starter web token create alertmanager --role alert",
+		Example: "  claudeops web token create ada --role operate\n  claudeops web token create alertmanager --role alert",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(roles) == 0 {
@@ -128,7 +128,7 @@ func (a *app) listTokens() error {
 	}
 	return a.Print(rows, func(w io.Writer) {
 		if len(rows) == 0 {
-			_, _ = fmt.Fprintln(w, "There are no tokens. `starter web token create NAME --role ROLE` makes one.")
+			_, _ = fmt.Fprintln(w, "There are no tokens. `claudeops web token create NAME --role ROLE` makes one.")
 		}
 		for _, row := range rows {
 			var roles []string

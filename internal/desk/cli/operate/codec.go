@@ -153,7 +153,7 @@ type serving struct {
 
 // tellCodec prints the address. It prints the link with the token only on a terminal, because other output can be stored.
 func (a *app) tellCodec(s serving, endpoint encryption.Endpoint) error {
-	link := "in a terminal, `starter codec` prints a link for the browser of the Web UI"
+	link := "in a terminal, `claudeops codec` prints a link for the browser of the Web UI"
 	if a.OnTerminal() {
 		link = "link for the browser of the Web UI: " + endpoint.LinkTo(s.Endpoint)
 	}

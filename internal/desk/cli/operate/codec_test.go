@@ -22,7 +22,7 @@ import (
 	"github.com/claudeops/claudeops/internal/systemtest/clitest"
 )
 
-// TestCodecServes runs `starter codec`, and decodes a payload with the token that the command has created.
+// TestCodecServes runs `claudeops codec`, and decodes a payload with the token that the command has created.
 func TestCodecServes(t *testing.T) {
 	t.Parallel()
 	setting, file := clitest.EncryptionKeys(t)

@@ -114,9 +114,9 @@ func writeStatus(w io.Writer, status store.Status) {
 	schema := fmt.Sprintf("version %d, up to date", status.Schema)
 	switch {
 	case status.Schema == 0:
-		schema = "none: run `starter db migrate`, or start a worker"
+		schema = "none: run `claudeops db migrate`, or start a worker"
 	case status.Schema < status.Known:
-		schema = fmt.Sprintf("version %d of %d: run `starter db migrate`, or start a worker", status.Schema, status.Known)
+		schema = fmt.Sprintf("version %d of %d: run `claudeops db migrate`, or start a worker", status.Schema, status.Known)
 	case status.Schema > status.Known:
 		schema = fmt.Sprintf("version %d, of a newer release than this one (%d)", status.Schema, status.Known)
 	}
@@ -148,7 +148,7 @@ func (a *app) copyCommand() *cobra.Command {
 			"Stop all workers first, and wait two minutes. The target would lack records that workers write after the copy.\n\n" +
 			"Without --from the source is the database file in CLAUDEOPS_STATE_DIR, and without --to the target is\n" +
 			"CLAUDEOPS_DATABASE_URL. So you need not write a password on the command line, where all users of the machine can see it.",
-		Example: "  starter db copy --from sqlite:///var/lib/claudeops/claudeops.db \\\n" +
+		Example: "  claudeops db copy --from sqlite:///var/lib/claudeops/claudeops.db \\\n" +
 			"    --to 'postgres://claudeops@db.lan/claudeops?sslmode=verify-full'",
 		Args: console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -30,7 +30,7 @@ func (a *app) recoverCommand() *cobra.Command {
 			"and events that the records lack. It changes nothing that is recorded, and you can run it again.\n\n" +
 			"Run it after you have restored the records from a backup, as soon as workers run: they answer for the chains. On\n" +
 			"PostgreSQL use the URL of the owner of the tables. docs/backup.md says what cannot be recovered.",
-		Example: "  starter db recover --since 26h",
+		Example: "  claudeops db recover --since 26h",
 		Args:    console.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if since <= 0 {
@@ -103,7 +103,7 @@ func (a *app) chainsSince(
 	for _, row := range rows {
 		chain, err := a.chain(ctx, c, row)
 		if err != nil {
-			_, _ = fmt.Fprintf(a.Stderr, "starter: chain %s: %v\n", console.PrintableID(row.ID), console.PrintableError(err))
+			_, _ = fmt.Fprintf(a.Stderr, "claudeops: chain %s: %v\n", console.PrintableID(row.ID), console.PrintableError(err))
 			view.Unanswered = append(view.Unanswered, row.ID)
 			continue
 		}

@@ -49,7 +49,7 @@ func TestDatabaseMoves(t *testing.T) {
 	moved := slices.Concat(environ, []string{"CLAUDEOPS_DATABASE_URL=" + postgrestest.Database(t)})
 	empty := starter(t, moved, "db", "status")
 	require.Equal(t, program.ExitOK, empty.Code, empty.Stderr)
-	require.Contains(t, empty.Stdout, "none: run `starter db migrate`, or start a worker")
+	require.Contains(t, empty.Stdout, "none: run `claudeops db migrate`, or start a worker")
 	migrated := starter(t, moved, "db", "migrate")
 	require.Equal(t, program.ExitOK, migrated.Code, migrated.Stderr)
 	require.Regexp(t, `schema +version \d+, up to date`, migrated.Stdout)

@@ -59,7 +59,7 @@ func (a *app) replayCommand() *cobra.Command {
 			"code is 1 if this program cannot continue a chain. docs/releasing.md describes what to do then.\n\n" +
 			"--query selects some of the running chains, in Temporal's list syntax. With worker versions, a chain stays in the\n" +
 			"version in which it began. Then you need to check only the chains without a version:\n" +
-			"  starter replay --query \"TemporalWorkflowVersioningBehavior IS NULL\"\n\n" +
+			"  claudeops replay --query \"TemporalWorkflowVersioningBehavior IS NULL\"\n\n" +
 			"In JSON: version, replayed (their number), gone (the number of deleted histories), more (there are more than --limit), and\n" +
 			"failed, a list with chain_id, run_id and problem.",
 		Args: console.NoArguments,

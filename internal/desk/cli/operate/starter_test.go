@@ -2,5 +2,5 @@ package operate
 
 import "github.com/claudeops/claudeops/internal/systemtest/clitest"
 
-// starter runs the program with the commands of this package.
+// claudeops runs the program with the commands of this package.
 var starter = clitest.Of(Commands).Run

@@ -63,7 +63,7 @@ func TestReportsOfWorkers(t *testing.T) {
 		"ops         v1        drained",
 		"ops         v2        ramping (10% of new chains)",
 		"",
-		"No version is current, so only workers without versions begin chains: see `starter workers promote`.",
+		"No version is current, so only workers without versions begin chains: see `claudeops workers promote`.",
 		"",
 	}, "\n"), text.String())
 	text.Reset()

@@ -38,7 +38,7 @@ func (a *app) promoteCommand() *cobra.Command {
 			"With --percent only this share of the new chains begins in the version. The others begin in the current version. To roll\n" +
 			"back, promote the previous version.\n\n" +
 			"In JSON: deployment, build_id, percent and previous (the previous current version).",
-		Example: "  starter workers promote\n  starter workers promote v0.2.0 --percent 10",
+		Example: "  claudeops workers promote\n  claudeops workers promote v0.2.0 --percent 10",
 		Args:    console.OneArgumentAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			buildID := ""
@@ -108,7 +108,7 @@ func explained(err error) error {
 	_, unknown := errors.AsType[*serviceerror.NotFound](err)
 	_, unready := errors.AsType[*serviceerror.FailedPrecondition](err)
 	if unknown || unready {
-		return fmt.Errorf("%w; start a worker of that version, see it in `starter workers`, and try again", err)
+		return fmt.Errorf("%w; start a worker of that version, see it in `claudeops workers`, and try again", err)
 	}
 	return err
 }
@@ -122,7 +122,7 @@ func writePromoted(w io.Writer, to promoted) {
 	}
 	_, _ = fmt.Fprintf(w, "Version %s of deployment %s is current: new chains begin in it.\n", version, printable(to.Deployment))
 	if to.Previous != "" && to.Previous != to.BuildID {
-		_, _ = fmt.Fprintf(w, "Keep the workers of version %s until `starter workers` shows it as drained. "+
-			"Roll back with: starter workers promote %s\n", previous, workflows.Operand(previous))
+		_, _ = fmt.Fprintf(w, "Keep the workers of version %s until `claudeops workers` shows it as drained. "+
+			"Roll back with: claudeops workers promote %s\n", previous, workflows.Operand(previous))
 	}
 }

@@ -38,7 +38,7 @@ func writeFleet(w io.Writer, clock console.Clock, queue string, fleet Fleet) {
 	_, _ = fmt.Fprintln(w)
 	console.Table(w, rows)
 	if !slices.ContainsFunc(fleet.Versions, func(v Version) bool { return v.State == Current }) {
-		_, _ = fmt.Fprintln(w, "\nNo version is current, so only workers without versions begin chains: see `starter workers promote`.")
+		_, _ = fmt.Fprintln(w, "\nNo version is current, so only workers without versions begin chains: see `claudeops workers promote`.")
 	}
 }
 

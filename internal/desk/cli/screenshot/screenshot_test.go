@@ -31,7 +31,7 @@ func draw(t *testing.T, printed string) drawing {
 	_, err := emulator.WriteString(strings.ReplaceAll(printed, "\n", "\r\n"))
 	require.NoError(t, err)
 	var d drawing
-	svg := SVG(emulator, Caption{Title: "A & B", Description: "<two>", Command: "starter chain"})
+	svg := SVG(emulator, Caption{Title: "A & B", Description: "<two>", Command: "claudeops chain"})
 	require.NoError(t, xml.Unmarshal(svg, &d), string(svg))
 	require.Contains(t, string(svg), `viewBox="0 0 364 `)
 	return d
@@ -47,7 +47,7 @@ func TestTextKeepsItsPlace(t *testing.T) {
 		placed = append(placed, text.X+" "+text.Y+" "+text.Length+" "+text.Text)
 	}
 	require.Equal(t, []string{
-		"14.0 28 8.4 $", "30.8 28 109.2 starter chain",
+		"14.0 28 8.4 $", "30.8 28 126.0 claudeops chain",
 		"14.0 46 58.8 a <b> c", "98.0 46 8.4 d",
 		"14.0 82 42.0 └── é", "64.4 82 8.4 x",
 	}, placed)

@@ -115,7 +115,7 @@ func checkPolicy(settings config.Guard) finding {
 	case settings.PolicyFile == "":
 		return passed(check, "the built-in one")
 	case policy.Own() != nil:
-		return passed(check, fmt.Sprintf("the built-in one, changed by %s; `starter policy explain` says how", settings.PolicyFile))
+		return passed(check, fmt.Sprintf("the built-in one, changed by %s; `claudeops policy explain` says how", settings.PolicyFile))
 	case len(lacking) > 0:
 		return noted(check, fmt.Sprintf("%s, which lacks rules of the built-in one (%d, such as %s): keep only your changes in it, with "+
 			"`extends: default`", settings.PolicyFile, len(lacking), lacking[0]))
@@ -186,7 +186,7 @@ func checkNotifications(settings config.Notify) finding {
 	for i, target := range targets {
 		services[i] = target.Service()
 	}
-	return passed(check, strings.Join(services, ", ")+"; try them with: starter notify test")
+	return passed(check, strings.Join(services, ", ")+"; try them with: claudeops notify test")
 }
 
 func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
@@ -409,7 +409,7 @@ func checkVersion(ctx context.Context, c operations.Connection, settings config.
 	}
 	if current == "" {
 		return failed(check, fmt.Errorf("no version of deployment %s is current, so its workers begin no chains: "+
-			"start a worker, then run: starter workers promote %s", own.DeploymentName, own.BuildID))
+			"start a worker, then run: claudeops workers promote %s", own.DeploymentName, own.BuildID))
 	}
 	return passed(check, fmt.Sprintf("%s of deployment %s; new chains begin in %s", own.BuildID, own.DeploymentName, current))
 }

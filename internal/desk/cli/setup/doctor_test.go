@@ -153,7 +153,7 @@ func TestDoctorSaysHowToMend(t *testing.T) {
 		written("own.yaml", "version: 1\nextends: default\nwithout: {programs: [nl]}\n")+"\n")
 	got = starter(t, clitest.Environment(t, "CLAUDEOPS_ENV_FILE="+settings), "doctor")
 	require.Contains(t, got.Stdout, "valid; the file of settings is "+settings)
-	require.Contains(t, got.Stdout, "the built-in one, changed by "+dir+"/own.yaml; `starter policy explain` says how")
+	require.Contains(t, got.Stdout, "the built-in one, changed by "+dir+"/own.yaml; `claudeops policy explain` says how")
 	copied := written("copy.yaml", strings.ReplaceAll(string(deploy.Policy), "  - {program: mdadm,", "  - {program: raid,"))
 	got = starter(t, clitest.Environment(t, "CLAUDEOPS_POLICY_FILE="+copied), "doctor")
 	require.Contains(t, got.Stdout, copied+", which lacks rules of the built-in one (1, such as never: mdadm): keep only your changes in it")

@@ -26,7 +26,7 @@ import (
 
 // Steps has the commands of other packages that `init` runs.
 type Steps struct {
-	// Run runs another command of starter with an environment.
+	// Run runs another command of claudeops with an environment.
 	Run func(ctx context.Context, environ []string, args ...string) error
 	// Serve runs Temporal and a worker in this process while the function do runs.
 	Serve func(ctx context.Context, environ []string, do func() error) error
@@ -55,7 +55,7 @@ func (a *app) initCommand() *cobra.Command {
 			"the schedule `" + scheduleID + "` and looks once, as a dry run, which costs a few cents. Run it again to change its\n" +
 			"answers.\n\n" +
 			"With --yes it asks nothing: flags, what is set already, and careful defaults are the answers.",
-		Example: "  starter init\n  starter init --yes --max-tier 1 --day-budget 5 --notify ntfy://ntfy.sh/your-topic",
+		Example: "  claudeops init\n  claudeops init --yes --max-tier 1 --day-budget 5 --notify ntfy://ntfy.sh/your-topic",
 		Args:    console.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.init(cmd.Context(), o, cmd.Flags().Changed) },
 	}
@@ -101,7 +101,7 @@ func (a *app) init(ctx context.Context, o initOptions, given func(flag string) b
 	s.place, onTerminal = a.Terminal()
 	s.asks = onTerminal && !o.yes
 	if a.Output == console.JSON {
-		return program.Misuse(errors.New("`starter init` asks and explains, so it has no output in JSON; nothing was written"))
+		return program.Misuse(errors.New("`claudeops init` asks and explains, so it has no output in JSON; nothing was written"))
 	}
 	if !s.asks && !o.yes {
 		return program.Misuse(errNobodyToAsk)

@@ -80,7 +80,7 @@ func (f *form) modelGroups() []*huh.Group {
 		f.access = accessKeep
 		options = append(options,
 			huh.NewOption("Keep the key of this terminal in the file of settings", accessKeep),
-			huh.NewOption("Leave it: each terminal that runs starter has the key itself", accessAsIs))
+			huh.NewOption("Leave it: each terminal that runs claudeops has the key itself", accessAsIs))
 	default:
 		if cli.Login != "" {
 			f.access = accessLogin
@@ -179,10 +179,10 @@ func (f *form) month() string {
 	timing := f.answers.timing
 	timing.Every = f.every
 	if f.every == 0 {
-		return "Then only people start looks, with: starter run"
+		return "Then only people start looks, with: claudeops run"
 	}
 	if f.every == asItIs {
-		return "The schedule `" + scheduleID + "` keeps its times. See them with: starter schedule list"
+		return "The schedule `" + scheduleID + "` keeps its times. See them with: claudeops schedule list"
 	}
 	timing.From, timing.To, _ = proposal.ParseHours(f.hours)
 	usd, _ := strconv.ParseFloat(strings.TrimSpace(f.day), 64)

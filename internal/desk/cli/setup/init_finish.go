@@ -68,7 +68,7 @@ func (s *setting) finish(ctx context.Context, got answers, changed bool) error {
 		return e.work(ctx, true)
 	case e.look && e.mayServe():
 		e.serves = true
-		e.tell("\nNo Temporal runs here yet. Running it and a worker in this process, as `starter up` does, until this is done …")
+		e.tell("\nNo Temporal runs here yet. Running it and a worker in this process, as `claudeops up` does, until this is done …")
 		return e.steps.Serve(ctx, e.environ, func() error { return e.work(ctx, true) })
 	}
 	return e.work(ctx, false)
@@ -76,7 +76,7 @@ func (s *setting) finish(ctx context.Context, got answers, changed bool) error {
 
 // work checks the installation and, if Temporal answers, creates the schedule and looks once. Then it says what comes next.
 func (e *ending) work(ctx context.Context, temporal bool) error {
-	e.Say("\nThe installation, as `starter doctor` sees it:")
+	e.Say("\nThe installation, as `claudeops doctor` sees it:")
 	inner := e.In(e.environ)
 	findings := (&app{inner, e.steps}).examine(ctx)
 	_ = inner.Close() // the findings name what does not work
@@ -112,7 +112,7 @@ func (e *ending) sayOverridden() {
 		e.tell("\nThe environment of this terminal wins over the file, and sets: %s", strings.Join(names, ", "))
 	}
 	if key := "ANTHROPIC_API_KEY"; console.Variable(e.now.outer, key) != "" && e.answers.APIKey == "" {
-		e.tell("\n%s is set in this terminal. Programs that start elsewhere, such as `starter up`, need it, too.", key)
+		e.tell("\n%s is set in this terminal. Programs that start elsewhere, such as `claudeops up`, need it, too.", key)
 	}
 }
 
@@ -134,11 +134,11 @@ func (e *ending) wantsLook(ctx context.Context) (bool, error) {
 		return false, nil
 	case e.cli.Path == "":
 		e.tell("\nNo look now: the claude CLI is missing. Install it (https://docs.claude.com/en/docs/claude-code), and run " +
-			"`starter init` again.")
+			"`claudeops init` again.")
 		return false, nil
 	case !credentials:
 		e.tell("\nNo look now: agents find no credentials. Set ANTHROPIC_API_KEY in %s, or log in with claude, and run "+
-			"`starter init` again.", e.now.files.Env)
+			"`claudeops init` again.", e.now.files.Env)
 		return false, nil
 	case !e.asks:
 		return true, nil
@@ -206,13 +206,13 @@ func (e *ending) schedule(ctx context.Context) error {
 	}
 }
 
-// run runs another command of starter, and shows it.
+// run runs another command of claudeops, and shows it.
 func (e *ending) run(ctx context.Context, args ...string) error {
 	e.Say("\n$ %s", commandLine(args))
 	return e.steps.Run(ctx, e.environ, args...)
 }
 
-// commandLine returns a command of starter as a person would type it.
+// commandLine returns a command of claudeops as a person would type it.
 func commandLine(args []string) string {
 	words := make([]string, len(args))
 	for i, word := range args {
@@ -221,7 +221,7 @@ func commandLine(args []string) string {
 			words[i] = console.ShellQuote(word)
 		}
 	}
-	return "starter " + strings.Join(words, " ")
+	return "claudeops " + strings.Join(words, " ")
 }
 
 func (e *ending) scheduleExists(ctx context.Context) (bool, error) {
@@ -244,12 +244,12 @@ func (e *ending) sayNext(temporal bool) {
 		prefix = strings.Join(unitVariables(e.machine.Unit), " ") + " "
 		next("systemctl enable --now "+e.machine.Unit, "run it always")
 	case e.serves || !temporal:
-		next("starter up", "in a terminal of its own: the pages, Temporal and a worker. The schedule works while it runs")
+		next("claudeops up", "in a terminal of its own: the pages, Temporal and a worker. The schedule works while it runs")
 	case e.changed:
-		next("starter up", "end the one that runs and start it again: it reads the settings when it starts")
+		next("claudeops up", "end the one that runs and start it again: it reads the settings when it starts")
 	}
 	if !temporal {
-		next(prefix+"starter run --wait --dry-run", "look once")
+		next(prefix+"claudeops run --wait --dry-run", "look once")
 	}
 	scheduled := e.answers.timing.Every > 0
 	if !temporal && scheduled {
@@ -257,7 +257,7 @@ func (e *ending) sayNext(temporal bool) {
 		next(prefix+commandLine(args), "look by the clock")
 	}
 	if scheduled && e.answers.MaxTier > 1 {
-		next(prefix+"starter schedule update "+scheduleID+" --dry-run=false", "let it repair, when you trust the verdicts")
+		next(prefix+"claudeops schedule update "+scheduleID+" --dry-run=false", "let it repair, when you trust the verdicts")
 	}
-	next("starter init", "change the answers")
+	next("claudeops init", "change the answers")
 }

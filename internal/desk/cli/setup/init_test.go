@@ -45,7 +45,7 @@ func TestInitWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	environ, settings := initEnvironment(t)
 	got := starterOn(clitest.MediaHost(1000)).Run(t, environ, "init")
-	require.Equal(t, clitest.Result{Code: program.ExitUsage, Stdout: "", Stderr: "starter: there is no terminal to ask on: say --yes, with flags for what the defaults do not " +
+	require.Equal(t, clitest.Result{Code: program.ExitUsage, Stdout: "", Stderr: "claudeops: there is no terminal to ask on: say --yes, with flags for what the defaults do not " +
 		"suit; nothing was written\n"}, got)
 	for want, args := range map[string][]string{
 		`--hours is "7"; it must be two hours of the day`: {"--hours", "7"},
@@ -226,7 +226,7 @@ func TestInitIsLeft(t *testing.T) {
 	s.Sees("Write 3 files?")
 	s.Types("n")
 	require.Equal(t, program.ExitFailure, s.Ends(), s.Text())
-	s.Sees("starter: nothing was written")
+	s.Sees("claudeops: nothing was written")
 	require.NoDirExists(t, settings)
 }
 

@@ -55,7 +55,7 @@ func (e *ending) finding(look escalation.Session) []string {
 	if look.Verdict == nil {
 		return []string{
 			"Tier 1 gave no verdict: " + look.Error,
-			"Nothing would have been repaired. `starter doctor` checks what it needs.",
+			"Nothing would have been repaired. `claudeops doctor` checks what it needs.",
 		}
 	}
 	summary := look.Verdict.Summary

@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	_ "github.com/claudeops/claudeops/internal/cell/shell" // the test binary is also the shell of its agents, as starter is
+	_ "github.com/claudeops/claudeops/internal/cell/shell" // the test binary is also the shell of its agents, as claudeops is
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
 	"github.com/claudeops/claudeops/internal/systemtest/clitest"
 )
 
-// starter runs the program with the commands of this package.
+// claudeops runs the program with the commands of this package.
 var starter = clitest.Of(commands).Run
 
 // commands returns the commands of this package. What `init` does with other commands fails.

@@ -68,7 +68,7 @@ func (a *app) testNotifications(ctx context.Context) error {
 func tryTargets(ctx context.Context, targets []notify.Target) []attempt {
 	message := notify.Message{Title: "Claude Ops: a test", Level: notify.LevelInfo, Text: "Notifications arrive here. Nothing is wrong."}
 	if host, err := os.Hostname(); err == nil {
-		message.Text += "\nSent from " + host + " by: starter notify test"
+		message.Text += "\nSent from " + host + " by: claudeops notify test"
 	}
 	attempts := make([]attempt, len(targets))
 	for i, target := range targets {

@@ -42,7 +42,7 @@ func TestNotifyTest(t *testing.T) {
 	}, attempts)
 
 	doctor := starter(t, clitest.Environment(t, "CLAUDEOPS_NOTIFY_URLS="+downURL+" "+up.Generic()), "doctor")
-	require.Regexp(t, `✓ notifications +apprise, generic; try them with: starter notify test`, doctor.Stdout)
+	require.Regexp(t, `✓ notifications +apprise, generic; try them with: claudeops notify test`, doctor.Stdout)
 	shown := starter(t, clitest.Environment(t, "CLAUDEOPS_NOTIFY_URLS="+downURL+" "+up.Generic()), "config")
 	require.Contains(t, shown.Stdout, "CLAUDEOPS_NOTIFY_URLS=(2, not shown)")
 	for _, printed := range []clitest.Result{well, both, doctor, shown} {

@@ -28,8 +28,8 @@ func (a *app) checkCallCommand() *cobra.Command {
 		Long: "Check says what the guard would decide on a command, in one argument, or on another tool's call (--tool, --input):\n" +
 			"allowed, denied, or at run, with what decides on the rest while the command runs.\n" +
 			"It ends with 3 if the call is denied, else with 0.",
-		Example: "  starter policy check --tier 2 'docker restart jellyfin && rm -rf /'\n" +
-			`  starter policy check --tier 1 --tool Read --input '{"file_path":"/etc/shadow"}'`,
+		Example: "  claudeops policy check --tier 2 'docker restart jellyfin && rm -rf /'\n" +
+			`  claudeops policy check --tier 1 --tool Read --input '{"file_path":"/etc/shadow"}'`,
 		Args: oneCommand,
 		RunE: func(_ *cobra.Command, args []string) error { return a.checkCall(o, strings.Join(args, "")) },
 	}
@@ -59,7 +59,7 @@ func (a *app) checkCall(o checkOptions, command string) error {
 	}
 	call, err := operations.Call{Tier: o.tier, Tool: o.tool, Command: command, Input: json.RawMessage(o.input)}.Complete()
 	if err != nil {
-		return program.Misuse(fmt.Errorf("%w (see `starter policy check --help`)", err))
+		return program.Misuse(fmt.Errorf("%w (see `claudeops policy check --help`)", err))
 	}
 	made, err := a.Operations.Policy.Try(call, o.dir)
 	if err != nil {

@@ -18,7 +18,7 @@ func (a *app) explainTierCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "explain --tier TIER",
 		Short:   "List in words what a tier may do",
-		Example: "  starter policy explain --tier 1",
+		Example: "  claudeops policy explain --tier 1",
 		Args:    console.NoArguments,
 		RunE:    func(*cobra.Command, []string) error { return a.explainTier(tier) },
 	}

@@ -26,7 +26,7 @@ func (a *app) runScriptCommand() *cobra.Command {
 		Long: "Run runs a script, in one argument, as an agent's: each program and file is judged when it is used, in the tier's\n" +
 			"sandbox, with an agent's environment. It really runs. Restarts are not limited, charged or recorded.\n" +
 			"It ends with the exit code of the script, and with 126 if the script as a whole is refused.",
-		Example: "  starter policy run --tier 1 'docker ps -q | xargs docker inspect --'",
+		Example: "  claudeops policy run --tier 1 'docker ps -q | xargs docker inspect --'",
 		Args:    oneCommand,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.runScript(cmd.Context(), tier, dir, strings.Join(args, ""))
@@ -42,7 +42,7 @@ func (a *app) runScript(ctx context.Context, tier escalation.Tier, dir, script s
 	case tier == 0:
 		return program.Misuse(errNoTier)
 	case script == "":
-		return program.Misuse(errors.New("the script is missing (see `starter policy run --help`)"))
+		return program.Misuse(errors.New("the script is missing (see `claudeops policy run --help`)"))
 	}
 	checker, err := a.Operations.Policy.Checker(dir)
 	if err != nil {

@@ -36,7 +36,7 @@ func (a *app) suggestGrantsCommand() *cobra.Command {
 			"risk, as a policy that extends the built-in one. Each grant was tried on the guard. It suggests nothing that never,\n" +
 			"private, secrets or protected denies, no program that runs others, and at Tier 1 nothing that changes a service.\n" +
 			"Accept what you want: copy it to the file that CLAUDEOPS_POLICY_FILE names.",
-		Example: "  starter policy suggest --since 168h",
+		Example: "  claudeops policy suggest --since 168h",
 		Args:    console.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.suggestGrants(cmd.Context(), since, dir) },
 	}

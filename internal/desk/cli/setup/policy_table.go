@@ -28,7 +28,7 @@ func (a *app) testTableCommand() *cobra.Command {
 			"for other tools than Bash with tool and input instead of command, and perhaps a note. Blank lines and lines that begin\n" +
 			"with # count for nothing. A call that is decided while it runs differs from no expectation. It ends with 0 if all calls\n" +
 			"are decided as expected, with 3 if some are not, and with 2 if the table cannot be read.",
-		Example: `  echo '{"tier":1,"command":"docker restart web","allowed":false}' | starter policy test -`,
+		Example: `  echo '{"tier":1,"command":"docker restart web","allowed":false}' | claudeops policy test -`,
 		Args:    console.OneArgument,
 		RunE:    func(_ *cobra.Command, args []string) error { return a.testTable(args[0], dir) },
 	}
@@ -170,7 +170,7 @@ func writeTestResult(w io.Writer, result testResult) {
 	}
 	_, _ = fmt.Fprintf(w, "%d of %d calls are decided as expected", result.Calls-len(result.Differ), result.Calls)
 	if result.AtRun > 0 {
-		_, _ = fmt.Fprintf(w, ", %d of them only when they run: try these with `starter policy run`", result.AtRun)
+		_, _ = fmt.Fprintf(w, ", %d of them only when they run: try these with `claudeops policy run`", result.AtRun)
 	}
 	_, _ = fmt.Fprintln(w, ".")
 }

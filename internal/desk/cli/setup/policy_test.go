@@ -24,7 +24,7 @@ func TestPolicyCheck(t *testing.T) {
 	denied := starter(t, environ, "policy", "check", "--tier", "2", "docker restart jellyfin && rm -rf /")
 	require.Equal(t, console.ExitDenied, denied.Code)
 	require.Equal(t, "Denied by: never: rm\nBecause:   it destroys the host, which no agent may do\n", denied.Stdout)
-	require.Equal(t, "starter: tier 2 may not do that\n", denied.Stderr)
+	require.Equal(t, "claudeops: tier 2 may not do that\n", denied.Stderr)
 
 	allowed := starter(t, environ, "policy", "check", "--tier", "2", "docker restart jellyfin && docker ps")
 	require.Equal(t, program.ExitOK, allowed.Code, allowed.Stderr)
@@ -208,7 +208,7 @@ line 5, tier 1: Read {"file_path":"/etc/hosts"}
   by: paths
 1 of 3 calls are decided as expected.
 `, got.Stdout)
-	require.Equal(t, "starter: 2 of 3 calls are not decided as expected\n", got.Stderr)
+	require.Equal(t, "claudeops: 2 of 3 calls are not decided as expected\n", got.Stderr)
 
 	asJSON := starter(t, environ, "policy", "test", file, "-o", "json")
 	require.Equal(t, console.ExitDenied, asJSON.Code)

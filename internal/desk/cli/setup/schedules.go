@@ -31,7 +31,7 @@ func checkSchedules(ctx context.Context, c client.Client, now time.Time) finding
 			continue
 		}
 		if lacks, err := crontime.Lacks(*entry.Spec, marks, now); err == nil && lacks {
-			lacking = append(lacking, "`starter schedule update "+entry.ID+"`")
+			lacking = append(lacking, "`claudeops schedule update "+entry.ID+"`")
 		}
 	}
 	if len(lacking) > 0 {

@@ -21,7 +21,7 @@ const (
 type Options struct {
 	// Tokens is the file of tokens; nil if the server has none.
 	Tokens *TokenFile
-	// Owner has the token of a `starter up`, and all roles. If its Secret is empty, the server has no owner.
+	// Owner has the token of a `claudeops up`, and all roles. If its Secret is empty, the server has no owner.
 	Owner Owner
 	// Proxy is the trusted proxy.
 	Proxy Proxy
@@ -36,7 +36,7 @@ type Options struct {
 	Clock func() time.Time
 }
 
-// Owner is the person who runs a `starter up`.
+// Owner is the person who runs a `claudeops up`.
 type Owner struct {
 	Name, Secret string
 }

@@ -115,7 +115,7 @@ func TestOwnerOnly(t *testing.T) {
 	for _, address := range []string{"/?again=1", "/?token=wrong"} {
 		closed := ask(address, led)
 		require.NotContains(t, closed.Body.String(), "refresh", "it does not go round in circles")
-		require.Contains(t, closed.Body.String(), "starter env")
+		require.Contains(t, closed.Body.String(), "claudeops env")
 	}
 	hostile := ask(`/"><script>alert(1)</script>`+url.PathEscape("\"><b>"), led)
 	require.NotContains(t, hostile.Body.String(), "<script>")

@@ -167,7 +167,7 @@ func (a *Access) OwnerOnly(next http.Handler) http.Handler {
 	})))
 }
 
-var errOwnerOnly = errors.New("this Web UI wants the token that `starter env` prints, as the header Authorization: Bearer TOKEN")
+var errOwnerOnly = errors.New("this Web UI wants the token that `claudeops env` prints, as the header Authorization: Bearer TOKEN")
 
 // reload returns the address from which a page that refuses r reloads itself; "" if it stays. If a page of another site has
 // led to r, the browser omits the cookie from the first request, but sends it with the second.

@@ -36,7 +36,7 @@ type Person struct {
 	Name  string
 	Roles []Role
 
-	// owner reports that the person runs the `starter up` of this server.
+	// owner reports that the person runs the `claudeops up` of this server.
 	owner bool
 }
 

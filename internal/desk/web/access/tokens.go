@@ -41,7 +41,7 @@ type Token struct {
 	// ExpiresAt is the time from which the token is not valid; zero if it has no end.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 
-	// owner reports that this is the token of a `starter up`.
+	// owner reports that this is the token of a `claudeops up`.
 	owner bool
 }
 
@@ -92,7 +92,7 @@ var (
 	// ErrTokenExists is the error if a token with the name exists already.
 	ErrTokenExists = errors.New("a token with this name exists already; choose another name, or revoke that token first")
 	// ErrNoToken is the error if no token has the name.
-	ErrNoToken = errors.New("no token has this name; `starter web token list` shows those that are")
+	ErrNoToken = errors.New("no token has this name; `claudeops web token list` shows those that are")
 )
 
 // invalidTokenError wraps ErrTokenInvalid, and says what is wrong.

@@ -84,7 +84,7 @@ func describe(version string) huma.Config {
 			Components: &huma.Components{
 				Schemas: registry,
 				SecuritySchemes: map[string]*huma.SecurityScheme{security: {
-					Type: "http", Scheme: "bearer", Description: "A token that `starter web token` has made.",
+					Type: "http", Scheme: "bearer", Description: "A token that `claudeops web token` has made.",
 				}},
 			},
 			Security: []map[string][]string{{security: {}}},

@@ -21,7 +21,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	_ "github.com/claudeops/claudeops/internal/cell/shell" // the test binary is also the shell of its agents, as starter is
+	_ "github.com/claudeops/claudeops/internal/cell/shell" // the test binary is also the shell of its agents, as claudeops is
 	"github.com/claudeops/claudeops/internal/desk/operations"
 	"github.com/claudeops/claudeops/internal/desk/web"
 	"github.com/claudeops/claudeops/internal/desk/web/access"

@@ -34,7 +34,7 @@ func render(turn escalation.TalkTurn) string {
 			text += " (why: " + oneLine(proposal.Why) + ")"
 		}
 	}
-	return text + fmt.Sprintf("\n\nTo have one done in your name: `starter talk %s --turn %d --confirm N`",
+	return text + fmt.Sprintf("\n\nTo have one done in your name: `claudeops talk %s --turn %d --confirm N`",
 		strings.TrimPrefix(turn.ConversationID, escalation.ConversationPrefix), turn.Turn)
 }
 

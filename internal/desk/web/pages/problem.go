@@ -41,7 +41,7 @@ func problemOf(err error) *problem {
 	}
 	return &problem{
 		http.StatusServiceUnavailable, "Something does not work", text,
-		"Reload the page. If it stays so, check the installation with: starter doctor",
+		"Reload the page. If it stays so, check the installation with: claudeops doctor",
 	}
 }
 

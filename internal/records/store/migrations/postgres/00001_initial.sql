@@ -1,5 +1,5 @@
 -- Texts compare byte by byte, as in SQLite: COLLATE "C".
--- Numbers grow and are never given out twice. BY DEFAULT lets `starter db copy` keep the numbers that it copies.
+-- Numbers grow and are never given out twice. BY DEFAULT lets `claudeops db copy` keep the numbers that it copies.
 -- There is no way down: records of what was paid for are not dropped by a downgrade.
 
 -- +goose Up
