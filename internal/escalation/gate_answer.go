@@ -167,8 +167,8 @@ func (p GatePolicy) CheckMayAnswer(answer GateAnswer, starter string) error {
 	}
 	switch {
 	case p.RequireVerified && !answer.Verified:
-		return fmt.Errorf("%s may not answer here: answers need a login, so open the gate in the pages of `claudeops web` or `claudeops up` "+
-			"(CLAUDEOPS_GATE_REQUIRE_VERIFIED)", actor)
+		return fmt.Errorf("%s may not answer here: answers need a login, so open the gate in the pages of `claudeops web` or "+
+			"`claudeops up` (CLAUDEOPS_GATE_REQUIRE_VERIFIED)", actor)
 	case len(p.Approvers) > 0 && !slices.ContainsFunc(p.Approvers, same):
 		return fmt.Errorf("%s may not answer: CLAUDEOPS_GATE_APPROVERS does not list that name", actor)
 	case p.FourEyes && same(starter):

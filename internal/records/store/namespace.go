@@ -81,8 +81,8 @@ func (s *Store) checkOwner(ctx context.Context, q querier, own Namespace) error 
 	for i, owner := range owners {
 		names[i] = owner.String()
 	}
-	return fmt.Errorf("%w: workers of several have shared %s, %s: stop them all, run `claudeops db release`, start a worker of the one that "+
-		"is to keep the records, and give each other one a database of its own (CLAUDEOPS_STATE_DIR or CLAUDEOPS_DATABASE_URL)",
+	return fmt.Errorf("%w: workers of several have shared %s, %s: stop them all, run `claudeops db release`, start a worker of the one "+
+		"that is to keep the records, and give each other one a database of its own (CLAUDEOPS_STATE_DIR or CLAUDEOPS_DATABASE_URL)",
 		ErrForeign, s.place, strings.Join(names, " and "))
 }
 

@@ -38,7 +38,8 @@ func (a *app) addMemoryCommand() *cobra.Command {
 	return cmd
 }
 
-const revisionHelp = "With --revision, as `claudeops memory show` prints it, nothing is changed if the memory has changed since you read it."
+const revisionHelp = "With --revision, as `claudeops memory show` prints it, nothing is changed if the memory has changed since " +
+	"you read it."
 
 // addRevision adds the flag --revision.
 func addRevision(flags *pflag.FlagSet, revision *int) {

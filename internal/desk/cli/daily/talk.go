@@ -38,7 +38,8 @@ func (a *app) talkCommand() *cobra.Command {
 			"more leaves. With --message it sends one message, prints the answer, and ends with 0; without an answer it says why\n" +
 			"and ends with 1. Ctrl-C then stops the turn.\n\n" +
 			"With --chain the conversation begins with a copy of the last session of that chain: ask it what it did, and why.",
-		Example: "  claudeops talk\n  claudeops talk --message \"how is jellyfin?\"\n  claudeops talk --chain chain-20261121-020140-b7dd05\n" +
+		Example: "  claudeops talk\n  claudeops talk --message \"how is jellyfin?\"\n" +
+			"  claudeops talk --chain chain-20261121-020140-b7dd05\n" +
 			"  claudeops talk --turn 3 --confirm 1\n  claudeops talk --show-context",
 		Args: console.OneArgumentAtMost,
 		RunE: func(cmd *cobra.Command, args []string) error {
