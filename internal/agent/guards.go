@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/claudeops/claudeops/activities"
@@ -38,6 +39,8 @@ type guards struct {
 	logger  *slog.Logger
 	// passed lists the variables, as NAME=value, that only certain programs get.
 	passed []string
+	// confines reports whether the kernel of this host judges the executables, files and connections of agents.
+	confines func() bool
 }
 
 // Records stores the decisions on calls, and counts repairs in the ledger.
@@ -75,10 +78,17 @@ func newGuards(options Options) (*guards, error) {
 		return nil, errors.Join(err, sockets.close())
 	}
 	return &guards{
-		policy: options.Policy, place: options.Place, executable: executable, sockets: sockets, shell: shell, records: options.Records,
+		confines: sync.OnceValue(func() bool { return confines(options) }), policy: options.Policy, place: options.Place, executable: executable, sockets: sockets, shell: shell, records: options.Records,
 		logger: options.Logger, catalog: options.Config.Services.Catalog,
 		passed: claude.Passed(ClaudeOptions(options.Config.Claude, options.Environ)),
 	}, nil
+}
+
+// confines reports whether the kernel judges the executables, files and connections of the programs in a sandbox.
+func confines(options Options) bool {
+	sandbox := &claude.Sandbox{Opens: &process.Opens{}}
+	found, err := claude.ProbeSandbox(context.Background(), ClaudeOptions(options.Config.Claude, options.Environ), sandbox)
+	return err == nil && found.ABI > 0 && found.Opens && found.Connects
 }
 
 // close removes the directory of the sockets.
@@ -102,6 +112,8 @@ func (g *guards) open(
 	}
 	place.Worktree = at.guarded()
 	place.Own = slices.Concat(place.Own, []string{g.sockets.path}, resolved(g.sockets.path))
+	executables := g.executables(tierOf(run), invocation.Sandbox)
+	place.Confined = executables != nil && g.confines()
 	tier, visitors := tierOf(run), newVisitors(run.SessionID, g.logger)
 	audit := &callAudit{
 		records: g.records, logger: g.logger, catalog: g.catalog, chainID: run.ChainID, executable: g.executable, known: map[string]bool{},
@@ -109,20 +121,27 @@ func (g *guards) open(
 	}
 	post, err := hook.Open(g.sockets.path, guard.New(g.policyOf(run, at), guard.Host{}), hook.Session{
 		ID: run.SessionID, Tier: int(tier), Place: place, Narrowed: len(run.Policy.AllowedTools) > 0,
-		Executables: g.executables(tier, invocation.Sandbox), Admit: visitors.admit, Passed: g.passed,
+		Executables: executables, Admit: visitors.admit, Passed: g.passed,
 	}, charges{g.records, g.catalog, run}, audit.record)
 	if err != nil {
 		return nil, err
 	}
 	if invocation.Sandbox != nil {
-		opens := fileRules(g.policyOf(run, at).FileRules(int(tier)), invocation.Env, place.Asked, recordIn(post))
-		g.connectionRules(ctx, opens, place, post)
-		invocation.Sandbox.Opens = opens
+		invocation.Sandbox.Opens = g.opensOf(ctx, g.policyOf(run, at).FileRules(int(tier)), invocation.Env, place, post)
 	}
 	invocation.Guard = &claude.Guard{
 		Settings: hook.Settings(g.executable), Env: post.Environment(g.executable, g.shell), Started: visitors.begin,
 	}
 	return &watch{post, audit, g.logger}, nil
+}
+
+// opensOf returns the rules by which the kernel judges the files and connections of a session.
+func (g *guards) opensOf(
+	ctx context.Context, rules guard.FileRules, variables map[string]string, place guard.Place, post *hook.Post,
+) *process.Opens {
+	opens := fileRules(rules, variables, place.Asked, recordIn(post))
+	g.connectionRules(ctx, opens, place, post)
+	return opens
 }
 
 // fileRules converts the policy's rules for files to those of a sandbox. Nothing is secret in the session's own directories, nor are

@@ -71,9 +71,11 @@ func (g *guards) runScript(ctx context.Context, options Options, own *private, s
 	if sandbox != nil {
 		own.grant(sandbox)
 	}
+	executables := g.executables(script.Tier, sandbox)
+	place.Confined = executables != nil && g.confines()
 	visitors := newVisitors(own.id, slog.New(slog.DiscardHandler))
 	session := hook.Session{
-		ID: own.id, Tier: int(script.Tier), Place: place, Executables: g.executables(script.Tier, sandbox), Admit: visitors.admit,
+		ID: own.id, Tier: int(script.Tier), Place: place, Executables: executables, Admit: visitors.admit,
 		Passed: g.passed,
 	}
 	post, err := hook.Open(g.sockets.path, guard.New(g.policy, guard.Host{}), session, unlimited{}, func(hook.Entry) {})
@@ -84,6 +86,9 @@ func (g *guards) runScript(ctx context.Context, options Options, own *private, s
 	if denied := post.Try(script.Text); denied != "" {
 		_, err := fmt.Fprintln(script.Stderr, "The supervisor denies this call:", denied)
 		return ExitRefused, err
+	}
+	if sandbox != nil {
+		sandbox.Opens = g.opensOf(ctx, g.policy.FileRules(int(script.Tier)), variables, place, post)
 	}
 	maps.Copy(variables, post.Environment(g.executable, g.shell))
 	return claude.RunScript(ctx, ClaudeOptions(options.Config.Claude, options.Environ), claude.Script{

@@ -350,13 +350,8 @@ func asksItself(name string, words []typed) error {
 
 // opensThere matches the words by which programs open files that no argument names.
 var opensThere = map[string]*regexp.Regexp{
-	"awk": awkOpens, "gawk": awkOpens, "mawk": awkOpens,
 	"curl": regexp.MustCompile(`^[^=]*@|%output`),
-	"jq":   regexp.MustCompile(`\b(import|include)\b`),
-	"yq":   regexp.MustCompile(`\bload`),
 }
-
-var awkOpens = regexp.MustCompile(`\b(getline|ARG[VC])\b`)
 
 // metadataThere matches the names of metadata services, and numbers that are no plain address.
 var metadataThere = regexp.MustCompile(`^(metadata(\..*)?|instance-data|(0x[0-9a-f]+|[0-9]+)(\.(0x[0-9a-f]+|[0-9]+))*)\.?$`)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -81,6 +82,7 @@ func stage(t *testing.T) (guard.Place, *strings.Replacer) {
 		Work: []string{repository}, Home: home, Temp: temp, Path: []string{"/usr/local/bin", "/usr/bin", "/bin"},
 		Variables: map[string]string{"PATH": "", "TERM": "", "HOME": "", "TMPDIR": "", "ANTHROPIC_API_KEY": ""},
 		Own:       []string{state, state + "-transcripts"},
+		Confined:  true,
 		Doors:     []guard.Door{{Host: "127.0.0.1", Port: 7233}, {Host: "127.0.0.1", Port: 8233}},
 	}, strings.NewReplacer("/srv/repo", repository, "/home/agent", home, "/tmp/session", temp)
 }
@@ -115,6 +117,42 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
+// textProgram matches the programs whose arguments are programs.
+var textProgram = regexp.MustCompile(`\b(awk|sed|jq|yq) `)
+
+// namesFile matches the calls of which an argument names the file.
+var namesFile = regexp.MustCompile(`--rawfile|^yq /`)
+
+// TestTextsWithoutTheKernel checks that texts of awk, sed, jq and yq are refused where the kernel does not judge what they do, and in
+// containers. Plain ones are granted.
+func TestTextsWithoutTheKernel(t *testing.T) {
+	t.Parallel()
+	g := guard.New(policy(t), guard.Host{})
+	place, here := stage(t)
+	place.Dir, place.Confined = place.Work[0], false
+	decide := func(tier int, command string) guard.Decision {
+		input, err := json.Marshal(map[string]string{"command": here.Replace(command)})
+		require.NoError(t, err)
+		return g.Decide(guard.Call{Tier: tier, Tool: "Bash", Input: input, Place: place})
+	}
+	refused := 0
+	for _, r := range rows(t, "testdata/kernel.jsonl") {
+		if textProgram.MatchString(r.Command) && !namesFile.MatchString(r.Command) {
+			got := decide(r.Tier, r.Command)
+			require.False(t, got.Allowed, "%s: %s", r.Command, got.AtRun)
+			refused++
+		}
+	}
+	require.Greater(t, refused, 70)
+	for _, command := range []string{
+		"awk -F: '{print $1, NR}' app.log", "sed -n '1,20p' app.log", "sed 's/a/b/g; s|/x|/y|; /^#/d' app.log", "sed -n '/start/,/end/p;$p' app.log",
+		"sed 's/[0-9]*$//' app.log", "jq -r '.a[] | select(.b > 1) | .c' x.json", "yq '.services | keys' compose.yaml",
+	} {
+		require.True(t, decide(1, command).Allowed, command)
+		require.True(t, decide(1, "docker exec web "+command).Allowed, command)
+	}
+}
+
 // TestReasons checks that a refusal gives the reason that helps: what the best fitting use lacks, or what to use in its place.
 func TestReasons(t *testing.T) {
 	t.Parallel()
@@ -138,8 +176,7 @@ func TestReasons(t *testing.T) {
 		"cat < /dev/tcp/nas.lan/22":                 "nc -z",
 		"terraform validate":                        "terraform fmt -check",
 		"ansible-inventory --list":                  "yq",
-		"awk '{print $1 > 5}' app.log":              "parentheses",
-		"awk '{print | \"sort\"}' app.log":          "awk … | sort",
+		"docker exec web awk '{print > 5}' app.log": "pipe the file to awk here",
 		"docker exec web sh -c 'curl -sL http://a'": "localhost",
 	} {
 		input, err := json.Marshal(map[string]string{"command": command})

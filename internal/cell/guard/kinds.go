@@ -24,22 +24,22 @@ func init() { //nolint:gochecknoinits // breaks an initialization cycle between 
 		"OUTPUT":   judge.output,
 		"PORT":     judge.port,
 		"REV":      judge.revision,
-		"JQ":       func(_ judge, word string, _ Command) error { return checkJQ(word) },
+		"JQ":       judge.filter,
+		"YQ":       judge.filter,
 		"APPRISE":  judge.apprise,
 		"COMPOSE":  judge.compose,
 		"SOURCE":   reads(judge.source),
 		"OUTFILE":  reads(judge.writePlain),
 		"REMOTE":   judge.gitName,
 		"REF":      judge.gitName,
-		"YQ":       func(_ judge, word string, _ Command) error { return checkYQ(word) },
 		"CERT":     reads(judge.certificate),
 		"RESOLVE":  judge.resolves,
 		kindDir:    reads(judge.list),
 		"URL":      judge.url,
 		"HOST":     judge.host,
 		"METHOD":   judge.method,
-		"AWK":      program(checkAWK),
-		"SED":      program(checkSED),
+		"AWK":      judge.awk,
+		"SED":      judge.sed,
 		"SERVICE":  judge.service,
 		"UNIT":     judge.unit,
 		"WORKLOAD": judge.workload,
@@ -112,18 +112,6 @@ func reads(check func(judge, string) error) func(judge, string, Command) error {
 			return err
 		}
 		return check(j, path)
-	}
-}
-
-// program returns a check of the text of a program, such as an awk program, with the files that it names.
-func program(check func(string, opens) error) func(judge, string, Command) error {
-	return func(j judge, word string, command Command) error {
-		return check(word, func(name string, write bool) error {
-			if write {
-				return reads(judge.write)(j, name, command)
-			}
-			return reads(judge.read)(j, name, command)
-		})
 	}
 }
 

@@ -33,6 +33,8 @@ type Place struct {
 	Doors []Door
 	// Services lists the supervisor's own unit and container, on which agents may not act.
 	Services []string
+	// Confined reports that the kernel holds each program to its own executables and to the files and connections of the tier.
+	Confined bool
 	// Asked lists files that the agent is asked to write. Each is listed twice: by its name, and with symbolic links
 	// resolved. The agent may write these files at every tier.
 	Asked []string

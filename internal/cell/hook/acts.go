@@ -35,7 +35,7 @@ func (p *Post) start(ticket string, asked door.Start) door.Answer {
 	}
 	answer := door.Answer{
 		Allowed: start.Allowed, Reason: start.Reason, Path: start.Path, Words: start.Words, Inner: start.Inner,
-		EmptyInput: start.EmptyInput, Executable: p.executable(start), Hidden: inherited,
+		EmptyInput: start.EmptyInput, Executable: p.executable(start), Hidden: append(inherited, run.hidden()...),
 	}
 	if start.Allowed {
 		answer.Variables = p.passed(start.Variables, environ)
@@ -44,7 +44,6 @@ func (p *Post) start(ticket string, asked door.Start) door.Answer {
 		answer.Interpret = &door.Script{
 			Text: script.Text, Input: script.Input, POSIX: script.POSIX, Options: script.Options, Params: script.Params,
 		}
-		answer.Hidden = append(answer.Hidden, run.hidden()...)
 	}
 	return answer
 }

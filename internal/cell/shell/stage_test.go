@@ -164,7 +164,7 @@ func newStage(t *testing.T) *stage {
 	s.place = guard.Place{
 		Work: []string{repository}, Home: home, Temp: temp, Path: []string{s.bin},
 		Own:   []string{state, state + "-transcripts"},
-		Doors: []guard.Door{{Host: "127.0.0.1", Port: 7233}, {Host: "127.0.0.1", Port: 8233}},
+		Doors: []guard.Door{{Host: "127.0.0.1", Port: 7233}, {Host: "127.0.0.1", Port: 8233}}, Confined: true,
 	}
 	s.here = strings.NewReplacer("/srv/repo", repository, "/home/agent", home, "/tmp/session", temp)
 	s.install(t)

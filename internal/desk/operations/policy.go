@@ -83,6 +83,7 @@ func (p Policy) Checker(dir string) (Checker, error) {
 	if err != nil {
 		return Checker{}, Invalid(err)
 	}
+	place.Confined = true // as on a host with the whole sandbox
 	return Checker{cfg, policy, guard.New(policy, guard.Host{}), place}, nil
 }
 
