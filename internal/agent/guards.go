@@ -110,7 +110,9 @@ func (g *guards) open(
 	if err != nil {
 		return nil, err
 	}
-	place.Worktree = at.guarded()
+	if tree := at.tree(); tree != nil {
+		place.Origin = tree.Guarded.Origin
+	}
 	place.Own = slices.Concat(place.Own, []string{g.sockets.path}, resolved(g.sockets.path))
 	executables := g.executables(tierOf(run), invocation.Sandbox)
 	place.Confined = executables != nil && g.confines()

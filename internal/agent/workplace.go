@@ -11,7 +11,6 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/cell/claude"
-	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/change/checkout"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plant/config"
@@ -161,15 +160,6 @@ func (p workplace) tree() *checkout.Worktree {
 		return nil
 	}
 	return p.Worktree
-}
-
-// guarded describes the worktree for the guard; nil if there is no worktree.
-func (p workplace) guarded() *guard.Worktree {
-	tree := p.tree()
-	if tree == nil {
-		return nil
-	}
-	return &tree.Guarded
 }
 
 // missing says why a session has no worktree, if it may not commit because of that; empty otherwise.

@@ -174,7 +174,7 @@ func (j judge) compose(word string, command Command) error {
 		return err
 	}
 	base, from := filepath.Base(paths[1]), []string{"."}
-	if j.place.Worktree != nil {
+	if j.place.Origin != "" {
 		from = j.origin()
 	}
 	if !composeFile.MatchString(base) || !isBelow(paths[1], j.roots(from)) && !j.isProject(filepath.Dir(paths[1])) {
@@ -265,42 +265,32 @@ func (p *project) taken() (names []string) {
 	return names
 }
 
-// apprise accepts a single URL of a notification service. If the URL has a port, the tier must be permitted to connect
-// to the URL's host and port.
+// apprise accepts a single URL of a notification service, which names no port of the supervisor, wherever apprise looks for it. If the
+// URL has a port, the tier must be permitted to connect to the URL's host and port.
 func (j judge) apprise(word string, _ Command) error {
-	scheme, rest, is := strings.Cut(word, "://")
-	if !is || strings.Trim(strings.ToLower(scheme), "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
-		return denied("%s is no address of a notification", word)
-	}
-	if strings.ContainsAny(rest, ", \\") || strings.Contains(strings.ToLower(rest), "method=") {
-		return denied("%s holds several addresses, a backslash or a method", word)
-	}
-	authority := strings.TrimLeft(rest, "/") // as apprise does
-	if end := strings.IndexAny(authority, "/?#"); end >= 0 {
-		authority = authority[:end]
-	}
-	target := appriseTarget.FindStringSubmatch(authority[strings.LastIndexByte(authority, '@')+1:])
-	if target == nil {
-		return denied("%s: the host is not written plainly", word)
-	}
-	host, port := strings.Trim(target[1], "[]"), target[2]
 	decoded, err := url.PathUnescape(word)
 	if err != nil {
 		decoded = word
 	}
-	for _, door := range j.place.Doors { // wherever apprise looks for the port
-		if door.Port != 80 && door.Port != 443 && (containsNumber(word, door.Port) || containsNumber(decoded, door.Port)) {
-			return &DeniedError{Rule: "doors", Reason: word + " names a port of the supervisor, which agents do not ask"}
+	found := appriseAddress.FindStringSubmatch(word)
+	if found == nil || strings.Contains(strings.ToLower(decoded), "method=") {
+		return denied("%s is not one plain address of a notification, or names a method", word)
+	}
+	for _, text := range []string{word, decoded} {
+		if err := j.doors(text); err != nil {
+			return err
 		}
 	}
-	if port == "" || strings.Trim(port, "0123456789") != "" { // a token of a bot
+	if strings.Trim(found[2], "0123456789") != "" || found[2] == "" { // a token of a bot
 		return nil
 	}
-	return j.connect(host, port)
+	return j.connect(found[1], found[2])
 }
 
-// appriseTarget matches the host, or the first part of a token, and the port or the rest of the token.
-var appriseTarget = regexp.MustCompile(`^([A-Za-z0-9._~-]*|\[[0-9A-Fa-f:.]+\])(?::([A-Za-z0-9_-]*))?$`)
+// appriseAddress matches SCHEME://HOST:PORT/…, with a user in front of the host. Its groups are the host, or the first part of a token, and
+// the port, or the rest of the token.
+var appriseAddress = regexp.MustCompile(
+	`^[A-Za-z0-9]+:///*(?:[^\s,\\/?#]*@)?([A-Za-z0-9._~-]*|\[[0-9A-Fa-f:.]+\])(?::([A-Za-z0-9_-]*))?(?:[/?#][^\s,\\]*)?$`)
 
 // namedThere refuses a program that finds files by itself in a container or on another host. Nobody there asks us before it opens them,
 // and each directory can contain secret files.

@@ -61,7 +61,7 @@ func (g Grant) Lines() []string {
 	case "project":
 		lines = append(lines, "only in the working directory and in Compose projects")
 	case "repository":
-		lines = append(lines, "only in repositories whose configuration runs nothing")
+		lines = append(lines, "only in the working directory, or in its worktree")
 	}
 	if g.Action != "" {
 		lines = append(lines, "counts as a "+g.Action+" of each service")

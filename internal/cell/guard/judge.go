@@ -319,22 +319,6 @@ func (j judge) changed(got given, dir string) (string, error) {
 	return dir, nil
 }
 
-// in checks the working directory of a command. The directory must be of the kind that the use requires (see Use.In).
-func (j judge) in(use *Use, dir string) error {
-	switch use.In {
-	case "work":
-		return j.inWorkOf(use, dir)
-	case "project":
-		if dir != "" && j.isProject(dir) {
-			return nil
-		}
-		return j.inWorkOf(use, dir)
-	case "repository":
-		return j.inRepositoryOf(use, dir)
-	}
-	return nil
-}
-
 // isProject reports whether a directory is the directory of one of the policy's projects. A directory below it is none: another
 // project can be there.
 func (j judge) isProject(dir string) bool {

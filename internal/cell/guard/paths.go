@@ -13,9 +13,10 @@ import (
 type Place struct {
 	// Work lists the directories that the agent works in.
 	Work []string
-	// Worktree describes the git worktree that contains the directories in Work. It is nil if the supervisor has made
-	// no worktree.
-	Worktree *Worktree
+	// Origin is the directory that the session's git worktree in Work replaces; empty without a worktree. The agent may read Origin, but
+	// not change it. In Origin the agent may also run commands such as docker compose, which act on services and use the files of a
+	// directory.
+	Origin string
 	// Dir is the directory in which commands start. If it is empty, commands start in the first directory of Work.
 	Dir string
 	// Home and Temp are the agent's own directories.
@@ -276,20 +277,4 @@ func kept(patterns []string, path string) bool {
 // matchesAny reports whether one of the patterns matches a path.
 func matchesAny(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return doublestar.MatchUnvalidated(pattern, path) })
-}
-
-// inWork accepts commands whose working directory is one of the agent's directories, or lies below one of these
-// directories.
-func (j judge) inWork(dir string) error { return j.inside(dir, []string{"."}) }
-
-// inside accepts commands whose working directory is one of the named directories, or lies below one of them.
-func (j judge) inside(dir string, names []string) error {
-	if dir == "" {
-		return errAtRun
-	}
-	resolved, err := j.files.Resolve(dir)
-	if err != nil || !isBelow(resolved, j.roots(names)) {
-		return denied("it is granted in the working directory only, and %s is outside", dir)
-	}
-	return nil
 }

@@ -131,7 +131,7 @@ type Use struct {
 	// compose file in the working directory.
 	Services string `yaml:"services"`
 	// In limits the working directory. "work" requires one of the agent's working directories, "project" one of these or a
-	// directory in the policy's Projects. "repository" also requires that the directory's git configuration runs no program.
+	// directory in the policy's Projects. "repository" differs from "work" in a worktree: what changes something runs there.
 	In string `yaml:"in"`
 	// AnyOption permits every option, and is for programs without harmful options.
 	AnyOption bool `yaml:"any_option"`

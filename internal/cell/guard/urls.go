@@ -1,8 +1,6 @@
 package guard
 
 import (
-	"net"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,70 +17,64 @@ type Door struct {
 	Port int
 }
 
+// plainHost is a pattern of a name or an address that no program reads otherwise.
+const plainHost = `[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9]+)?\]`
+
+var (
+	// webAddress matches one address of HTTP: curl would expand braces and brackets in front of the path to several.
+	webAddress = regexp.MustCompile(`(?s)^(?:(?i:(https?))://)?(?:[^/?#@\s\\{}\[\]]*@)?(` + plainHost + `)(?::([0-9]+))?(?:[/?#].*)?$`)
+	// resolved matches HOST:PORT:ADDRESS, with one or several addresses.
+	resolved = regexp.MustCompile(`^\+?(` + plainHost + `):([0-9]+):([][0-9A-Fa-f:.,]+)$`)
+	// hostAndPort matches HOST, HOST:PORT and an IPv6 address.
+	hostAndPort = regexp.MustCompile(`^(?:(` + plainHost + `)(?::([0-9]+))?|([0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9]+)?))$`)
+)
+
 // url accepts a URL that the tier may request.
 func (j judge) url(word string, _ Command) error {
-	if authority := beforePath.FindString(word); strings.ContainsAny(authority, " \\\t\n") {
-		return denied("%s is no URL", word)
+	found := webAddress.FindStringSubmatch(word)
+	if found == nil {
+		return denied("%s is not one plain address of http or https: write each out, as in http://HOST:PORT/PATH", word)
 	}
-	text := strings.NewReplacer(" ", "%20", "\\", "%5C", "\t", "%09", "\n", "%0A").Replace(word)
-	if schemeless.MatchString(text) {
-		if j.remote && !j.limits().Anything { // there, curl guesses the protocol from the name
-			return denied("%s: write http:// or https:// in front", word)
-		}
-		text = "http://" + text // as curl does
+	if found[1] == "" && j.remote && !j.limits().Anything { // there, curl guesses the protocol from the name
+		return denied("%s: write http:// or https:// in front", word)
 	}
-	// curl expands braces and brackets to several addresses.
-	if strings.ContainsAny(beforePath.FindString(literalAddress.ReplaceAllString(text, "http://x")), "{}[]") {
-		return denied("%s stands for several addresses: write each out", word)
+	port := found[3]
+	switch {
+	case port != "":
+	case strings.EqualFold(found[1], "https"):
+		port = "443"
+	default:
+		port = "80"
 	}
-	parsed, err := url.Parse(text)
-	if err != nil {
-		return denied("%s is no URL: %v", word, err)
-	}
-	if scheme := strings.ToLower(parsed.Scheme); scheme != "http" && scheme != "https" {
-		return denied("%s: only http and https are granted", word)
-	}
-	port := parsed.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(parsed.Scheme)]
-	}
-	return j.connect(parsed.Hostname(), port)
+	return j.connect(found[2], port)
 }
 
 // host accepts HOST or HOST:PORT to which the tier may connect.
 func (j judge) host(word string, _ Command) error {
-	host, port, err := net.SplitHostPort(word)
-	if err != nil {
-		host, port = word, ""
-	}
-	if strings.ContainsAny(host, " /@{}\\") || strings.HasPrefix(host, "-") {
+	found := hostAndPort.FindStringSubmatch(word)
+	if found == nil || strings.HasPrefix(word, "-") {
 		return denied("%q is no plain name of a host", word)
 	}
-	return j.connect(host, port)
+	return j.connect(found[1]+found[3], found[2])
 }
 
 // resolves accepts HOST:PORT:ADDRESS of curl, by which it asks the address for the host.
 func (j judge) resolves(word string, _ Command) error {
-	parts := strings.SplitN(strings.TrimLeft(word, "+"), ":", 3)
-	if len(parts) < 3 {
+	found := resolved.FindStringSubmatch(word)
+	if found == nil {
 		return denied("%s is not of the form HOST:PORT:ADDRESS", word)
 	}
-	for address := range strings.SplitSeq(parts[2], ",") {
-		if err := j.connect(strings.Trim(address, "[]"), parts[1]); err != nil {
+	for _, host := range append(strings.Split(found[3], ","), found[1]) {
+		if err := j.connect(host, found[2]); err != nil {
 			return err
 		}
 	}
-	return j.connect(parts[0], parts[1])
+	return nil
 }
 
 // connect accepts a host and port to which the tier may connect. It refuses the supervisor's ports.
 func (j judge) connect(host, port string) error {
-	if host == "" {
-		return denied("the name of a host is empty")
-	}
-	if strings.IndexFunc(host, func(r rune) bool { return r > '~' }) >= 0 {
-		return denied("the name of the host %s has characters beyond ASCII", host)
-	}
+	host = strings.Trim(host, "[]")
 	number := 0
 	if port != "" {
 		parsed, err := strconv.Atoi(port)
@@ -110,15 +102,6 @@ func (j judge) connect(host, port string) error {
 	}
 	return nil
 }
-
-// beforePath matches the part of a URL in front of the path.
-var beforePath = regexp.MustCompile(`^([A-Za-z]+:/*)?[^/?#]*`)
-
-// literalAddress matches an IPv6 address in a URL.
-var literalAddress = regexp.MustCompile(`^[a-z]+://\[[0-9a-fA-F:.]+\]|^\[[0-9a-fA-F:.]+\]`)
-
-// schemeless matches a URL without a scheme: HOST or HOST:PORT, and an optional path, query or fragment.
-var schemeless = regexp.MustCompile(`^[A-Za-z0-9._-]+(:\d+)?([/?#]|$)`)
 
 func sameHost(a, b string) bool {
 	plain := func(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }

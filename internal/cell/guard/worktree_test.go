@@ -35,8 +35,8 @@ func inWorktree(t *testing.T) (guard.Place, *strings.Replacer) {
 	}
 	return guard.Place{
 		Work: []string{tree}, Home: root + "/agent", Temp: root + "/session", Path: []string{"/usr/bin", "/bin"},
-		Own:      []string{state, state + "/worktrees"},
-		Worktree: &guard.Worktree{Top: tree, Origin: live, GitDir: common + "/worktrees/chain", Common: common},
+		Own:    []string{state, state + "/worktrees"},
+		Origin: live,
 	}, strings.NewReplacer("/live", live, "/tree", tree, "/state", state)
 }
 
@@ -101,27 +101,4 @@ func TestInAWorktree(t *testing.T) {
 	require.Contains(t, bash("docker compose up -d").Reason, here.Replace("use cd /live"))
 	require.False(t, decide(3, "Bash", map[string]string{"command": here.Replace("cat /state/worktrees/other/file")}).Allowed)
 	require.True(t, decide(3, "Bash", map[string]string{"command": here.Replace("cd /tree && make deploy")}).Allowed)
-}
-
-// TestAWorktreeLedElsewhere checks that git is refused in two cases: its files in a worktree lead to another
-// repository, or the configuration of the repository runs programs.
-func TestAWorktreeLedElsewhere(t *testing.T) {
-	t.Parallel()
-	const evil = "[core]\n\tfsmonitor = evil\n"
-	for file, content := range map[string]string{
-		"/tree/.git":                                 "gitdir: /elsewhere\n",
-		"/live/.git/worktrees/chain/commondir":       "/elsewhere\n",
-		"/live/.git/worktrees/chain/config.worktree": evil,
-		"/live/.git/config":                          evil,
-		"/live/.git/config.worktree":                 evil,
-	} {
-		place, here := inWorktree(t)
-		require.NoError(t, os.WriteFile(here.Replace(file), []byte(content), 0o600))
-		for _, command := range []string{"git status", "git add -A"} {
-			input, err := json.Marshal(map[string]string{"command": command})
-			require.NoError(t, err)
-			got := guard.New(policy(t), guard.Host{}).Decide(guard.Call{Tier: 2, Tool: "Bash", Input: input, Place: place})
-			require.False(t, got.Allowed, file)
-		}
-	}
 }

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/claudeops/claudeops/internal/cell/guard"
 )
 
 // Change describes what a worktree has committed since it left the shared directory.
@@ -203,7 +201,7 @@ func messageOf(log string) string {
 // committed describes a second worktree, for the time in which a commit is checked.
 func (w *Worktree) committed() *Worktree {
 	return &Worktree{
-		repository: w.repository, Guarded: guard.Worktree{Top: w.Guarded.Top + ".committed", Common: w.Guarded.Common},
+		repository: w.repository, Guarded: Paths{Top: w.Guarded.Top + ".committed", Common: w.Guarded.Common},
 	}
 }
 

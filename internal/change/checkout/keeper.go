@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
@@ -180,7 +179,7 @@ func (k *Keeper) enterWorktree(ctx context.Context, session Session, in found, w
 	}
 	tree := &Worktree{
 		Branch: branchPrefix + session.Name, Origin: session.Directory, repository: in.repository,
-		Guarded: guard.Worktree{Top: filepath.Join(parent, session.Name), Origin: session.Directory, Common: in.repository.dir},
+		Guarded: Paths{Top: filepath.Join(parent, session.Name), Origin: session.Directory, Common: in.repository.dir},
 	}
 	held, err := k.lock(ctx, tree.Guarded.Top, session.ID, waiting)
 	if err != nil {

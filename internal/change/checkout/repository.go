@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
@@ -92,7 +91,7 @@ func checkConfig(file string) error {
 	if err != nil {
 		return err
 	}
-	if key := guard.HarmfulGit(string(content)); key != "" {
+	if key := harmfulSetting(string(content)); key != "" {
 		return fmt.Errorf("%s sets %s, which may run a program", file, key)
 	}
 	return nil

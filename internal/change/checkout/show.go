@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
@@ -34,7 +33,7 @@ func (k *Keeper) Show(ctx context.Context, directory string, from Checkpoint, pa
 	if err := process.AsUser(k.options.User, func() error { return os.Mkdir(dir, 0o700) }); err != nil {
 		return "", err
 	}
-	at := inTree(&Worktree{repository: in, Guarded: guard.Worktree{Top: dir, GitDir: in.dir, Common: in.dir}})
+	at := inTree(&Worktree{repository: in, Guarded: Paths{Top: dir, GitDir: in.dir, Common: in.dir}})
 	at.index, at.writable = dir+".index", []string{parent}
 	for _, args := range [][]string{{"read-tree", from.Commit}, {"checkout-index", "--all", "--quiet"}} {
 		if _, err := k.git.run(ctx, at, args); err != nil {

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
@@ -29,7 +28,7 @@ type Worktree struct {
 	// New reports whether the worktree was made for this session.
 	New bool
 	// Guarded has the paths that the guard and the sandbox need.
-	Guarded guard.Worktree
+	Guarded Paths
 
 	repository repository
 	// fork is the commit from which the work in the worktree began; empty if it is unknown, or in another history than the shared
@@ -41,6 +40,17 @@ type Worktree struct {
 	// restore has put aside the commits of the worktree; empty if it has not.
 	session, Aside string
 	Again          bool
+}
+
+// Paths are the directories of a worktree. All are absolute, with symbolic links resolved.
+type Paths struct {
+	// Top is the worktree's top directory.
+	Top string
+	// Origin is the directory that the worktree replaces.
+	Origin string
+	// GitDir is the directory with git's files for this worktree. Common is the directory with the configuration and
+	// the objects of the whole repository.
+	GitDir, Common string
 }
 
 // PathOf returns the path in the repository of a file below the shared directory.
@@ -234,7 +244,7 @@ func (g git) check(tree *Worktree) error {
 			return fmt.Errorf("%s is not a worktree of %s", tree.Guarded.Top, tree.repository.top)
 		}
 		tree.Guarded.GitDir = dir
-		if err := tree.Guarded.Check(read); err != nil {
+		if err := tree.Guarded.check(read); err != nil {
 			return err
 		}
 		back, err := read(filepath.Join(dir, "gitdir"))
@@ -366,4 +376,22 @@ func (g git) remove(ctx context.Context, tree *Worktree) error {
 	in := where{repository: tree.repository, writable: []string{tree.Guarded.Common}}
 	_ = g.alone(ctx, in, []string{"branch", "--quiet", "-d", tree.Branch})
 	return tree.forgetFork()
+}
+
+// check returns an error if the files by which git finds the repository of the worktree have been changed. The function
+// readFile reads a whole file.
+func (w *Paths) check(readFile func(string) ([]byte, error)) error {
+	for _, link := range []struct{ file, content string }{
+		{filepath.Join(w.Top, ".git"), "gitdir: " + w.GitDir},
+		{filepath.Join(w.GitDir, "commondir"), "../.."},
+	} {
+		content, err := readFile(link.file)
+		if err != nil {
+			return err
+		}
+		if strings.TrimRight(string(content), "\n") != link.content {
+			return fmt.Errorf("%s is not as git has written it", link.file)
+		}
+	}
+	return nil
 }

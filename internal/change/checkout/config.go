@@ -1,17 +1,13 @@
-package guard
+package checkout
 
 import (
-	"errors"
-	"io/fs"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 )
 
-// harmlessGit lists keys of git's configuration that run no program and redirect nothing (git-config(1)). The guard
-// refuses git in a repository whose configuration has another key, apart from the exceptions in the function harmless.
+// harmlessGit lists keys of git's configuration that run no program and redirect nothing (git-config(1)). The worker
+// uses no git in a repository whose configuration has another key, apart from the exceptions in the function harmless.
 // Other keys could configure a filter, textconv, fsmonitor or an ssh command.
 var harmlessGit = []string{
 	"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase", "core.precomposeunicode",
@@ -38,67 +34,9 @@ var (
 	gitTransport = regexp.MustCompile(`(?i)^[a-z0-9+.-]+::|^-|^[a-z+]*://-|:-`)
 )
 
-// inRepository accepts commands in a working directory whose git configuration runs no program.
-func (j judge) inRepository(dir string) error {
-	if err := j.inWork(dir); err != nil {
-		return err
-	}
-	return j.configured(dir)
-}
-
-// configured accepts commands in a directory whose git configuration runs no program.
-func (j judge) configured(dir string) error {
-	if dir == "" {
-		return errAtRun
-	}
-	files, err := j.gitConfigurations(filepath.Clean(dir))
-	if err != nil {
-		return err
-	}
-	for _, file := range append(files, filepath.Join(j.place.Home, ".gitconfig"), filepath.Join(j.place.Home, ".config/git/config")) {
-		content, err := j.files.ReadFile(file)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-			return denied("%s cannot be read: %v", file, err)
-		}
-		if key := HarmfulGit(string(content)); err == nil && key != "" {
-			return &DeniedError{Rule: "repository", Reason: file + " sets " + key + ", which may run a program: git is not used there"}
-		}
-	}
-	return nil
-}
-
-// gitConfigurations returns the paths of the configuration files that git could read in a directory and in all
-// directories above it. The files need not exist. It fails if a .git is a link to a place outside of the working
-// directory. It fails if a .git is a file that does not belong to the session's own worktree. It also fails if a
-// directory looks like a bare repository.
-func (j judge) gitConfigurations(at string) (files []string, err error) {
-	for ; ; at = filepath.Dir(at) {
-		repository := filepath.Join(at, ".git")
-		resolved, err := j.files.Resolve(repository)
-		if err != nil || resolved != repository && !isBelow(resolved, j.roots([]string{"."})) {
-			return nil, denied("%s leads elsewhere", repository)
-		}
-		if own, is, err := j.ownWorktree(resolved); is {
-			return append(files, own...), err
-		}
-		// In another worktree, .git is a file that names a directory. The configuration in that directory would have to
-		// be checked, too.
-		if content, err := j.files.ReadFile(repository); err == nil {
-			return nil, denied("%s names another directory (%.40q): work in the repository itself", repository, content)
-		}
-		if _, err := j.files.ReadFile(filepath.Join(at, "HEAD")); err == nil {
-			return nil, denied("%s looks like a repository without a working directory", at)
-		}
-		files = append(files, filepath.Join(repository, "config"), filepath.Join(repository, "config.worktree"))
-		if at == filepath.Dir(at) {
-			return files, nil
-		}
-	}
-}
-
-// HarmfulGit returns the first harmful setting of a git configuration; "" if there is none. A setting is harmful if it
+// harmfulSetting returns the first harmful setting of a git configuration; "" if there is none. A setting is harmful if it
 // is not known to be harmless, or if its line cannot be read.
-func HarmfulGit(content string) string {
+func harmfulSetting(content string) string {
 	section := ""
 	for line := range strings.Lines(content) {
 		line = strings.TrimSpace(line)
