@@ -78,7 +78,8 @@ func newGuards(options Options) (*guards, error) {
 		return nil, errors.Join(err, sockets.close())
 	}
 	return &guards{
-		confines: sync.OnceValue(func() bool { return confines(options) }), policy: options.Policy, place: options.Place, executable: executable, sockets: sockets, shell: shell, records: options.Records,
+		confines: sync.OnceValue(func() bool { return confines(options) }),
+		policy:   options.Policy, place: options.Place, executable: executable, sockets: sockets, shell: shell, records: options.Records,
 		logger: options.Logger, catalog: options.Config.Services.Catalog,
 		passed: claude.Passed(ClaudeOptions(options.Config.Claude, options.Environ)),
 	}, nil

@@ -99,16 +99,26 @@ func (e Explanation) refused() []string {
 	switch files := slices.Concat(e.Protected, e.Keep); {
 	case len(files) == 0:
 	case len(files) <= listed:
-		lines = append(lines, "- changing "+ticked(files))
+		lines = append(lines, "- changing "+ticked(fileNames(files)))
 	default:
-		lines = append(lines, "- changing "+ticked(e.Protected)+", and what programs, editors, CI systems and agents run or obey by "+
-			"themselves: `.git`, `.github` and the like, `.vscode` and the like, compose files, `.env`, `.envrc`, `CLAUDE.md` and the like")
+		lines = append(lines, "- changing "+ticked(fileNames(e.Protected))+", and what programs, editors, CI systems and agents run or obey "+
+			"by themselves: `.git`, `.github` and the like, `.vscode` and the like, compose files, `.env`, `.envrc`, `CLAUDE.md` and the like")
 	}
 	pushes := func(g Grant) bool { return g.is("git") && g.Command == "push" }
 	if len(e.Branches) > 0 && (e.Anything || slices.ContainsFunc(e.Grants, pushes)) {
 		lines = append(lines, "- pushing to "+ticked(e.Branches)+": push a branch of your own, and open a pull request")
 	}
 	return lines
+}
+
+// fileNames spells patterns of files out, and leaves out that a file can be in any directory.
+func fileNames(patterns []string) (names []string) {
+	for _, pattern := range patterns {
+		for _, name := range withoutBraces(pattern) {
+			names = append(names, strings.TrimSuffix(strings.TrimPrefix(name, "**/"), "**"))
+		}
+	}
+	return unique(names)
 }
 
 // neverReasons lists the distinct reasons of the never list.

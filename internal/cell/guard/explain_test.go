@@ -79,7 +79,7 @@ func TestBrief(t *testing.T) {
 - ask HTTP services by: GET, on any host
 - use the tools: §mcp__tickets__read§
 ` + spelling + `- reading what may hold secrets: §.env§, §.ssh§, private keys, files named after passwords, tokens or secrets, §/etc/shadow§, Kubernetes Secrets
-- changing §**/vms.yaml§
+- changing §vms.yaml§
 `,
 		2: `You may do this, and nothing else (§a b|c§ stands for §a b§ and §a c§; of options that are shown one must be given):
 - look with these programs: cat, curl, rev, tac
@@ -94,13 +94,13 @@ func TestBrief(t *testing.T) {
 - ask HTTP services by: GET, HEAD, on §*.lan§
 - use the tools: §mcp__tickets__read§, §mcp__tickets__write§
 ` + spelling + `- reading what may hold secrets: §.env§, §.ssh§, private keys, files named after passwords, tokens or secrets, §/etc/shadow§, Kubernetes Secrets
-- changing §**/vms.yaml§, §**/.git§
+- changing §vms.yaml§, §.git§
 - pushing to §main§: push a branch of your own, and open a pull request
 - any call where it destroys the host; it ends the host
 `,
 		3: `You may run any program, and read and write any file, but for this (§a b|c§ stands for §a b§ and §a c§):
 - the supervisor's own files and ports, Temporal and its Web UI, §claudeops§, §claude§; environment and memory of processes
-- changing §**/vms.yaml§
+- changing §vms.yaml§
 - pushing to §main§: push a branch of your own, and open a pull request
 - §rm|shred -r|-R§: it destroys the host
 - §docker volume rm§: it deletes persistent data

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -48,7 +49,19 @@ func ParsePolicyOver(base, text []byte) (*Policy, error) {
 		return nil, located(text, err)
 	}
 	policy.add(own)
+	policy.own = string(text)
 	return policy, nil
+}
+
+// With returns the policy with what the text of an extension adds to it.
+func (p *Policy) With(extension string) (*Policy, error) {
+	own, err := parseExtension([]byte(extension))
+	if err != nil {
+		return nil, err
+	}
+	extended := *p
+	extended.add(own)
+	return &extended, nil
 }
 
 // parseExtension parses a policy that extends another one. If it extends none, it is not checked.
@@ -148,153 +161,69 @@ func removeProgram(all map[string]Uses, words []string) bool {
 
 // add adds what an extension holds. A use of a program that is there already is another way to use it.
 func (p *Policy) add(own *Policy) {
-	p.own = own
-	p.Environment = slices.Concat(p.Environment, own.Environment)
-	p.Directories = slices.Concat(p.Directories, own.Directories)
-	p.Projects = slices.Concat(p.Projects, own.Projects)
-	p.Branches = slices.Concat(p.Branches, own.Branches)
-	p.Checks.Network = p.Checks.Network || own.Checks.Network
-	p.Private = slices.Concat(p.Private, own.Private)
-	p.Secrets = slices.Concat(p.Secrets, own.Secrets)
-	p.Protected = slices.Concat(p.Protected, own.Protected)
-	p.Never = slices.Concat(p.Never, own.Never)
-	p.Programs = merged(p.Programs, own.Programs, func(uses, more Uses) Uses { return slices.Concat(uses, more) })
-	p.Opens = merged(p.Opens, own.Opens, func(opens, more Opens) Opens {
-		return Opens{Read: slices.Concat(opens.Read, more.Read), Write: slices.Concat(opens.Write, more.Write)}
-	})
-	p.Instead = merged(p.Instead, own.Instead, func(_, text string) string { return text })
-	p.MCP = merged(p.MCP, own.MCP, func(_, tier int) int { return tier })
-	p.Variables = merged(p.Variables, own.Variables, func(names, more []string) []string { return slices.Concat(names, more) })
-	for tier, more := range own.Tiers {
-		limits := p.Tiers[tier]
-		limits.Read = slices.Concat(limits.Read, more.Read)
-		limits.Write = slices.Concat(limits.Write, more.Write)
-		limits.Keep = slices.Concat(limits.Keep, more.Keep)
-		limits.Review.Paths = slices.Concat(limits.Review.Paths, more.Review.Paths)
-		limits.Methods = slices.Concat(limits.Methods, more.Methods)
-		limits.Hosts = slices.Concat(limits.Hosts, more.Hosts)
-		limits.Signals = limits.Signals || more.Signals
-		p.Tiers[tier] = limits
+	merge(reflect.ValueOf(p).Elem(), reflect.ValueOf(own).Elem())
+	p.Extends, p.Without = "", Without{}
+}
+
+// merge adds to a value what more holds: lists are joined, also within maps and structs, and other values are replaced unless they are
+// zero. What into shares with other values does not change.
+func merge(into, more reflect.Value) {
+	switch into.Kind() {
+	case reflect.Slice:
+		into.Set(reflect.AppendSlice(into.Slice3(0, into.Len(), into.Len()), more))
+	case reflect.Map:
+		joined := reflect.MakeMap(into.Type())
+		for _, each := range []reflect.Value{into, more} {
+			for name, value := range each.Seq2() {
+				entry := reflect.New(value.Type()).Elem()
+				if before := joined.MapIndex(name); before.IsValid() {
+					entry.Set(before)
+				}
+				merge(entry, value)
+				joined.SetMapIndex(name, entry)
+			}
+		}
+		into.Set(joined)
+	case reflect.Struct:
+		for i := range into.NumField() {
+			if into.Field(i).CanSet() {
+				merge(into.Field(i), more.Field(i))
+			}
+		}
+	default:
+		if !more.IsZero() {
+			into.Set(more)
+		}
 	}
 }
 
-// merged returns what both maps hold. A value that is in both is what join returns.
-func merged[V any](all, more map[string]V, join func(before, more V) V) map[string]V {
-	joined := map[string]V{}
-	maps.Copy(joined, all)
-	for name, value := range more {
-		joined[name] = join(joined[name], value)
-	}
-	return joined
-}
-
-// Own lists what the operator's policy adds to the built-in one and takes away, a line each; nil if it does not extend it.
-func (p *Policy) Own() []string {
-	if p.own == nil {
-		return nil
-	}
-	own, lines := p.own, ownLines{}
-	say := lines.say
-	var granted []string
-	for _, name := range slices.Sorted(maps.Keys(own.Programs)) {
-		for _, grant := range own.Programs[name].grants(nil, 3, Grant{Program: name}) {
-			granted = append(granted, fmt.Sprintf("%s (Tier %d)", grant.Name(), grant.Tier))
+// Own returns what the operator's policy adds to the built-in one and takes away: the lines of its file, without comments; nil if it does
+// not extend it.
+func (p *Policy) Own() (lines []string) {
+	for line := range strings.Lines(p.own) {
+		if text := strings.TrimSpace(line); text != "" && text[0] != '#' {
+			lines = append(lines, strings.TrimRight(line, "\n"))
 		}
 	}
-	say("grants", unique(granted))
-	say("uses the Compose projects in", own.Projects)
-	say("grants the tools", slices.Sorted(maps.Keys(own.MCP)))
-	say("lets scripts set", own.Environment)
-	say("takes programs from", own.Directories)
-	for _, tier := range slices.Sorted(maps.Keys(own.Tiers)) {
-		limits := own.Tiers[tier]
-		of := fmt.Sprintf("Tier %d ", tier)
-		say(of+"reads", limits.Read)
-		say(of+"writes", limits.Write)
-		say(of+"does not write", limits.Keep)
-		say(of+"changes without a person, if its commits are reviewed,", limits.Review.Paths)
-		say(of+"asks with", limits.Methods)
-		say(of+"asks", limits.Hosts)
-		if limits.Signals {
-			lines = append(lines, of+"sends signals")
-		}
-	}
-	if own.Checks.Network {
-		lines = append(lines, "checks and previews use the network")
-	}
-	never := make([]string, len(own.Never))
-	for i, rule := range own.Never {
-		never[i] = strings.TrimSpace(rule.Program + " " + rule.Command)
-	}
-	say("denies to all tiers", never)
-	say("keeps private", own.Private)
-	say("holds for secrets", own.Secrets)
-	say("protects", own.Protected)
-	say("protects the branches", own.Branches)
-	for _, name := range slices.Sorted(maps.Keys(own.Opens)) {
-		say("lets "+name+" read", own.Opens[name].Read)
-		say("lets "+name+" change", own.Opens[name].Write)
-	}
-	for _, name := range slices.Sorted(maps.Keys(own.Variables)) {
-		say("gives "+name, own.Variables[name])
-	}
-	lines.sayWithout(own.Without)
 	return lines
-}
-
-// ownLines are the lines of Own.
-type ownLines []string
-
-func (l *ownLines) say(what string, items []string) {
-	if len(items) > 0 {
-		*l = append(*l, what+": "+strings.Join(items, ", "))
-	}
-}
-
-// sayWithout lists what a policy takes away.
-func (l *ownLines) sayWithout(without Without) {
-	say := l.say
-	say("does without", slices.Concat(without.Programs, without.MCP))
-	say("does not let scripts set", without.Environment)
-	say("takes no programs from", without.Directories)
-	for _, tier := range slices.Sorted(maps.Keys(without.Tiers)) {
-		out := without.Tiers[tier]
-		of := fmt.Sprintf("Tier %d does not ", tier)
-		say(of+"read", out.Read)
-		say(of+"write", out.Write)
-		say(of+"ask with", out.Methods)
-		say(of+"ask", out.Hosts)
-	}
 }
 
 // Lacks lists what base forbids and p does not, a line each: a full copy of an older built-in policy lacks later rules.
-func (p *Policy) Lacks(base *Policy) []string {
-	var lines []string
-	for _, list := range []struct {
-		name      string
-		has, base []string
-	}{
-		{"private", p.Private, base.Private},
-		{"secrets", p.Secrets, base.Secrets},
-		{"protected", p.Protected, base.Protected},
-		{"branches", p.Branches, base.Branches},
-	} {
-		for _, item := range list.base {
-			if !slices.Contains(list.has, item) {
-				lines = append(lines, list.name+": "+item)
+func (p *Policy) Lacks(base *Policy) (lines []string) {
+	forbidden := func(policy *Policy) (all []string) {
+		for name, list := range map[string][]string{
+			"private": policy.Private, "secrets": policy.Secrets, "protected": policy.Protected, "branches": policy.Branches,
+		} {
+			for _, item := range list {
+				all = append(all, name+": "+item)
 			}
 		}
-	}
-	has := func(rule Never) bool {
-		return slices.ContainsFunc(p.Never, func(own Never) bool {
-			return own.Program == rule.Program && own.Command == rule.Command && own.Flags == rule.Flags &&
-				slices.Equal(own.Args, rule.Args) && slices.Equal(own.With, rule.With)
-		})
-	}
-	for _, rule := range base.Never {
-		if !has(rule) {
-			lines = append(lines, strings.TrimSpace("never: "+rule.Program+" "+rule.Command))
+		for _, rule := range policy.Never {
+			rule.Why = ""
+			all = append(all, "never: "+strings.TrimSuffix(rule.String(), ": "))
 		}
+		return all
 	}
-	return lines
+	has := forbidden(p)
+	return slices.Sorted(slices.Values(slices.DeleteFunc(forbidden(base), func(rule string) bool { return slices.Contains(has, rule) })))
 }

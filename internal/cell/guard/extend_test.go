@@ -50,10 +50,7 @@ func TestPolicyThatExtends(t *testing.T) {
 	} {
 		require.Equal(t, want, [2]bool{allowed(1, script), allowed(2, script)}, script)
 	}
-	require.Equal(t, []string{
-		"grants: backup-status (Tier 1), docker stop (Tier 2)", "Tier 1 reads: /srv/media", "Tier 1 asks: nas.lan",
-		"denies to all tiers: docker restart", "does without: podman ps, nl", "Tier 1 does not ask: **",
-	}, policy.Own())
+	require.Equal(t, strings.Split(strings.TrimSpace(extension), "\n"), policy.Own())
 
 	builtIn, err := guard.ParsePolicy(deploy.Policy)
 	require.NoError(t, err)
@@ -99,7 +96,7 @@ func TestComposeProjects(t *testing.T) {
 	require.NoError(t, os.Symlink(filepath.Join(srv, "other/compose.yaml"), filepath.Join(srv, "media/compose.other.yaml")))
 	policy, err := guard.ParsePolicyOver(deploy.Policy, []byte("version: 1\nextends: default\nprojects: ["+srv+"/media]\n"))
 	require.NoError(t, err)
-	require.Equal(t, []string{"uses the Compose projects in: " + srv + "/media"}, policy.Own())
+	require.Equal(t, "projects: ["+srv+"/media]", policy.Own()[2])
 	place := guard.Place{Work: []string{srv + "/scratch"}, Home: "/nowhere", Temp: "/nowhere/tmp", Path: []string{"/usr/bin", "/bin"}}
 	decide := func(tier int, script string) guard.Decision {
 		input, err := json.Marshal(map[string]string{"command": strings.ReplaceAll(script, "SRV", srv)})

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -116,46 +115,29 @@ func (u Uses) grants(listed []Grant, tier int, of Grant) []Grant {
 }
 
 // Merged returns the grants, with programs that have equal grants under one name, such as "docker|podman".
-func (e Explanation) Merged() []Grant {
+func (e Explanation) Merged() (merged []Grant) {
 	byProgram := map[string][]Grant{}
-	names := map[string][]string{}
-	var forms []string
-	for name, grants := range e.eachProgram() {
-		var form strings.Builder
-		for _, grant := range grants {
-			grant.Program = ""
-			fmt.Fprintf(&form, "%v\n", grant)
-		}
-		if names[form.String()] == nil {
-			forms = append(forms, form.String())
-		}
-		names[form.String()] = append(names[form.String()], name)
-		byProgram[form.String()] = grants
+	for _, grant := range e.Grants {
+		name := grant.Program
+		grant.Program = ""
+		byProgram[name] = append(byProgram[name], grant)
 	}
-	var merged []Grant
-	for _, form := range forms {
-		for _, grant := range byProgram[form] {
-			grant.Program = strings.Join(names[form], "|")
+	names := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(byProgram)) {
+		form := fmt.Sprint(byProgram[name])
+		names[form] = append(names[form], name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(byProgram)) {
+		same := names[fmt.Sprint(byProgram[name])]
+		if name != same[0] {
+			continue
+		}
+		for _, grant := range byProgram[name] {
+			grant.Program = strings.Join(same, "|")
 			merged = append(merged, grant)
 		}
 	}
 	return merged
-}
-
-// eachProgram yields each program with its grants, in order.
-func (e Explanation) eachProgram() iter.Seq2[string, []Grant] {
-	return func(yield func(string, []Grant) bool) {
-		for rest := e.Grants; len(rest) > 0; {
-			end := slices.IndexFunc(rest, func(g Grant) bool { return g.Program != rest[0].Program })
-			if end < 0 {
-				end = len(rest)
-			}
-			if !yield(rest[0].Program, rest[:end]) {
-				return
-			}
-			rest = rest[end:]
-		}
-	}
 }
 
 // unique returns words without duplicates.

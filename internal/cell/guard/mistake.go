@@ -112,13 +112,10 @@ func located(text []byte, err error) error {
 
 // lineOf follows the path through the document, as far as the nodes exist. It returns the line of the last node that it
 // found.
-func lineOf(root ast.Node, path []any) int {
-	anchors := anchored{}
-	ast.Walk(anchors, root)
+func lineOf(node ast.Node, path []any) int {
 	line := 1
-	node := root
 	for _, step := range path {
-		next, at := below(anchors.plain(node), step)
+		next, at := below(node, step)
 		if next == nil {
 			break
 		}
@@ -131,8 +128,10 @@ func lineOf(root ast.Node, path []any) int {
 // use without a list. So for a mapping and the index 0 it returns the mapping itself.
 func below(node ast.Node, step any) (next ast.Node, line int) {
 	switch in := node.(type) {
+	case *ast.AnchorNode:
+		return below(in.Value, step)
 	case *ast.MappingNode:
-		if number, is := step.(int); is && number == 0 {
+		if step == 0 {
 			return in, in.Start.Position.Line
 		}
 		for _, value := range in.Values {
@@ -146,30 +145,4 @@ func below(node ast.Node, step any) (next ast.Node, line int) {
 		}
 	}
 	return nil, 0
-}
-
-// anchored maps the names of YAML anchors to their nodes.
-type anchored map[string]ast.Node
-
-// Visit implements ast.Visitor.
-func (a anchored) Visit(node ast.Node) ast.Visitor {
-	if anchor, is := node.(*ast.AnchorNode); is {
-		a[anchor.Name.GetToken().Value] = anchor.Value
-	}
-	return a
-}
-
-// plain resolves anchors and aliases.
-func (a anchored) plain(node ast.Node) ast.Node {
-	for range len(a) + 2 {
-		switch in := node.(type) {
-		case *ast.AnchorNode:
-			node = in.Value
-		case *ast.AliasNode:
-			node = a[in.Value.GetToken().Value]
-		default:
-			return node
-		}
-	}
-	return node
 }

@@ -55,8 +55,8 @@ type Policy struct {
 	// MCP maps each permitted tool of an MCP server to the lowest tier that may use it.
 	MCP map[string]int `yaml:"mcp"`
 
-	// own is the operator's part of a policy that extends the built-in one.
-	own *Policy
+	// own is the text of a policy that extends the built-in one.
+	own string
 }
 
 // Checks says what the checks and previews of a repository may use, which can run what an author has written.

@@ -23,7 +23,8 @@ var (
 )
 
 const (
-	sedCommand = `(?:` + sedAddress + `(?:,` + sedAddress + `)?)?!?(?:[pdq=]|s(?:/` + sedPart + `/` + sedPart + `/|\|[^\\\n\[|]*\|[^\\\n\[|]*\|)[gpI0-9]*)`
+	sedCommand = `(?:` + sedAddress + `(?:,` + sedAddress + `)?)?!?(?:[pdq=]|s(?:/` +
+		sedPart + `/` + sedPart + `/|\|[^\\\n\[|]*\|[^\\\n\[|]*\|)[gpI0-9]*)`
 	sedAddress = `(?:[0-9]+|\$|/` + sedPart + `/)`
 	sedPart    = `(?:[^/\\\n\[]|\\[^\n]|\[\^?\]?[^]/\\\n\[]*\])*`
 )

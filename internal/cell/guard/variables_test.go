@@ -24,7 +24,7 @@ func TestVariablesOf(t *testing.T) {
 	for variable, want := range map[string]bool{"GH_TOKEN": true, "MY_KEY": true, "BAR_X": true, "BAR": false, "NOBODYS": false} {
 		require.Equal(t, want, with.Reaches(variable), variable)
 	}
-	require.Contains(t, policy.Own(), "gives mytool: MY_*")
+	require.Contains(t, policy.Own(), "variables: {mytool: [MY_*], gh: [FOO]}")
 }
 
 func TestSecretVariables(t *testing.T) {

@@ -275,7 +275,6 @@ func TestHostileNames(t *testing.T) {
 				policy, err := guard.ParsePolicyOver(deploy.Policy, []byte(change.New))
 				require.NoError(t, err, change.New)
 				require.Equal(t, []string{want}, policy.Projects)
-				require.Equal(t, []string{"uses the Compose projects in: " + want}, policy.Own())
 			}
 		}
 	})

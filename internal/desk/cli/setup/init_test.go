@@ -167,8 +167,8 @@ func TestInitAsks(t *testing.T) {
 	require.Equal(t, []string{"watchtower", "backup"}, []string{cfg.Services.Catalog.Services()[0].Name, cfg.Services.Catalog.Services()[1].Name})
 	policy, err := cfg.Guard.LoadPolicy()
 	require.NoError(t, err)
-	require.Equal(t, []string{"uses the Compose projects in: /opt/shop, /srv/media"}, policy.Own()[1:])
-	require.Equal(t, "grants: ssh (Tier 1), sudo (Tier 2)", policy.Own()[0])
+	require.Equal(t, []string{"/opt/shop", "/srv/media"}, policy.Projects)
+	require.Equal(t, []bool{true, false, true}, []bool{policy.Runs(1, "ssh"), policy.Runs(1, "sudo"), policy.Runs(2, "sudo")})
 	env, err := os.ReadFile(filepath.Join(settings, "claudeops.env"))
 	require.NoError(t, err)
 	require.Contains(t, string(env), "\nANTHROPIC_API_KEY=sk-ant-api03-zzzzzzzzzzzzzzzz\n")
@@ -200,7 +200,8 @@ func TestInitAsks(t *testing.T) {
 	require.NoError(t, err)
 	policy, err = cfg.Guard.LoadPolicy()
 	require.NoError(t, err)
-	require.Equal(t, []string{"grants: ssh (Tier 1)", "uses the Compose projects in: /srv/media"}, policy.Own())
+	require.Equal(t, []string{"/srv/media"}, policy.Projects)
+	require.Equal(t, []bool{true, false}, []bool{policy.Runs(1, "ssh"), policy.Runs(2, "sudo")})
 }
 
 // TestInitIsLeft leaves at each question with Ctrl-C, and at the last one with no. Nothing is written.

@@ -47,7 +47,7 @@ func (a *app) suggestGrantsCommand() *cobra.Command {
 
 // suggestion is one row of the result of `policy suggest`.
 type suggestion struct {
-	guard.Suggestion
+	Suggestion
 
 	Times int       `json:"times"`
 	Last  time.Time `json:"last"`
@@ -77,7 +77,7 @@ func (a *app) suggestGrants(ctx context.Context, since time.Duration, dir string
 		calls[i] = guard.Call{Tier: int(decision.Tier), Tool: decision.Tool, Input: json.RawMessage(decision.Input), Place: checker.Place}
 	}
 	suggestions := []suggestion{}
-	for _, found := range checker.Guard.Suggest(calls) {
+	for _, found := range (suggester{checker.Guard, checker.Policy}).suggestions(calls) {
 		latest := denied[found.Calls[0]] // the latest comes first
 		row := suggestion{Suggestion: found, Times: len(found.Calls), Last: latest.At, Chain: latest.ChainID}
 		if row.Instead, err = endOf(ctx, records, latest.ChainID); err != nil {

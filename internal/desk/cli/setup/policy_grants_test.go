@@ -1,4 +1,4 @@
-package guard_test
+package setup
 
 import (
 	"encoding/json"
@@ -21,7 +21,7 @@ func TestSuggest(t *testing.T) {
 	media := filepath.Join(t.TempDir(), "media")
 	require.NoError(t, os.MkdirAll(media, 0o700))
 	place := guard.Place{Work: []string{t.TempDir()}, Home: "/nowhere", Temp: "/nowhere/tmp", Path: []string{"/usr/bin", "/bin"}}
-	g := guard.New(policy, guard.Host{})
+	g := suggester{guard.New(policy, guard.Host{}), policy}
 	call := func(tier int, tool string, input map[string]string) guard.Call {
 		text, err := json.Marshal(input)
 		require.NoError(t, err)
@@ -31,7 +31,7 @@ func TestSuggest(t *testing.T) {
 		return call(tier, "Bash", map[string]string{"command": script})
 	}
 	suggested := func(calls ...guard.Call) (grants [][3]string) {
-		for _, s := range g.Suggest(calls) {
+		for _, s := range g.suggestions(calls) {
 			require.NotEmpty(t, s.Risk)
 			require.NotEmpty(t, s.Example)
 			grants = append(grants, [3]string{s.What, strings.Join(s.Section, " ") + " " + s.Grant, s.Wider})
@@ -78,7 +78,7 @@ func TestSuggestionsForAttacks(t *testing.T) {
 		input, err := json.Marshal(map[string]string{"command": script})
 		require.NoError(t, err)
 		var grants string
-		for _, s := range guard.New(policy, guard.Host{}).Suggest([]guard.Call{{Tier: 2, Tool: "Bash", Input: input, Place: place}}) {
+		for _, s := range (suggester{guard.New(policy, guard.Host{}), policy}).suggestions([]guard.Call{{Tier: 2, Tool: "Bash", Input: input, Place: place}}) {
 			grants += s.Grant
 		}
 		require.Equal(t, want, grants, script)

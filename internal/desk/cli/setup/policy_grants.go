@@ -1,4 +1,4 @@
-package guard
+package setup
 
 import (
 	"encoding/json"
@@ -13,6 +13,8 @@ import (
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/claudeops/claudeops/internal/cell/guard"
 )
 
 // Suggestion is a grant that would have let denied commands pass.
@@ -47,17 +49,23 @@ type grantOf struct {
 	action  string
 }
 
-// Suggest returns grants that would have let denied calls of Tiers 1 and 2 pass, the most frequent first. Each was tried: with it,
+// suggester finds grants for denied calls.
+type suggester struct {
+	guard  *guard.Guard
+	policy *guard.Policy
+}
+
+// suggestions returns grants that would have let denied calls of Tiers 1 and 2 pass, the most frequent first. Each was tried: with it,
 // this guard allows the commands. It suggests nothing that never, secrets, private or protected denies, and at Tier 1 nothing that
 // acts on services.
-func (g *Guard) Suggest(calls []Call) []Suggestion {
+func (s suggester) suggestions(calls []guard.Call) []Suggestion {
 	found := map[string]*Suggestion{}
 	for i, call := range calls {
-		if g.policy.Tiers[call.Tier].Anything || g.Decide(call).Allowed {
+		if s.policy.Tiers[call.Tier].Anything || s.guard.Decide(call).Allowed {
 			continue
 		}
-		for _, words := range g.commandsOf(call) {
-			suggestion := g.suggest(call, words)
+		for _, words := range commandsOf(call) {
+			suggestion := s.suggest(call, words)
 			if suggestion == nil {
 				continue
 			}
@@ -85,7 +93,7 @@ func (g *Guard) Suggest(calls []Call) []Suggestion {
 
 // commandsOf returns the commands of a call whose words are known. For a tool that reads or writes a file it returns a command that
 // does the same.
-func (g *Guard) commandsOf(call Call) (commands [][]string) {
+func commandsOf(call guard.Call) (commands [][]string) {
 	var input struct {
 		Command  string `json:"command"`
 		FilePath string `json:"file_path"`
@@ -142,14 +150,14 @@ func literals(args []*syntax.Word) (words []string) {
 }
 
 // suggest returns a grant that lets a command pass; nil if the command is allowed, or nothing but never or the like denies it.
-func (g *Guard) suggest(call Call, words []string) *Suggestion {
-	if g.allows(g.policy, call, words) || !programName.MatchString(words[0]) {
+func (s suggester) suggest(call guard.Call, words []string) *Suggestion {
+	if allows(s.policy, call, words) || !programName.MatchString(words[0]) {
 		return nil
 	}
 	example := strings.Join(words, " ")
-	if _, granted := g.policy.Programs[words[0]]; granted {
+	if _, granted := s.policy.Programs[words[0]]; granted {
 		for _, try := range reaches(call.Tier, words[1:]) {
-			if extended, err := g.policy.with(try.part(try.Grant)); err == nil && g.allows(extended, call, words) {
+			if extended, err := s.policy.With(try.part(try.Grant)); err == nil && allows(extended, call, words) {
 				try.Tier, try.Example = call.Tier, example
 				return &try
 			}
@@ -158,35 +166,35 @@ func (g *Guard) suggest(call Call, words []string) *Suggestion {
 	if unsuggested.MatchString(words[0]) {
 		return nil
 	}
-	grant := g.policy.grantFor(words)
+	grant := grantFor(s.policy, words)
 	if grant.action != "" && call.Tier == 1 {
 		return nil // Tier 1 changes nothing
 	}
-	s := &Suggestion{
+	found := &Suggestion{
 		Tier: call.Tier, What: strings.Join(append([]string{grant.program}, grant.command...), " "), Example: example,
 		Section: []string{"programs", grant.program}, Grant: grant.yaml(call.Tier, grant.args), words: map[string]bool{}, grant: grant,
 	}
-	extended, err := g.policy.with(s.part(s.Grant))
-	if err != nil || !g.allows(extended, call, words) {
+	extended, err := s.policy.With(found.part(found.Grant))
+	if err != nil || !allows(extended, call, words) {
 		return nil
 	}
 	if grant.narrow {
-		s.words[words[len(words)-1]] = true
+		found.words[words[len(words)-1]] = true
 	}
-	switch _, known := g.policy.Programs[grant.program]; {
+	switch _, known := s.policy.Programs[grant.program]; {
 	case grant.action != "":
-		s.Risk = fmt.Sprintf("Tier %d and higher act on any service this way; each time counts against the service's limit of restarts.",
+		found.Risk = fmt.Sprintf("Tier %d and higher act on any service this way; each time counts against the service's limit of restarts.",
 			call.Tier)
 	case known:
-		s.Risk = fmt.Sprintf("Another use of %s. If it changes something, Tier %d changes it.", grant.program, call.Tier)
+		found.Risk = fmt.Sprintf("Another use of %s. If it changes something, Tier %d changes it.", grant.program, call.Tier)
 	default:
-		s.Risk = fmt.Sprintf("The guard knows nothing of %s, and does not see what it does inside the sandbox.", grant.program)
+		found.Risk = fmt.Sprintf("The guard knows nothing of %s, and does not see what it does inside the sandbox.", grant.program)
 	}
-	return s
+	return found
 }
 
 // allows reports whether a policy allows a command at the tier and place of a call.
-func (g *Guard) allows(policy *Policy, call Call, words []string) bool {
+func allows(policy *guard.Policy, call guard.Call, words []string) bool {
 	quoted := make([]string, len(words))
 	for i, word := range words {
 		text, err := syntax.Quote(word, syntax.LangBash)
@@ -199,7 +207,7 @@ func (g *Guard) allows(policy *Policy, call Call, words []string) bool {
 	if err != nil {
 		return false
 	}
-	return New(policy, g.files).Decide(Call{Tier: call.Tier, Tool: "Bash", Input: input, Place: call.Place}).Allowed
+	return guard.New(policy, guard.Host{}).Decide(guard.Call{Tier: call.Tier, Tool: "Bash", Input: input, Place: call.Place}).Allowed
 }
 
 // reaches returns what a tier could get to reach the files and hosts among the arguments of a granted program.
@@ -246,11 +254,11 @@ var (
 
 	subcommand = regexp.MustCompile(`^[a-z][a-z-]*$`)
 	plainName  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.@:-]*$`)
-	number     = regexp.MustCompile(`^\d+$`)
+	isNumber   = regexp.MustCompile(`^\d+$`)
 )
 
 // grantFor returns what a command needs.
-func (p *Policy) grantFor(words []string) grantOf {
+func grantFor(p *guard.Policy, words []string) grantOf {
 	grant := grantOf{program: words[0]}
 	uses := p.Programs[words[0]]
 	var flags, args []string
@@ -262,7 +270,7 @@ func (p *Policy) grantFor(words []string) grantOf {
 			flags = append(flags, name+"=TEXT")
 		case strings.HasPrefix(word, "--"):
 			flags = append(flags, word)
-		case len(word) > 1 && word[0] == '-' && number.MatchString(word[1:]):
+		case len(word) > 1 && word[0] == '-' && isNumber.MatchString(word[1:]):
 			flags = append(flags, "-INT")
 		case len(word) > 1 && word[0] == '-':
 			for _, letter := range word[1:] {
@@ -292,7 +300,7 @@ func (p *Policy) grantFor(words []string) grantOf {
 }
 
 // subcommandOf returns the uses of a subcommand, and whether it has subcommands.
-func subcommandOf(uses Uses, name string) (below Uses, more bool) {
+func subcommandOf(uses guard.Uses, name string) (below guard.Uses, more bool) {
 	for i := range uses {
 		for _, use := range uses[i].Commands[name] {
 			below = append(below, use)
@@ -304,7 +312,7 @@ func subcommandOf(uses Uses, name string) (below Uses, more bool) {
 
 func kindFor(word string) string {
 	switch {
-	case number.MatchString(word):
+	case isNumber.MatchString(word):
 		return "INT"
 	case strings.HasPrefix(word, "http://") || strings.HasPrefix(word, "https://"):
 		return "URL"
@@ -358,21 +366,9 @@ func (s *Suggestion) narrow() {
 
 // yamlText returns a text as a scalar in YAML.
 func yamlText(text string) string {
-	if subcommand.MatchString(text) || number.MatchString(text) {
+	if subcommand.MatchString(text) || isNumber.MatchString(text) {
 		return text
 	}
 	quoted, _ := json.Marshal(text) // cannot fail for a text
 	return string(quoted)
-}
-
-// with returns the policy with what an extension adds to it.
-func (p *Policy) with(extension string) (*Policy, error) {
-	own, err := parseExtension([]byte(extension))
-	if err != nil {
-		return nil, err
-	}
-	extended := *p
-	extended.Tiers = maps.Clone(p.Tiers)
-	extended.add(own)
-	return &extended, nil
 }
