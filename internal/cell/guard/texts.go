@@ -26,7 +26,8 @@ const (
 	sedCommand = `(?:` + sedAddress + `(?:,` + sedAddress + `)?)?!?(?:[pdq=]|s(?:/` +
 		sedPart + `/` + sedPart + `/|\|[^\\\n\[|]*\|[^\\\n\[|]*\|)[gpI0-9]*)`
 	sedAddress = `(?:[0-9]+|\$|/` + sedPart + `/)`
-	sedPart    = `(?:[^/\\\n\[]|\\[^\n]|\[\^?\]?[^]/\\\n\[]*\])*`
+	// In sedPart, a bracket does not begin with ] or ^: programs differ in where such a bracket ends.
+	sedPart = `(?:[^/\\\n\[]|\\[^\n]|\[\^?(?:\[:[a-z]+:\]|[^]^/\\\n\[])(?:\[:[a-z]+:\]|[^]/\\\n\[])*\])*`
 )
 
 // confined reports whether the kernel judges what a program does.
