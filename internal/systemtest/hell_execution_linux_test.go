@@ -60,7 +60,7 @@ func asProgram(act func() error) func(victim) error {
 		if err != nil {
 			return err
 		}
-		return process.LimitExecution(policy.Executables(tier).Of(cat), act)
+		return process.LimitExecution(policy.Executables(tier).Of(cat), false, act)
 	}
 }
 

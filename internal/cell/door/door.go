@@ -100,6 +100,8 @@ type Answer struct {
 	Inner []int    `json:"inner,omitempty"`
 	// Executable lists the files that the program may execute, its own among them; nil if there is no limit.
 	Executable []string `json:"executable,omitempty"`
+	// Offline reports that the program may open no sockets. It holds only with Executable.
+	Offline bool `json:"offline,omitempty"`
 	// EmptyInput reports that the program must get an empty standard input.
 	EmptyInput bool `json:"empty_input,omitempty"`
 	// Interpret is the script to interpret in place of starting the program.

@@ -31,6 +31,8 @@ type Start struct {
 	Inner []int
 	// EmptyInput reports that the program must get an empty standard input.
 	EmptyInput bool
+	// Offline reports that the program must not open sockets.
+	Offline bool
 	// Variables lists the variables that only this program and the others that the policy names for them get. A name that
 	// ends in "*" is a prefix.
 	Variables []string
@@ -56,7 +58,10 @@ func (g *Guard) Start(act Act) Start {
 	if err != nil {
 		return Start{Decision: refusal(err)}
 	}
-	start := Start{Decision: result.decision(), Script: result.script, EmptyInput: result.emptyInput, Path: j.located(act.Words[0])}
+	start := Start{
+		Decision: result.decision(), Script: result.script, EmptyInput: result.emptyInput, Offline: result.offline,
+		Path: j.located(act.Words[0]),
+	}
 	start.Words, start.Inner = apply(result.edits, act.Words)
 	if result.words != nil {
 		start.Words = result.words

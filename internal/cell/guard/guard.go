@@ -103,13 +103,15 @@ type found struct {
 	words []string
 	// emptyInput reports that the program must get an empty standard input.
 	emptyInput bool
+	// offline reports that the program must not open sockets.
+	offline bool
 	// script is the script that the program would run.
 	script *Script
 }
 
 func allowedBy(rule string) found { return found{rules: []string{rule}} }
 
-// and returns the findings of both, with the edits, the words, the input and the script of f.
+// and returns the findings of both, with the edits, the words, the input, the sockets and the script of f.
 func (f found) and(other found) found {
 	f.rules = append(slices.Clip(f.rules), other.rules...)
 	f.actions = append(slices.Clip(f.actions), other.actions...)

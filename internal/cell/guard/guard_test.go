@@ -153,6 +153,29 @@ func TestTextsWithoutTheKernel(t *testing.T) {
 	}
 }
 
+// TestTextsAreOffline checks that programs of texts, of which gawk connects to any address, are started without sockets, and no others.
+func TestTextsAreOffline(t *testing.T) {
+	t.Parallel()
+	g := guard.New(policy(t), guard.Host{})
+	place, _ := stage(t)
+	place.Dir = place.Work[0]
+	offline := func(tier int, command string) bool {
+		start := g.Start(guard.Act{Tier: tier, Place: place, Words: strings.Fields(command)})
+		require.True(t, start.Allowed, "%s: %s", command, start.Reason)
+		return start.Offline
+	}
+	for _, command := range []string{"awk {print|&s}", "awk -F: {print} app.log", "sed -n p app.log", "sed -e p app.log", "yq .a x.yaml"} {
+		require.True(t, offline(1, command), command)
+		require.False(t, offline(3, command), command)
+		require.False(t, offline(1, "timeout 5 "+command), "%s: it asks when it starts", command)
+	}
+	for _, command := range []string{
+		"docker exec web awk {print}", "curl http://a.lan/", "gh pr list --json x -q .x", "find . -name x -exec awk {print} x ;",
+	} {
+		require.False(t, offline(1, command), command)
+	}
+}
+
 // TestReasons checks that a refusal gives the reason that helps: what the best fitting use lacks, or what to use in its place.
 func TestReasons(t *testing.T) {
 	t.Parallel()

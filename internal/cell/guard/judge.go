@@ -284,6 +284,7 @@ func (j judge) grants(use *Use, name string, command Command, got given) (found,
 	}
 	result := allowedBy(name)
 	result.emptyInput = use.Stdin != ""
+	result.offline = j.confined() && !j.limits().Anything && slices.ContainsFunc(words, typed.isText)
 	if result.words, err = j.committed(name, command, got, args); err != nil {
 		return found{}, err
 	}

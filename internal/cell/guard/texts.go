@@ -3,6 +3,7 @@ package guard
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -32,6 +33,9 @@ const (
 
 // confined reports whether the kernel judges what a program does.
 func (j judge) confined() bool { return j.place.Confined && !j.remote }
+
+// isText reports whether a word is a text whose program needs no network. A text of gawk can connect to any address.
+func (t typed) isText() bool { return slices.Contains([]string{"AWK", "SED", "YQ"}, t.kind) }
 
 // awk accepts an awk program.
 func (j judge) awk(text string, _ Command) error {

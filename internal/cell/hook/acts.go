@@ -35,7 +35,7 @@ func (p *Post) start(ticket string, asked door.Start) door.Answer {
 	}
 	answer := door.Answer{
 		Allowed: start.Allowed, Reason: start.Reason, Path: start.Path, Words: start.Words, Inner: start.Inner,
-		EmptyInput: start.EmptyInput, Executable: p.executable(start), Hidden: append(inherited, run.hidden()...),
+		EmptyInput: start.EmptyInput, Executable: p.executable(start), Offline: start.Offline, Hidden: append(inherited, run.hidden()...),
 	}
 	if start.Allowed {
 		answer.Variables = p.passed(start.Variables, environ)

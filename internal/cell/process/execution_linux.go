@@ -32,8 +32,15 @@ func (s *Sandbox) executionRemark() string {
 	return limited + ", with the interpreters " + strings.Join(open, ", ")
 }
 
-// LimitExecution calls start, and limits the programs that start starts to the execution of the files at paths. See
-// treeinit.LimitExecution.
-func LimitExecution(paths []string, start func() error) error {
-	return treeinit.LimitExecution(paths, start)
+// LimitExecution calls start, and limits the programs that start starts to the execution of the files at paths. If they are offline,
+// they open no sockets. See treeinit.LimitExecution.
+func LimitExecution(paths []string, offline bool, start func() error) error {
+	var calls []byte
+	if offline {
+		var err error
+		if calls, err = offlineFilter(); err != nil {
+			return err
+		}
+	}
+	return treeinit.LimitExecution(paths, string(calls), start)
 }

@@ -28,6 +28,8 @@ const (
 	fromMemory = "from memory"
 	// limited is a command that executes another with a limit. Its first argument lists the permitted files.
 	limited = "limited"
+	// opensSocket is a command that opens a socket of the internet.
+	opensSocket = "opens socket"
 )
 
 // becomeExecutor makes this process the attacker's program if the variable executes or openRace is set.
@@ -83,8 +85,11 @@ func execute(command []string) error {
 	switch command[0] {
 	case fromMemory:
 		return executeFromMemory()
+	case opensSocket:
+		socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+		return errors.Join(err, unix.Close(socket))
 	case limited:
-		return process.LimitExecution(strings.Split(command[1], ","), func() error { return execute(command[2:]) })
+		return process.LimitExecution(strings.Split(command[1], ","), false, func() error { return execute(command[2:]) })
 	}
 	return (&exec.Cmd{Path: command[0], Args: command}).Run()
 }
@@ -196,13 +201,13 @@ func TestLimitExecution(t *testing.T) { //nolint:paralleltest // see above
 		return outcomes, err
 	}
 	var outcomes []string
-	require.NoError(t, process.LimitExecution(outer, func() (err error) {
+	require.NoError(t, process.LimitExecution(outer, false, func() (err error) {
 		outcomes, err = start()
 		return err
 	}))
 	require.Equal(t, []string{executed, executed, denied, executed, denied, denied}, outcomes)
 
-	require.ErrorIs(t, process.LimitExecution([]string{}, func() error {
+	require.ErrorIs(t, process.LimitExecution([]string{}, false, func() error {
 		_, err := start()
 		return err
 	}), syscall.EACCES)
@@ -210,6 +215,25 @@ func TestLimitExecution(t *testing.T) { //nolint:paralleltest // see above
 	outcomes, err := start() // this process itself has no limit
 	require.NoError(t, err)
 	require.Equal(t, []string{executed, executed, executed, executed, denied, executed}, outcomes)
+}
+
+// TestLimitExecutionOffline lets a program and its child open sockets. No other test runs meanwhile, as with TestLimitExecution.
+func TestLimitExecutionOffline(t *testing.T) { //nolint:paralleltest // see above
+	requireLandlock(t)
+	files := filesOf(t, os.Args[0], "/bin/ls")
+	for offline, want := range map[bool]string{false: executed, true: "operation not permitted"} {
+		spec := executor(t, process.ModeGroup, []string{opensSocket}, []string{"/bin/ls"})
+		var printed []byte
+		require.NoError(t, process.LimitExecution(files, offline, func() (err error) {
+			printed, err = (&exec.Cmd{Path: spec.Path, Env: spec.Env}).Output()
+			return err
+		}))
+		require.Contains(t, string(printed), opensSocket+": "+want+"\n")
+		require.Contains(t, string(printed), "/bin/ls: "+executed+"\n")
+	}
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0) // this process itself has no limit
+	require.NoError(t, err)
+	require.NoError(t, unix.Close(socket))
 }
 
 // BenchmarkLimitExecution measures the start of a program, with and without a limit.
@@ -225,7 +249,7 @@ func BenchmarkLimitExecution(b *testing.B) {
 	})
 	b.Run("with", func(b *testing.B) {
 		for b.Loop() {
-			require.NoError(b, process.LimitExecution(files, run))
+			require.NoError(b, process.LimitExecution(files, false, run))
 		}
 	})
 }

@@ -121,3 +121,17 @@ func listenAsRedis(t *testing.T) (port int, said func() string) {
 		return heard
 	}
 }
+
+// TestTextsOpenNoSockets counts the filters of the system calls of a program: one of texts has one more, which lets it open no sockets.
+func TestTextsOpenNoSockets(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	for _, program := range []string{"awk '/^Seccomp_filters/'", "sed -n '/^Seccomp_filters/p'", "timeout 20 awk '/^Seccomp_filters/'"} {
+		printed, entries, started := s.confined(t, 1, "grep ^Seccomp_filters /proc/self/status; "+program+" /proc/self/status")
+		require.True(t, started, entries)
+		var plain, texts int
+		_, err := fmt.Sscanf(printed, "Seccomp_filters:%d\nSeccomp_filters:%d\n", &plain, &texts)
+		require.NoError(t, err, printed)
+		require.Equal(t, plain+1, texts, program)
+	}
+}

@@ -64,7 +64,7 @@ func (s *session) limited(answer door.Answer, start func() error) error {
 		}
 		files = append(files, self)
 	}
-	return process.LimitExecution(files, start)
+	return process.LimitExecution(files, answer.Offline, start)
 }
 
 // filePermissions are those of a new file, before the umask.

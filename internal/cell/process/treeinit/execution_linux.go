@@ -10,14 +10,15 @@ import (
 // LimitExecution calls start on a thread that may execute only the files at paths. The programs that start starts, and
 // all their children, have the same limit. They gain no rights from setuid files, and cannot see the memory, the
 // environment and the open files of this process. The limit adds to those of this process: a file must be permitted by
-// all. On a kernel without Landlock there is no limit.
+// all. On a kernel without Landlock there is no limit. A filter of system calls also holds for these programs; without
+// Landlock a start with a filter fails.
 //
 // The paths are absolute and have no symbolic links. The list must contain the started program with its interpreter and
 // loader. One call runs at a time, so start returns as soon as the program runs. It does not start goroutines that start
 // programs, and sets no death signal, which the kernel sends when the thread ends. Meanwhile this process cannot start a
 // program in a user namespace, because it is hidden.
-func LimitExecution(paths []string, start func() error) (err error) {
-	if _, err := landlockABI(); err != nil {
+func LimitExecution(paths []string, filter string, start func() error) (err error) {
+	if _, err := landlockABI(); err != nil && filter == "" {
 		return start()
 	}
 	limiting <- struct{}{}
@@ -32,7 +33,7 @@ func LimitExecution(paths []string, start func() error) (err error) {
 		}
 	}
 	onThread(func() {
-		if err = limitThread(paths); err == nil {
+		if err = limitThread(paths, filter); err == nil {
 			err = start()
 		}
 	})
@@ -78,8 +79,8 @@ func onThread(fn func()) {
 	}
 }
 
-// limitThread limits the calling thread to the execution of the files at paths.
-func limitThread(paths []string) error {
+// limitThread limits the calling thread to the execution of the files at paths, and to what the filter lets pass; "" for everything.
+func limitThread(paths []string, filter string) error {
 	descriptor, err := createRuleset(&rulesetAttributes{handledFS: accessExecute})
 	if err != nil {
 		return failed("create a Landlock ruleset", err)
@@ -92,7 +93,10 @@ func limitThread(paths []string) error {
 	if err := prctl(prSetNoNewPrivs, 1); err != nil {
 		return failed("set no_new_privs", err)
 	}
-	return rules.enforce()
+	if err := rules.enforce(); err != nil || filter == "" {
+		return err
+	}
+	return installFilter(filter)
 }
 
 // allowExecution adds the rules that permit the execution of the files at paths. A directory stands for all files below
