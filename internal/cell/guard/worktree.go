@@ -1,6 +1,9 @@
 package guard
 
-import "errors"
+import (
+	"errors"
+	"path/filepath"
+)
 
 // origin returns a slice with the directory from which the session's worktree was made. If there is no worktree, the slice is empty.
 func (j judge) origin() []string {
@@ -16,6 +19,11 @@ func (j judge) origin() []string {
 // was made. An example is docker compose, which derives the name of a project from the directory. In the worktree it would start a second
 // copy of the services. Uses with "in: repository" that change something are granted only in the worktree.
 func (j judge) in(use *Use, dir string) error {
+	if use.In == "repository" && dir != "" && !j.confined() && !j.limits().Anything {
+		if err := j.notBare(dir); err != nil {
+			return err
+		}
+	}
 	switch {
 	case use.In == "" || use.In == "project" && dir != "" && j.isProject(dir):
 		return nil
@@ -41,4 +49,19 @@ func (j judge) inside(dir string, names []string) error {
 		return denied("it is granted in the working directory only, and %s is outside", dir)
 	}
 	return nil
+}
+
+// notBare refuses a directory in which git before 2.38 could take the settings of a repository that an agent has made, and with them
+// start a program: one that looks like a bare repository, or is below one.
+func (j judge) notBare(dir string) error {
+	resolved, err := j.files.Resolve(dir)
+	for ; err == nil; resolved = filepath.Dir(resolved) {
+		if j.files.Exists(filepath.Join(resolved, "HEAD")) {
+			return denied("%s looks like a repository without a working directory", resolved)
+		}
+		if resolved == filepath.Dir(resolved) {
+			return nil
+		}
+	}
+	return denied("%s cannot be resolved: %v", dir, err)
 }
