@@ -116,7 +116,7 @@ func (g *guards) open(
 	}
 	place.Own = slices.Concat(place.Own, []string{g.sockets.path}, resolved(g.sockets.path))
 	executables := g.executables(tierOf(run), invocation.Sandbox)
-	place.Confined = executables != nil && g.confines()
+	place.Confined = executables.HoldTexts() && g.confines()
 	tier, visitors := tierOf(run), newVisitors(run.SessionID, g.logger)
 	audit := &callAudit{
 		records: g.records, logger: g.logger, catalog: g.catalog, chainID: run.ChainID, executable: g.executable, known: map[string]bool{},

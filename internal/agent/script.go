@@ -72,7 +72,7 @@ func (g *guards) runScript(ctx context.Context, options Options, own *private, s
 		own.grant(sandbox)
 	}
 	executables := g.executables(script.Tier, sandbox)
-	place.Confined = executables != nil && g.confines()
+	place.Confined = executables.HoldTexts() && g.confines()
 	visitors := newVisitors(own.id, slog.New(slog.DiscardHandler))
 	session := hook.Session{
 		ID: own.id, Tier: int(script.Tier), Place: place, Executables: executables, Admit: visitors.admit,

@@ -3,7 +3,9 @@ package guard
 import (
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,6 +21,8 @@ type Executables struct {
 	// unlimited contains the files of the programs that start any command. They may execute the files of all programs.
 	unlimited map[string]bool
 	all       []string
+	// texts reports that no program of texts may execute a shell.
+	texts bool
 }
 
 // Executables finds the granted programs of a tier in the policy's directories. It returns nil if the tier may execute
@@ -46,8 +50,41 @@ func (p *Policy) Executables(tier int) *Executables {
 		found.of[file] = sortedSet(files)
 	}
 	found.all = sortedSet(found.all)
+	found.texts = !search.shellOf(found)
 	return found
 }
+
+// HoldTexts reports whether the limit keeps the texts of awk, sed, jq and yq from starting commands. It does not where one of them is the
+// same file as a shell, as with busybox.
+func (e *Executables) HoldTexts() bool { return e != nil && e.texts }
+
+// shellOf reports whether a program of texts may execute a shell.
+func (s *executableSearch) shellOf(found *Executables) bool {
+	var known []os.FileInfo
+	for _, shell := range shells {
+		for _, file := range s.named(shell) {
+			if info, err := os.Stat(file); err == nil {
+				known = append(known, info)
+			}
+		}
+	}
+	isShell := func(file string) bool {
+		info, err := os.Stat(file)
+		return shellName.MatchString(filepath.Base(file)) ||
+			err == nil && slices.ContainsFunc(known, func(shell os.FileInfo) bool { return os.SameFile(shell, info) })
+	}
+	for _, name := range []string{"awk", "sed", "jq", "yq"} {
+		for _, file := range s.named(name) {
+			if slices.ContainsFunc(found.Of(file), isShell) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// shellName matches the file names of shells, and of programs that are one among others.
+var shellName = regexp.MustCompile(`^((ba|rba|da|a|z|k|mk|fi)?sh|busybox|toybox)([.-].*)?$`)
 
 // All returns the files that at least one program of the tier may execute.
 func (e *Executables) All() []string { return e.all }

@@ -97,6 +97,24 @@ func TestExecutablesOfTheBuiltInPolicy(t *testing.T) {
 	}
 }
 
+// TestTextsThatAreShells checks that texts count as held to their executables only where no program of texts is a shell, too.
+func TestTextsThatAreShells(t *testing.T) {
+	t.Parallel()
+	for name, create := range map[string]func(dir string) error{
+		"":             func(string) error { return nil },
+		"a link":       func(dir string) error { return os.Symlink("busybox", dir+"/awk") },
+		"the same":     func(dir string) error { return os.Link(dir+"/sh", dir+"/awk") },
+		"what sed has": func(dir string) error { return os.WriteFile(dir+"/sed", []byte("#!"+dir+"/sh\n"), 0o700) },
+	} {
+		dir := programsAt(t, map[string]string{"sh": "", "busybox": "", "jq": "", "cat": ""})
+		require.NoError(t, create(dir))
+		executables := parse(t, dir, "  {awk: {tier: 1}, sed: {tier: 1}, jq: {tier: 1}, cat: {tier: 1}}").Executables(1)
+		require.Equal(t, name == "", executables.HoldTexts(), name)
+	}
+	var none *guard.Executables
+	require.False(t, none.HoldTexts())
+}
+
 func TestStartsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, starts := range []string{`""`, `"a/b"`, `"./x"`, `"/a/[x"`} {
