@@ -17,6 +17,8 @@ var (
 	awkReaches = regexp.MustCompile(`[|>@]|\\\n|\b(system|getline|ARG[VC]|PROCINFO|ENVIRON|SYMTAB|FUNCTAB)\b`)
 	// jqReaches does the same for jq and yq.
 	jqReaches = regexp.MustCompile(`(?i)env|import|include|load|eval`)
+	// pathThere matches words that can be the path of a file.
+	pathThere = regexp.MustCompile(`^[\w.-]*/[\w./-]*$`)
 	// sedPlain matches scripts that print, delete and replace lines.
 	sedPlain = regexp.MustCompile(`^[ \t]*` + sedCommand + `(?:[ \t]*;[ \t]*` + sedCommand + `)*[ \t]*$`)
 	// jqEnvironment matches what shows the environment.
@@ -61,6 +63,14 @@ func (j judge) filter(text string, command Command) error {
 	}
 	if program == "yq" && !strings.HasPrefix(text, ".") { // it can be a command of yq, which takes the next word for the program
 		return j.plain(program, text)
+	}
+	if program == "yq" && !j.confined() { // it takes a word that is a file for one
+		if j.remote && pathThere.MatchString(text) {
+			return j.plain(program, text)
+		}
+		if err := reads(judge.read)(j, text, command); err != nil {
+			return err
+		}
 	}
 	return j.plain(program, jqReaches.FindString(text))
 }
