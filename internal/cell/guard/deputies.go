@@ -269,11 +269,8 @@ func (p *project) taken() (names []string) {
 // URL has a port, the tier must be permitted to connect to the URL's host and port.
 func (j judge) apprise(word string, _ Command) error {
 	decoded, err := url.PathUnescape(word)
-	if err != nil {
-		decoded = word
-	}
 	found := appriseAddress.FindStringSubmatch(word)
-	if found == nil || strings.Contains(strings.ToLower(decoded), "method=") {
+	if err != nil || found == nil || strings.Contains(strings.ToLower(decoded), "method=") {
 		return denied("%s is not one plain address of a notification, or names a method", word)
 	}
 	for _, text := range []string{word, decoded} {

@@ -14,6 +14,7 @@ import (
 // obeyed lists files that programs, editors, CI systems and agents run or obey by themselves, each with the place where its program
 // looks for it.
 const obeyed = `
+.netrc .kube/config .docker/config.json .config/git/config .config/git/ignore
 .git/hooks/post-checkout .git/config .gitmodules .gitattributes .gitconfig .lfsconfig .hg/hgrc .githooks/pre-push .husky/pre-commit
 .github/workflows/ci.yml .github/actions/build/action.yml .github/dependabot.yml .github/CODEOWNERS .github/copilot-instructions.md
 .gitlab-ci.yml ci/build.gitlab-ci.yml .gitlab/agents/a/config.yaml .gitea/workflows/ci.yaml .forgejo/workflows/ci.yaml
