@@ -145,13 +145,17 @@ func TestTextsWithoutTheKernel(t *testing.T) {
 	}
 	require.Greater(t, refused, 70)
 	for _, command := range []string{
+		"awk '{print $1 > 80}' app.log", "awk '/a/{print \n|\"sh\"}' app.log", "awk '{printf(\"%s\", $1) > f}' app.log", "jq -n env",
+		"jq -n '#{\nenv, 1'", "jq -n '$ENV'", "jq -n '{a: env}'", "jq -n '[1,env,2]'", "jq -n '{env} | env'", "yq -n '.env(HOME)' x.yaml",
+		"jq -n '..env'",
 		"yq .ssh/id_ed25519", "yq ./a.pem", "yq .netrc x.yaml", "docker exec web yq ./run/secrets/db", "docker exec web yq .ssh/id_ed25519",
 	} {
 		require.False(t, decide(1, command).Allowed, command)
 	}
 	for _, command := range []string{
 		"awk -F: '{print $1, NR}' app.log", "sed -n '1,20p' app.log", "sed 's/a/b/g; s|/x|/y|; /^#/d' app.log", "sed -n '/start/,/end/p;$p' app.log",
-		"sed 's/[0-9]*$//' app.log", "sed 's/[^[:space:]a-z]*$//' app.log", "jq -r '.a[] | select(.b > 1) | .c' x.json", "yq '.services | keys' compose.yaml", "yq '.a / .b' x.yaml",
+		"sed 's/[0-9]*$//' app.log", "sed 's/[^[:space:]a-z]*$//' app.log", "jq -r '.a[] | select(.b > 1) | .c' x.json",
+		"awk 'NR>1 && $5+0 > 80 {print $6}' app.log", "awk '/a|b/ || $1 > 2' app.log", "jq '{env}' x.json", "jq '.spec.env[] | {env: .name}' x.json", "yq '.services | keys' compose.yaml", "yq '.a / .b' x.yaml",
 	} {
 		require.True(t, decide(1, command).Allowed, command)
 		require.True(t, decide(1, "docker exec web "+command).Allowed, command)

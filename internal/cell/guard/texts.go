@@ -12,11 +12,13 @@ import (
 
 var (
 	// awkLoads matches what makes gawk load code from a file.
-	awkLoads = regexp.MustCompile(`@[\s\\]*[li]`)
-	// awkReaches matches what starts programs, opens files and shows the environment.
-	awkReaches = regexp.MustCompile(`[|>@]|\\\n|\b(system|getline|ARG[VC]|PROCINFO|ENVIRON|SYMTAB|FUNCTAB)\b`)
+	awkLoads = regexp.MustCompile(`@[\s\\]*(load|include)\b`)
+	// awkReaches matches what starts programs, opens files and shows the environment. Only print has a file or a pipe behind it.
+	awkReaches = regexp.MustCompile(`@|(?s:print.*[|>])|\\\n|\b(system|getline|ARG[VC]|PROCINFO|ENVIRON|SYMTAB|FUNCTAB)\b`)
 	// jqReaches does the same for jq and yq.
 	jqReaches = regexp.MustCompile(`(?i)env|import|include|load|eval`)
+	// jqField matches the name env of a field, on the line of what makes it one.
+	jqField = regexp.MustCompile(`(^|[^.])\.env([^\w(]|$)|\{[ \t]*env[ \t]*[,:}]`)
 	// pathThere matches words that can be the path of a file.
 	pathThere = regexp.MustCompile(`^[\w.-]*/[\w./-]*$`)
 	// sedPlain matches scripts that print, delete and replace lines.
@@ -72,7 +74,7 @@ func (j judge) filter(text string, command Command) error {
 			return err
 		}
 	}
-	return j.plain(program, jqReaches.FindString(text))
+	return j.plain(program, jqReaches.FindString(jqField.ReplaceAllString(text, "$1.$2")))
 }
 
 // plain refuses a part of a text where the kernel does not judge what the program does.
