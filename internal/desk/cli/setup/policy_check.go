@@ -25,7 +25,8 @@ func (a *app) checkCallCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check --tier TIER COMMAND",
 		Short: "Say whether a tier may make a call, and why; nothing is run",
-		Long: "Check says what the guard would decide on a command, in one argument, or on another tool's call (--tool, --input):\n" +
+		Long: "Check says what the guard would decide on a command, in one argument, or on another tool's call (--tool, --input),\n" +
+			"on a host with the whole sandbox:\n" +
 			"allowed, denied, or at run, with what decides on the rest while the command runs.\n" +
 			"It ends with 3 if the call is denied, else with 0.",
 		Example: "  claudeops policy check --tier 2 'docker restart jellyfin && rm -rf /'\n" +
