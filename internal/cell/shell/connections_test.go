@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -107,6 +108,7 @@ func listenAsRedis(t *testing.T) (port int, said func() string) {
 				return
 			}
 			buffer := make([]byte, 1000)
+			_ = conn.SetDeadline(time.Now().Add(200 * time.Millisecond)) // some clients only read
 			n, _ := conn.Read(buffer)
 			mutex.Lock()
 			heard += "connected " + string(buffer[:n])
@@ -133,5 +135,47 @@ func TestTextsOpenNoSockets(t *testing.T) {
 		_, err := fmt.Sscanf(printed, "Seccomp_filters:%d\nSeccomp_filters:%d\n", &plain, &texts)
 		require.NoError(t, err, printed)
 		require.Equal(t, plain+1, texts, program)
+	}
+}
+
+// TestGawkIsConfined runs texts by which gawk connects, starts commands and loads code: once without a limit, where each has its effect,
+// and as awk of Tier 1, where the guard or the kernel refuses it.
+func TestGawkIsConfined(t *testing.T) {
+	t.Parallel()
+	gawk, err := exec.LookPath("gawk")
+	if err != nil {
+		require.Empty(t, os.Getenv("CI"), err)
+		t.Skip(err)
+	}
+	s := newStage(t)
+	s.programs = []string{t.TempDir()}
+	require.NoError(t, os.Chmod(s.programs[0], 0o755)) //nolint:gosec // the agent's user must be able to run them
+	require.NoError(t, os.Symlink(gawk, s.programs[0]+"/awk"))
+	port, said := listenAsRedis(t)
+	made := s.place.Temp + "/made"
+	ran := func() bool { return os.Remove(made) == nil }
+	for text, guarded := range map[string]bool{
+		fmt.Sprintf(`BEGIN{s="/inet/tcp/0/127.0.0.1/%d"; print "FLUSHALL" |& s; s |& getline}`, port):             false,
+		fmt.Sprintf(`BEGIN{s="/in" "et4/tcp/0/127.0.0.1/%d"; print "FLUSHALL" |& s; s |& getline}`, port):         false,
+		fmt.Sprintf(`BEGIN{s=substr("x/inet/tcp/0/127.0.0.1/%d", 2); while ((getline l < s) > 0) print l}`, port): false,
+		fmt.Sprintf(`BEGIN{ARGV[1]="/inet/tcp/0/127.0.0.1/%d"; ARGC=2} {print}`, port):                            false,
+		`BEGIN{system("touch ` + made + `")}`:                                           false,
+		`BEGIN{"touch ` + made + `" | getline}`:                                         false,
+		`BEGIN{print "touch ` + made + `" | "sh"}`:                                      false,
+		`BEGIN{print "touch ` + made + `" |& "sh"; close("sh", "to"); "sh" |& getline}`: false,
+		`BEGIN{f="system"; @f("touch ` + made + `")}`:                                   false,
+		"@load \"filefuncs\"\nBEGIN{f=\"" + made + "\"; chdir(\"/\"); print > f}":       true,
+		"@ \\\nload \"filefuncs\"\nBEGIN{chdir(\"/\"); print > \"" + made + "\"}":       true,
+	} {
+		require.NoError(t, os.RemoveAll(made))
+		before := said()
+		_ = exec.CommandContext(t.Context(), gawk, text).Run() //nolint:gosec // the texts above
+		require.Eventually(t, func() bool { return ran() || said() != before }, time.Minute, time.Millisecond, "without effect: %s", text)
+		before = said()
+		printed, entries, started := s.confined(t, 1, `awk 'BEGIN{print "version " (PROCINFO["version"] > 0)}'; awk `+quote(text))
+		require.Equal(t, !guarded, started, "%s: %v", text, entries)
+		require.Equal(t, started, strings.Contains(printed, "version 1"), printed)
+		require.False(t, ran(), "%s: %s", text, printed)
+		require.Equal(t, before, said(), "%s: %s", text, printed)
 	}
 }

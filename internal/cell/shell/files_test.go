@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/deploy"
 	"github.com/claudeops/claudeops/internal/cell/door"
 	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/cell/hook"
@@ -56,10 +55,11 @@ func (s *stage) confined(t *testing.T, tier int, script string) (printed string,
 	t.Helper()
 	s.reset(t)
 	s.entries = nil
-	policy, err := guard.ParsePolicy(deploy.Policy) // with the host's own programs
+	dirs := append(slices.Clone(s.programs), "/usr/bin", "/bin") // with the host's own programs
+	policy, err := guard.ParsePolicy(withDirectories(s.programs...))
 	require.NoError(t, err)
 	session := hook.Session{ID: "session", Tier: tier, Place: s.place, Executables: policy.Executables(tier)}
-	session.Place.Path = []string{"/usr/bin", "/bin"}
+	session.Place.Path = dirs
 	post, err := hook.Open(s.sockets, guard.New(policy, guard.Host{}), session, unlimited{}, s.record)
 	require.NoError(t, err)
 	if denied := post.Try(script); denied != "" {
@@ -81,7 +81,7 @@ func (s *stage) confined(t *testing.T, tier int, script string) (printed string,
 	exit, err := process.Run(ctx, process.Spec{
 		Path: s.self, Args: []string{"eval " + quote(script)}, Dir: s.place.Work[0], Stdout: &output, Stderr: &output,
 		Env: []string{
-			"PATH=/usr/bin:/bin", "HOME=" + s.place.Home, "TMPDIR=" + s.place.Temp, "TERM=dumb", "ANTHROPIC_API_KEY=" + key,
+			"PATH=" + strings.Join(dirs, ":"), "HOME=" + s.place.Home, "TMPDIR=" + s.place.Temp, "TERM=dumb", "ANTHROPIC_API_KEY=" + key,
 			door.SocketVariable + "=" + post.Environment("", "")[door.SocketVariable],
 		},
 		User: &process.User{UID: nobody, GID: nobody}, Containment: process.ModeSubreaper,

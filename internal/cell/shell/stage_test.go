@@ -107,6 +107,8 @@ type stage struct {
 	harmless []row
 	// addresses lists the addresses to which confined lets no program connect.
 	addresses []process.Address
+	// programs lists directories in which confined looks for programs first.
+	programs []string
 
 	mutex   sync.Mutex
 	entries []hook.Entry
@@ -182,7 +184,7 @@ func newStage(t *testing.T) *stage {
 func (s *stage) install(t *testing.T) {
 	t.Helper()
 	require.NoError(t, os.Mkdir(s.bin, 0o755)) //nolint:gosec // the other user must be able to run them
-	policy, err := guard.ParsePolicy(bytes.Replace(deploy.Policy, []byte("directories: ["), []byte("directories: ["+s.bin+", "), 1))
+	policy, err := guard.ParsePolicy(withDirectories(s.bin))
 	require.NoError(t, err)
 	s.guard = guard.New(policy, guard.Host{})
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(policy.Programs)), strangers) {
@@ -206,6 +208,15 @@ func (s *stage) install(t *testing.T) {
 	content, err := os.ReadFile(self)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(s.self, content, 0o755))
+}
+
+// withDirectories returns the built-in policy with more directories of programs.
+func withDirectories(dirs ...string) []byte {
+	policy := deploy.Policy
+	for _, dir := range dirs {
+		policy = bytes.Replace(policy, []byte("directories: ["), []byte("directories: ["+dir+", "), 1)
+	}
+	return policy
 }
 
 // snapshot returns the files below the agent's directories, except those that every tier may write.
