@@ -25,9 +25,9 @@ func (a *app) checkCallCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check --tier TIER COMMAND",
 		Short: "Say whether a tier may make a call, and why; nothing is run",
-		Long: "Check says what the guard would decide on a command, in one argument, or on another tool's call (--tool, --input),\n" +
-			"on a host with the whole sandbox:\n" +
-			"allowed, denied, or at run, with what decides on the rest while the command runs.\n" +
+		Long: "Check says what the guard would decide on a command, in one argument, or on another tool's call (--tool, --input):\n" +
+			"allowed, denied, or at run, with what decides on the rest while the command runs. For Tiers 1 and 2 it answers for the\n" +
+			"levels full and kernel only; at the others (see `starter doctor`) only plain texts of awk, sed, jq and yq are granted.\n" +
 			"It ends with 3 if the call is denied, else with 0.",
 		Example: "  claudeops policy check --tier 2 'docker restart jellyfin && rm -rf /'\n" +
 			`  claudeops policy check --tier 1 --tool Read --input '{"file_path":"/etc/shadow"}'`,
@@ -66,7 +66,12 @@ func (a *app) checkCall(o checkOptions, command string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Print(made, func(w io.Writer) { writeDecision(w, made) }); err != nil {
+	if err := a.Print(made, func(w io.Writer) {
+		writeDecision(w, made)
+		if o.tier < escalation.TierFullRepair {
+			_, _ = fmt.Fprintln(w, "At level:   full, kernel only")
+		}
+	}); err != nil {
 		return err
 	}
 	if !made.Allowed {

@@ -23,12 +23,12 @@ func TestPolicyCheck(t *testing.T) {
 	environ := clitest.Environment(t)
 	denied := starter(t, environ, "policy", "check", "--tier", "2", "docker restart jellyfin && rm -rf /")
 	require.Equal(t, console.ExitDenied, denied.Code)
-	require.Equal(t, "Denied by: never: rm\nBecause:   it destroys the host, which no agent may do\n", denied.Stdout)
+	require.Equal(t, "Denied by: never: rm\nBecause:   it destroys the host, which no agent may do\nAt level:   full, kernel only\n", denied.Stdout)
 	require.Equal(t, "claudeops: tier 2 may not do that\n", denied.Stderr)
 
 	allowed := starter(t, environ, "policy", "check", "--tier", "2", "docker restart jellyfin && docker ps")
 	require.Equal(t, program.ExitOK, allowed.Code, allowed.Stderr)
-	require.Equal(t, "Allowed by: docker restart; docker ps\nCounts as:  restart of jellyfin\n", allowed.Stdout)
+	require.Equal(t, "Allowed by: docker restart; docker ps\nCounts as:  restart of jellyfin\nAt level:   full, kernel only\n", allowed.Stdout)
 
 	lower := starter(t, environ, "policy", "check", "--tier", "1", "docker restart jellyfin")
 	require.Equal(t, console.ExitDenied, lower.Code)
@@ -36,8 +36,9 @@ func TestPolicyCheck(t *testing.T) {
 
 	open := starter(t, environ, "policy", "check", "--tier", "1", `for f in $(ls); do cat "$f"; done`)
 	require.Equal(t, program.ExitOK, open.Code, open.Stderr)
-	require.Equal(t, "Allowed by: ls\nAt run:     `cat \"$f\"` decides on the rest\n", open.Stdout)
-	require.Equal(t, "At run:     `cat $f` decides on the rest\n", starter(t, environ, "policy", "check", "--tier", "1", `cat $f`).Stdout)
+	require.Equal(t, "Allowed by: ls\nAt run:     `cat \"$f\"` decides on the rest\nAt level:   full, kernel only\n", open.Stdout)
+	require.Equal(t, "At run:     `cat $f` decides on the rest\nAt level:   full, kernel only\n", starter(t, environ, "policy", "check", "--tier", "1", `cat $f`).Stdout)
+	require.NotContains(t, starter(t, environ, "policy", "check", "--tier", "3", "id").Stdout, "level", "the kernel judges no files of Tier 3")
 }
 
 func TestPolicyCheckAsJSON(t *testing.T) {
