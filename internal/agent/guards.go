@@ -122,15 +122,16 @@ func (g *guards) open(
 		records: g.records, logger: g.logger, catalog: g.catalog, chainID: run.ChainID, executable: g.executable, known: map[string]bool{},
 		session: context.WithoutCancel(ctx),
 	}
-	post, err := hook.Open(g.sockets.path, guard.New(g.policyOf(run, at), guard.Host{}), hook.Session{
+	policy, session := g.policyOf(run, at), hook.Session{
 		ID: run.SessionID, Tier: int(tier), Place: place, Narrowed: len(run.Policy.AllowedTools) > 0,
 		Executables: executables, Admit: visitors.admit, Passed: g.passed,
-	}, charges{g.records, g.catalog, run}, audit.record)
+	}
+	post, err := hook.Open(g.sockets.path, guard.New(policy, guard.Host{}), session, charges{g.records, g.catalog, run}, audit.record)
 	if err != nil {
 		return nil, err
 	}
 	if invocation.Sandbox != nil {
-		invocation.Sandbox.Opens = g.opensOf(ctx, g.policyOf(run, at).FileRules(int(tier)), invocation.Env, place, post)
+		invocation.Sandbox.Opens = g.opensOf(ctx, policy, invocation.Env, session, post)
 	}
 	invocation.Guard = &claude.Guard{
 		Settings: hook.Settings(g.executable), Env: post.Environment(g.executable, g.shell), Started: visitors.begin,
@@ -140,10 +141,12 @@ func (g *guards) open(
 
 // opensOf returns the rules by which the kernel judges the files and connections of a session.
 func (g *guards) opensOf(
-	ctx context.Context, rules guard.FileRules, variables map[string]string, place guard.Place, post *hook.Post,
+	ctx context.Context, policy *guard.Policy, variables map[string]string, session hook.Session, post *hook.Post,
 ) *process.Opens {
-	opens := fileRules(rules, variables, place.Asked, recordIn(post))
-	g.connectionRules(ctx, opens, place, post)
+	opens := fileRules(policy.FileRules(session.Tier), variables, session.Place.Asked, recordIn(post))
+	opens.Held = session.Executables.Held()
+	opens.HeldRead, opens.HeldWrite = policy.Reached(session.Tier, session.Place)
+	g.connectionRules(ctx, opens, session.Place, post)
 	return opens
 }
 

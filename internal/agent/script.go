@@ -88,7 +88,7 @@ func (g *guards) runScript(ctx context.Context, options Options, own *private, s
 		return ExitRefused, err
 	}
 	if sandbox != nil {
-		sandbox.Opens = g.opensOf(ctx, g.policy.FileRules(int(script.Tier)), variables, place, post)
+		sandbox.Opens = g.opensOf(ctx, g.policy, variables, session, post)
 	}
 	maps.Copy(variables, post.Environment(g.executable, g.shell))
 	return claude.RunScript(ctx, ClaudeOptions(options.Config.Claude, options.Environ), claude.Script{

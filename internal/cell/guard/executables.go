@@ -21,6 +21,7 @@ type Executables struct {
 	// unlimited contains the files of the programs that start any command. They may execute the files of all programs.
 	unlimited map[string]bool
 	all       []string
+	held      []string
 	// texts reports that no program of texts may execute a shell.
 	texts bool
 }
@@ -51,6 +52,9 @@ func (p *Policy) Executables(tier int) *Executables {
 	}
 	found.all = sortedSet(found.all)
 	found.texts = !search.shellOf(found)
+	for _, name := range []string{"awk", "sed", "jq", "yq", "curl"} {
+		found.held = append(found.held, search.named(name)...)
+	}
 	return found
 }
 
@@ -96,6 +100,15 @@ func (e *Executables) Of(file string) []string {
 		return e.all
 	}
 	return e.of[file]
+}
+
+// Held returns the files of programs that open what none of their options and arguments names: texts name files, as do formats and data of
+// curl.
+func (e *Executables) Held() []string {
+	if e == nil {
+		return nil
+	}
+	return e.held
 }
 
 // Programs returns the number of granted programs that were found.

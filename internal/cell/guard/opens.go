@@ -20,6 +20,13 @@ func systemDirs() []string {
 	return []string{"/usr", "/lib", "/lib64", "/bin", "/sbin", "/snap", "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust"}
 }
 
+// Reached returns the files and directories that a tier reads and changes at a place. It reads the system's certificates wherever they are.
+func (p *Policy) Reached(tier int, place Place) (read, write []string) {
+	j := judge{policy: p, tier: tier, place: place, files: Host{}}
+	read = slices.Concat(j.roots(j.readable()), place.Asked, systemDirs(), []string{"/var/lib/ca-certificates"})
+	return read, slices.Concat(j.roots(j.limits().Write), place.Asked)
+}
+
 // FileRules returns the rules for the files of a tier.
 func (p *Policy) FileRules(tier int) FileRules {
 	limits := p.Tiers[tier]

@@ -63,6 +63,9 @@ type Opens struct {
 	Clear []string
 	// Programs lists what single programs open nevertheless.
 	Programs []ProgramOpens
+	// Held lists the absolute paths of the executables of programs that open only what is below the paths in HeldRead and HeldWrite, and
+	// devices such as /dev/null.
+	Held, HeldRead, HeldWrite []string
 	// Addresses lists the addresses to which no program connects.
 	Addresses []Address
 	// Sockets lists patterns of sockets to which no program connects, except for OwnSockets and those below directories that the tree

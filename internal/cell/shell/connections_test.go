@@ -138,6 +138,61 @@ func TestTextsOpenNoSockets(t *testing.T) {
 	}
 }
 
+// TestTextsWriteWhereTheTierMay runs programs that write what no argument names. The kernel lets them change files where their tier may
+// only, and not in other directories that the sandbox leaves writable, such as the home and the CLI's own.
+func TestTextsWriteWhereTheTierMay(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	for script, want := range map[string]int{
+		`awk 'BEGIN{print "x" > (ENVIRON["HOME"] "/.kube/kuberc")}'`:                       0,
+		"sed -n 'w /home/agent/projects.jsonl' app.log":                                    0,
+		"timeout 20 sed -n 'w /home/agent/projects.jsonl' app.log":                         0,
+		"find app.log -exec sed -n 'w /home/agent/projects.jsonl' {} ';'":                  0,
+		`awk 'BEGIN{print "x" > (ENVIRON["TMPDIR"] "/made"); print "" > "/dev/null"}'`:     1,
+		`awk '{print > "made"}' app.log`:                                                   2,
+		"sed -i s/x/y/ notes && sed -i s/nothing/made/ notes && ls notes && mv notes made": 2,
+	} {
+		for _, tier := range []int{1, 2} {
+			if strings.Contains(script, "-i") && tier == 1 {
+				continue
+			}
+			printed, entries, started := s.confined(t, tier, s.here.Replace(script))
+			require.True(t, started, "%s: %v", script, entries)
+			made, changed := s.effects(t)
+			require.Empty(t, made)
+			_, err := os.Stat(s.place.Temp + "/made")
+			allowed := want > 0 && tier >= want
+			require.Equal(t, allowed, err == nil || len(changed) > 0, "tier %d: %s: %s %v", tier, script, printed, changed)
+			require.Equal(t, !allowed, slices.ContainsFunc(entries, func(e hook.Entry) bool { return e.Decision.Rule == hook.RuleFiles }), script)
+		}
+	}
+}
+
+// TestTextsReadWhatTheTierMay runs programs that read what no argument names. The kernel lets them read where their tier may only.
+func TestTextsReadWhatTheTierMay(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	outside := t.TempDir()
+	require.NoError(t, os.Chmod(outside, 0o755))                                                  //nolint:gosec // the agent's user must be able to read there
+	require.NoError(t, os.WriteFile(outside+"/a.json", []byte("{\"a\":\"of others\"}\n"), 0o644)) //nolint:gosec // see above
+	require.NoError(t, os.WriteFile(s.place.Work[0]+"/format", []byte("of nobody"), 0o644))       //nolint:gosec // see above
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	for _, script := range []string{
+		`awk 'BEGIN{while((getline l < "` + outside + `/a.json") > 0) print l}'`,
+		"sed 'r " + outside + "/a.json' app.log",
+		"find app.log -exec sed 'r " + outside + "/a.json' {} ';'",
+		`jq -n 'import "a" as $a {search: "` + outside + `"}; $a'`,
+		"curl -s -w @" + outside + "/a.json " + server.URL,
+	} {
+		printed, entries, started := s.confined(t, 1, script+"; curl -s -w @format "+server.URL)
+		require.True(t, started, "%s: %v", script, entries)
+		require.NotContains(t, printed, "of others", script)
+		require.Contains(t, printed, "of nobody", script)
+		require.True(t, slices.ContainsFunc(entries, func(e hook.Entry) bool { return strings.Contains(e.Decision.Reason, outside) }), script)
+	}
+}
+
 // TestGawkIsConfined runs texts by which gawk connects, starts commands and loads code: once without a limit, where each has its effect,
 // and as awk of Tier 1, where the guard or the kernel refuses it.
 func TestGawkIsConfined(t *testing.T) {

@@ -69,8 +69,10 @@ func (s *stage) confined(t *testing.T, tier int, script string) (printed string,
 	rules := policy.FileRules(tier)
 	opens := &process.Opens{
 		Secret: rules.Secret, Kept: rules.Kept, Clear: append(rules.Clear, s.place.Temp), Addresses: s.addresses,
+		Held:    session.Executables.Held(),
 		Refused: func(refused process.Refused) { post.Refused(hook.File(refused)) },
 	}
+	opens.HeldRead, opens.HeldWrite = policy.Reached(tier, s.place)
 	writable := []string{s.place.Temp, s.place.Home}
 	if tier == 2 {
 		writable = append(writable, s.place.Work...)

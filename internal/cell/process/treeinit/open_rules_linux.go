@@ -1,5 +1,7 @@
 package treeinit
 
+import "slices"
+
 // Opens says which files the programs of a tree may open, and to which addresses they connect. It adds to the grants of the sandbox:
 // both must permit the file. All patterns match the real path of a file: absolute and without symbolic links. The function matches
 // describes them.
@@ -12,6 +14,9 @@ type Opens struct {
 	Clear []string
 	// Programs lists what single programs open nevertheless.
 	Programs []ProgramOpens
+	// Held lists the absolute paths of the executables of programs that open only what is below the paths in HeldRead and HeldWrite, and
+	// devices.
+	Held, HeldRead, HeldWrite []string
 	// Addresses lists the addresses to which no program connects.
 	Addresses []Address
 	// Sockets lists sockets to which no program connects, except for OwnSockets and those below directories that the tree can write.
@@ -38,6 +43,9 @@ func (o *Opens) encode(e *encoder) {
 		e.texts(program.Read)
 		e.texts(program.Write)
 	}
+	e.texts(o.Held)
+	e.texts(o.HeldRead)
+	e.texts(o.HeldWrite)
 	e.number(len(o.Addresses))
 	for i := range o.Addresses {
 		o.Addresses[i].encode(e)
@@ -54,6 +62,7 @@ func decodeOpens(d *decoder) *Opens {
 	for range d.length() {
 		o.Programs = append(o.Programs, ProgramOpens{Program: d.text(), Read: d.texts(), Write: d.texts()})
 	}
+	o.Held, o.HeldRead, o.HeldWrite = d.texts(), d.texts(), d.texts()
 	for range d.length() {
 		o.Addresses = append(o.Addresses, decodeAddress(d))
 	}
@@ -72,13 +81,16 @@ const (
 // fileRules are the rules of one tree, prepared for quick answers.
 type fileRules struct {
 	// granted holds the rights of each granted path: toRead, or both. A right holds for everything below the path.
-	granted      map[string]access
-	clear        []string
-	secret, kept patterns
-	programs     []program
-	addresses    []Address
-	sockets      patterns
-	ownSockets   []string
+	granted map[string]access
+	clear   []string
+	held    map[string]bool
+	// heldRead and heldWrite are the paths below which the programs in held read and change files.
+	heldRead, heldWrite []string
+	secret, kept        patterns
+	programs            []program
+	addresses           []Address
+	sockets             patterns
+	ownSockets          []string
 }
 
 type program struct {
@@ -89,6 +101,10 @@ type program struct {
 func newFileRules(s *Sandbox) *fileRules {
 	rules := &fileRules{
 		granted: map[string]access{}, clear: s.Opens.Clear, addresses: s.Opens.Addresses, ownSockets: s.Opens.OwnSockets,
+		held: map[string]bool{}, heldRead: slices.Concat(s.Opens.HeldRead, devices()), heldWrite: slices.Concat(s.Opens.HeldWrite, devices()),
+	}
+	for _, program := range s.Opens.Held {
+		rules.held[program] = true
 	}
 	rules.secret, rules.kept, rules.sockets = newPatterns(s.Opens.Secret), newPatterns(nil), newPatterns(s.Opens.Sockets)
 	for _, pattern := range s.Opens.Kept {
@@ -127,10 +143,25 @@ func (r *fileRules) refuses(path string, wanted access, executable func() string
 	if wanted&toWrite != 0 && r.kept.match(folded(path)) && !r.opens(path, toWrite, executable) {
 		return "it is changed by people only"
 	}
+	if wanted&toWrite != 0 && r.isOutside(path, r.heldWrite, executable) {
+		return "the program changes no files there"
+	}
 	if wanted&toRead != 0 && !r.isClear(path) && r.secret.match(path) && !r.opens(path, toRead, executable) {
 		return "it may hold secrets"
 	}
+	if wanted&toRead != 0 && r.isOutside(path, r.heldRead, executable) {
+		return "the program reads no files there"
+	}
 	return ""
+}
+
+// isOutside reports whether the program is held to other paths than the real path of the file.
+func (r *fileRules) isOutside(path string, paths []string, executable func() string) bool {
+	if len(r.held) == 0 || isBelow(path, paths) || isPipe(path) {
+		return false
+	}
+	file := executable()
+	return file == "" || r.held[file]
 }
 
 // isSystem reports whether a path is one of a file of the system by its spelling, if it has no links: every program of the tree may read
@@ -139,8 +170,11 @@ func (r *fileRules) isSystem(path string) bool {
 	return r.isClear(path) && isPlain(path) && r.grants(path, toRead) && !r.grants(path, toWrite)
 }
 
-func (r *fileRules) isClear(path string) bool {
-	for _, dir := range r.clear {
+func (r *fileRules) isClear(path string) bool { return isBelow(path, r.clear) }
+
+// isBelow reports whether a path is that of one of the directories, or below it.
+func isBelow(path string, dirs []string) bool {
+	for _, dir := range dirs {
 		if hasPrefix(path, dir) && (len(path) == len(dir) || path[len(dir)] == '/') {
 			return true
 		}

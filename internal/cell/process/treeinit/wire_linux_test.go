@@ -23,6 +23,7 @@ func TestJobRoundTrip(t *testing.T) {
 				Required: true, Grants: []Grant{{Path: "/a"}, {Path: "/b", Write: true}}, Executable: []string{"/a/x"}, Remark: "3:abc", Signals: true, Setuid: true,
 				Opens: &Opens{
 					Secret: []string{"**/.env"}, Kept: []string{"/a/**"}, Clear: []string{"/usr"}, Filter: "12345678",
+					Held: []string{"/usr/bin/sed"}, HeldRead: []string{"/a"}, HeldWrite: []string{"/tmp", "/b"},
 					Programs: []ProgramOpens{{Program: "git", Read: []string{"/r"}, Write: []string{"/w"}}},
 				},
 			},
