@@ -84,7 +84,7 @@ func (s *site) open(tier int) *hook.Post {
 func (s *site) place() guard.Place {
 	return guard.Place{
 		Work: []string{s.work}, Home: s.home, Temp: s.temp, Path: []string{s.bin, "/usr/bin", "/bin"},
-		Own: []string{s.home + "/.local/state"}, Doors: []guard.Door{{Host: "127.0.0.1", Port: 7233}, {Host: "127.0.0.1", Port: 8233}},
+		Own: []string{s.home + "/.local/state"}, Doors: []guard.Door{{Host: "127.0.0.1", Port: 7233}, {Host: "127.0.0.1", Port: 8233}}, Confined: true,
 	}
 }
 
