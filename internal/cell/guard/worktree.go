@@ -19,7 +19,7 @@ func (j judge) origin() []string {
 // was made. An example is docker compose, which derives the name of a project from the directory. In the worktree it would start a second
 // copy of the services. Uses with "in: repository" that change something are granted only in the worktree.
 func (j judge) in(use *Use, dir string) error {
-	if use.In == "repository" && dir != "" && !j.confined() && !j.limits().Anything {
+	if use.In == "repository" && dir != "" && !j.limits().Anything {
 		if err := j.notBare(dir); err != nil {
 			return err
 		}
