@@ -26,6 +26,14 @@ type Executables struct {
 	texts bool
 }
 
+// executableSearch finds the files of a tier's programs.
+type executableSearch struct {
+	policy   *Policy
+	tier     int
+	programs binfmt.Programs
+	dirs     []string
+}
+
 // Executables finds the granted programs of a tier in the policy's directories. It returns nil if the tier may execute
 // everything.
 func (p *Policy) Executables(tier int) *Executables {
@@ -113,14 +121,6 @@ func (e *Executables) Held() []string {
 
 // Programs returns the number of granted programs that were found.
 func (e *Executables) Programs() int { return len(e.of) }
-
-// executableSearch finds the files of a tier's programs.
-type executableSearch struct {
-	policy   *Policy
-	tier     int
-	programs binfmt.Programs
-	dirs     []string
-}
 
 // ofProgram returns the files that a program with the name may execute: its own, with interpreters and loaders, and
 // those of the programs that it starts. The set seen contains the names that the search has visited.

@@ -101,8 +101,9 @@ func (e Explanation) refused() []string {
 	case len(files) <= listed:
 		lines = append(lines, "- changing "+ticked(fileNames(files)))
 	default:
-		lines = append(lines, "- changing "+ticked(fileNames(e.Protected))+", and what programs, editors, CI systems and agents run or obey "+
-			"by themselves: `.git`, `.github` and the like, `.vscode` and the like, compose files, `.env`, `.envrc`, `CLAUDE.md` and the like")
+		lines = append(lines, "- changing "+ticked(fileNames(e.Protected))+", and what programs, editors, CI systems and agents run or "+
+			"obey by themselves: `.git`, `.github` and the like, `.vscode` and the like, compose files, `.env`, `.envrc`, `CLAUDE.md` "+
+			"and the like")
 	}
 	pushes := func(g Grant) bool { return g.is("git") && g.Command == "push" }
 	if len(e.Branches) > 0 && (e.Anything || slices.ContainsFunc(e.Grants, pushes)) {

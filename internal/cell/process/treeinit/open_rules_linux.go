@@ -101,7 +101,8 @@ type program struct {
 func newFileRules(s *Sandbox) *fileRules {
 	rules := &fileRules{
 		granted: map[string]access{}, clear: s.Opens.Clear, addresses: s.Opens.Addresses, ownSockets: s.Opens.OwnSockets,
-		held: map[string]bool{}, heldRead: slices.Concat(s.Opens.HeldRead, devices()), heldWrite: slices.Concat(s.Opens.HeldWrite, devices()),
+		held:     map[string]bool{},
+		heldRead: slices.Concat(s.Opens.HeldRead, devices()), heldWrite: slices.Concat(s.Opens.HeldWrite, devices()),
 	}
 	for _, program := range s.Opens.Held {
 		rules.held[program] = true

@@ -27,7 +27,7 @@ func (a *app) checkCallCommand() *cobra.Command {
 		Short: "Say whether a tier may make a call, and why; nothing is run",
 		Long: "Check says what the guard would decide on a command, in one argument, or on another tool's call (--tool, --input):\n" +
 			"allowed, denied, or at run, with what decides on the rest while the command runs. For Tiers 1 and 2 it answers for the\n" +
-			"levels full and kernel only; at the others (see `starter doctor`) only plain texts of awk, sed, jq and yq are granted.\n" +
+			"levels full and kernel only; at the others (see `claudeops doctor`) only plain texts of awk, sed, jq and yq are granted.\n" +
 			"It ends with 3 if the call is denied, else with 0.",
 		Example: "  claudeops policy check --tier 2 'docker restart jellyfin && rm -rf /'\n" +
 			`  claudeops policy check --tier 1 --tool Read --input '{"file_path":"/etc/shadow"}'`,

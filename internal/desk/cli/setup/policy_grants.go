@@ -183,8 +183,8 @@ func (s suggester) suggest(call guard.Call, words []string) *Suggestion {
 	}
 	switch _, known := s.policy.Programs[grant.program]; {
 	case grant.action != "":
-		found.Risk = fmt.Sprintf("Tier %d and higher act on any service this way; each time counts against the service's limit of restarts.",
-			call.Tier)
+		found.Risk = fmt.Sprintf(
+			"Tier %d and higher act on any service this way; each time counts against the service's limit of restarts.", call.Tier)
 	case known:
 		found.Risk = fmt.Sprintf("Another use of %s. If it changes something, Tier %d changes it.", grant.program, call.Tier)
 	default:
