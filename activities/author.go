@@ -2,8 +2,7 @@ package activities
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"encoding/json"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -78,113 +77,64 @@ type RunAuthorResult struct {
 // invalid, RunAuthor asks for it once more. A turn without a valid report is a result and not an error. The errors are the
 // same as those of RunTier.
 func (t *Tiers) RunAuthor(ctx context.Context, input RunAuthorInput) (RunAuthorResult, error) {
-	now := stopwatch(ctx)
-	a := &authoring{Tiers: t, input: input}
-	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), escalation.PurposeAuthor, a.attempt)
+	var work *review.Work
+	r := t.author(input)
+	r.decode = func(output json.RawMessage) error {
+		decoded, err := review.DecodeWork(output)
+		if err == nil {
+			work = &decoded
+		}
+		return err
+	}
+	session, err := t.runSession(ctx, r)
 	if err != nil {
 		return RunAuthorResult{}, err
 	}
 	result := RunAuthorResult{
-		Report: report.Report, Work: a.work, Change: report.Change, EndedAt: now(),
-		InFlight: report.InFlight[max(0, len(report.InFlight)-maxInFlight):],
+		Report: session.Report, Work: work, Change: session.Change, EndedAt: session.at, InFlight: session.latestCalls(),
 	}
-	switch {
-	case a.work != nil:
-		result.Report.Verdict = &escalation.Verdict{Status: escalation.VerdictStatus(a.work.Status), Summary: a.work.Summary}
-	case a.problem != nil:
-		result.Problem = fmt.Sprintf("the author gave no valid report, even when asked again: %s", a.problem)
-	default:
-		result.Problem = fmt.Sprintf("the author ended %s: %s", report.Status, report.Error)
+	if work == nil {
+		result.Problem = session.why(r)
+	} else {
+		result.Report.Verdict = &escalation.Verdict{Status: escalation.VerdictStatus(work.Status), Summary: work.Summary}
 	}
 	return result, nil
 }
 
-// authoring is one execution of RunAuthor.
-type authoring struct {
-	*Tiers
-
-	input RunAuthorInput
-	// work is the valid report; nil if there is none yet. problem says what is wrong with the latest one.
-	work    *review.Work
-	problem error
+// author returns the role of an author, without its decode.
+func (t *Tiers) author(input RunAuthorInput) role {
+	return role{
+		name: "the author", purpose: escalation.PurposeAuthor, heartbeat: input.Policy.HeartbeatInterval(), budgetUSD: input.BudgetUSD,
+		run: AgentRun{
+			ChainID: input.ChainID, FirstRunID: input.FirstRunID, Tier: input.Tier, Policy: input.Policy.For(input.Tier),
+			SessionID: input.SessionID, Directory: input.Directory, Resume: input.ParentSessionID, Schema: review.AuthorSchema,
+			Repairs: true, Inspect: true, Since: input.Since, InWorktree: t.Prompts.Worktree, Limits: input.Policy.Cooldowns,
+			Authoring: &Authoring{Plan: input.Task.File, From: input.From, Begins: input.Begins, Whole: input.Task.Amend},
+			At:        input.At, Carry: true, Interrupted: input.Continues,
+		},
+		output: "report", repair: t.Prompts.AuthorRepair,
+		prompt: func(_ context.Context, cutOff *prompts.Interruption) (string, error) {
+			return t.authorPrompt(input, cutOff)
+		},
+	}
 }
 
-// attempt runs the agent. If the previous attempt has a conversation, attempt continues that conversation.
-func (a *authoring) attempt(ctx context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
-	known, err := a.Agent.HasConversation(ctx, a.input.Directory, a.input.SessionID)
-	if err != nil {
-		return AgentReport{}, err
-	}
-	repeated := startedBefore(ctx, known)
-	run := a.run(known)
-	run.First, run.Now = !repeated, stopwatch(ctx)
-	run, left := run.after(past.Spent)
-	if !left {
-		return exhausted(past.Spent), nil
-	}
-	var cutOff *prompts.Interruption
-	if repeated {
-		cutOff = &prompts.Interruption{Calls: callsOf(past.InFlight)}
-	}
-	if known && past.Spent.Turns > 0 {
-		run.Prompt, err = a.Prompts.Interrupted(*cutOff)
-	} else {
-		run.Prompt, err = a.prompt(cutOff)
-	}
-	if err != nil {
-		return AgentReport{}, fmt.Errorf("%w of an author: %w", errPrompt, err)
-	}
-	report, problem, err := a.askTwice(ctx, run, beats, asking{decode: a.decode, repair: a.Prompts.AuthorRepair})
-	a.problem = problem
-	report.Interrupted = known
-	return report, err
-}
-
-// run returns the invocation without its prompt. The argument known reports that the session's own conversation exists.
-func (a *authoring) run(known bool) AgentRun {
-	run := AgentRun{
-		ChainID: a.input.ChainID, FirstRunID: a.input.FirstRunID, Tier: a.input.Tier, Policy: a.input.Policy.For(a.input.Tier),
-		SessionID: a.input.SessionID, Directory: a.input.Directory, Resume: a.input.ParentSessionID, Schema: review.AuthorSchema,
-		Repairs: true, Inspect: true, Since: a.input.Since, InWorktree: a.Prompts.Worktree, Limits: a.input.Policy.Cooldowns,
-		Authoring: &Authoring{Plan: a.input.Task.File, From: a.input.From, Begins: a.input.Begins, Whole: a.input.Task.Amend},
-		At:        a.input.At, Carry: true, Interrupted: known || a.input.Continues,
-	}
-	run.Policy.BudgetUSD = budget(a.input.BudgetUSD, run.Policy)
-	if known {
-		run.Resume = a.input.SessionID
-	}
-	return run
-}
-
-// prompt returns the prompt with which the author begins, or goes on in an earlier conversation.
-func (a *authoring) prompt(cutOff *prompts.Interruption) (string, error) {
-	in := a.input
+// authorPrompt returns the prompt with which an author begins, or goes on in an earlier conversation.
+func (t *Tiers) authorPrompt(in RunAuthorInput, cutOff *prompts.Interruption) (string, error) {
 	if in.Continues {
 		launch := prompts.Launch{Guidance: in.Guidance, Gate: in.Gate, CutOff: cutOff, Correction: in.Correction.prompt()}
-		return a.Prompts.Continued(launch, callsOf(in.InFlight))
+		return t.Prompts.Continued(launch, callsOf(in.InFlight))
 	}
 	of := prompts.Authoring{
 		Plan: in.Task.File, Title: in.Task.Title, Amend: in.Task.Amend, Phase: in.Task.Phase, Request: in.Request, Guidance: in.Guidance,
-		Correction: in.Correction.prompt(), CutOff: cutOff, Brief: a.permissions(in.Tier, false), Gate: in.Gate,
+		Correction: in.Correction.prompt(), CutOff: cutOff, Brief: t.permissions(in.Tier, false), Gate: in.Gate,
 		Refusal: in.Refusal,
 	}
 	if in.ParentSessionID == "" {
-		return a.Prompts.Author(of)
+		return t.Prompts.Author(of)
 	}
 	of.Request = "" // the conversation contains it
-	return a.Prompts.AuthorCorrects(of)
-}
-
-// decode keeps the author's report. It returns an error if the report is missing or invalid.
-func (a *authoring) decode(report *AgentReport) error {
-	if report.Output == nil {
-		return errors.New("it ended without its structured report")
-	}
-	work, err := review.DecodeWork(report.Output)
-	if err == nil {
-		a.work = &work
-	}
-	return err
+	return t.Prompts.AuthorCorrects(of)
 }
 
 // Plans reads plans, and looks at what was committed for them.
@@ -227,8 +177,7 @@ func (t *Tiers) ReadPlan(ctx context.Context, request PlanRequest) (PlanResult, 
 func (t *Tiers) InspectRun(ctx context.Context, input RunAuthorInput) (Change, error) {
 	done := beat(ctx)
 	defer done()
-	a := &authoring{Tiers: t, input: input}
-	change, err := t.Plans.Inspect(ctx, a.run(false), func(AgentProgress) {})
+	change, err := t.Plans.Inspect(ctx, t.author(input).run, func(AgentProgress) {})
 	if err != nil {
 		return Change{}, temporal.NewApplicationError(err.Error(), ErrorTypeAgent)
 	}

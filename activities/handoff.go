@@ -54,49 +54,27 @@ type WriteHandoffResult struct {
 // If the agent writes no usable handoff, this is a result and not an error. The errors are the same as those of
 // RunTier.
 func (t *Tiers) WriteHandoff(ctx context.Context, input WriteHandoffInput) (WriteHandoffResult, error) {
-	now := stopwatch(ctx)
-	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
-		return t.requestHandoff(agent, input, past, beats)
+	file := chainFile(input.ChainID, HandoffFile)
+	prompt := func() (string, error) {
+		return t.Prompts.HandoffRequest(prompts.HandoffRequest{File: file, From: input.Tier, Next: input.Next, Missing: input.Missing})
 	}
-	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), escalation.PurposeHandoff, work)
+	session, err := t.runSession(ctx, role{
+		name: "a handoff from " + input.Tier.String(), purpose: escalation.PurposeHandoff,
+		heartbeat: input.Policy.HeartbeatInterval(), budgetUSD: input.BudgetUSD,
+		run: AgentRun{
+			ChainID: input.ChainID, Tier: input.Tier, DryRun: input.Policy.DryRun, Policy: input.policy(file),
+			SessionID: input.SessionID, Resume: input.ParentSessionID, Directory: input.Directory,
+			ChainFiles: true, Cooldowns: input.Cooldowns, LeavesHandoff: true,
+		},
+		prompt: func(context.Context, *prompts.Interruption) (string, error) { return prompt() },
+		goOn:   func(context.Context, prompts.Interruption) (string, error) { return prompt() }, // the file of an earlier attempt is gone
+	})
 	if err != nil {
 		return WriteHandoffResult{}, err
 	}
-	result := WriteHandoffResult{Report: report.Report, EndedAt: now()}
-	result.Handoff, result.Problem = input.read(report, t.Catalog)
+	result := WriteHandoffResult{Report: session.Report, EndedAt: session.at}
+	result.Handoff, result.Problem = input.read(session.AgentReport, t.Catalog)
 	return result, nil
-}
-
-// requestHandoff asks the agent for the handoff. A retry asks again, because the file of an earlier attempt no longer
-// exists.
-func (t *Tiers) requestHandoff(ctx context.Context, input WriteHandoffInput, past TierProgress, beats *heartbeater) (AgentReport, error) {
-	known, err := t.Agent.HasConversation(ctx, input.Directory, input.SessionID)
-	if err != nil {
-		return AgentReport{}, err
-	}
-	file := chainFile(input.ChainID, HandoffFile)
-	prompt, err := t.Prompts.HandoffRequest(prompts.HandoffRequest{
-		File: file, From: input.Tier, Next: input.Next, Missing: input.Missing,
-	})
-	if err != nil {
-		return AgentReport{}, fmt.Errorf("%w of a handoff from %s: %w", errPrompt, input.Tier, err)
-	}
-	run := AgentRun{
-		ChainID: input.ChainID, Tier: input.Tier, DryRun: input.Policy.DryRun, Policy: input.policy(file),
-		SessionID: input.SessionID, Resume: input.ParentSessionID, Directory: input.Directory,
-		Prompt: prompt, ChainFiles: true, Cooldowns: input.Cooldowns, LeavesHandoff: true,
-		First: !startedBefore(ctx, known), Now: stopwatch(ctx),
-	}
-	if known {
-		run.Resume = input.SessionID
-	}
-	run, left := run.after(past.Spent)
-	if !left {
-		return exhausted(past.Spent), nil
-	}
-	report, err := t.answer(ctx, run, beats)
-	report.Interrupted = known
-	return report, err
 }
 
 // policy returns a policy that permits the agent to write the given file and nothing else. The CLI's permission rules
@@ -104,7 +82,6 @@ func (t *Tiers) requestHandoff(ctx context.Context, input WriteHandoffInput, pas
 func (i WriteHandoffInput) policy(file string) escalation.TierPolicy {
 	policy := i.Policy.For(i.Tier)
 	policy.Tools, policy.AllowedTools = []string{"Write"}, []string{"Edit(./" + file + ")"}
-	policy.BudgetUSD = budget(i.BudgetUSD, policy)
 	return brief(policy, handoffTimeout, handoffTurns)
 }
 

@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,23 +9,8 @@ import (
 	"github.com/claudeops/claudeops/prompts"
 )
 
-// budget returns the spending limit of a session over all its attempts: the granted amount or, if granted is 0, the limit in
-// the tier's policy.
-func budget(granted float64, policy escalation.TierPolicy) float64 {
-	return cmp.Or(granted, policy.BudgetUSD)
-}
-
-// resumption says what is left of an earlier start of the same session.
-type resumption struct {
-	// repeated reports that the session was started before. known reports that its conversation exists.
-	repeated, known bool
-}
-
-// launch returns the invocation with which an attempt starts. If the session's own conversation exists, the invocation
-// resumes that conversation. The process of an earlier attempt may have ended before it read its prompt. So if that
-// process has reported no turn, the invocation gets the opening prompt again, with the process's tool calls that have
-// no result.
-func (t *Tiers) launch(ctx context.Context, input RunTierInput, past TierProgress, again resumption) (AgentRun, error) {
+// tier returns the role of a tier's session, without its decode.
+func (t *Tiers) tier(input RunTierInput) role {
 	run := AgentRun{
 		ChainID:     input.ChainID,
 		FirstRunID:  input.FirstRunID,
@@ -37,7 +21,7 @@ func (t *Tiers) launch(ctx context.Context, input RunTierInput, past TierProgres
 		Base:        input.Base,
 		Carry:       input.Carry,
 		At:          input.At,
-		Interrupted: again.known || input.Continues || input.Unseen,
+		Interrupted: input.Continues || input.Unseen,
 		InWorktree:  t.Prompts.Worktree,
 		DryRun:      input.Policy.DryRun,
 		Policy:      input.Policy.For(input.Tier),
@@ -48,24 +32,16 @@ func (t *Tiers) launch(ctx context.Context, input RunTierInput, past TierProgres
 		Cooldowns:   input.Cooldowns,
 		Limits:      input.Policy.Cooldowns,
 	}
-	run.Policy.BudgetUSD = budget(input.BudgetUSD, run.Policy)
-	switch {
-	case again.known:
-		run.Resume = input.SessionID
-	case input.Continuity == escalation.ContinuityResume:
+	if input.Continuity == escalation.ContinuityResume {
 		run.Resume = input.ParentSessionID
 	}
-	var cutOff *prompts.Interruption
-	if again.repeated {
-		cutOff = &prompts.Interruption{Calls: callsOf(past.InFlight), DryRun: input.Policy.DryRun}
+	return role{
+		name: input.Tier.String(), purpose: escalation.PurposeTier, heartbeat: input.Policy.HeartbeatInterval(),
+		budgetUSD: input.BudgetUSD, run: run, output: "verdict", repair: t.Prompts.Repair,
+		prompt: func(ctx context.Context, cutOff *prompts.Interruption) (string, error) {
+			return t.openingPrompt(ctx, input, cutOff)
+		},
 	}
-	var err error
-	if again.known && past.Spent.Turns > 0 {
-		run.Prompt, err = t.Prompts.Interrupted(*cutOff)
-	} else {
-		run.Prompt, err = t.openingPrompt(ctx, input, cutOff)
-	}
-	return run, err
 }
 
 // callsOf converts tool calls that have no result, for use in a prompt.

@@ -2,11 +2,8 @@ package activities
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"encoding/json"
 	"time"
-
-	"go.temporal.io/sdk/activity"
 
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/escalation/review"
@@ -57,20 +54,28 @@ type RunReviewResult struct {
 // interrupted review. If the verdict is missing or invalid, RunReview asks for it once more. A review without a valid verdict
 // is a result and not an error. The errors are the same as those of RunTier.
 func (t *Tiers) RunReview(ctx context.Context, input RunReviewInput) (RunReviewResult, error) {
-	now := stopwatch(ctx)
-	r := &reviewing{Tiers: t, input: input}
-	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), escalation.PurposeReview, r.attempt)
+	var verdict *review.Verdict
+	r := t.reviewer(input)
+	r.decode = func(output json.RawMessage) error {
+		decoded, err := review.DecodeVerdict(output)
+		if err != nil {
+			return err
+		}
+		if verdict != nil { // the reviewer was only asked for the answers that were missing
+			decoded = decoded.Completes(*verdict)
+		}
+		verdict = &decoded // also if it answers for too few findings: these stay open
+		return decoded.Unanswered(input.Before)
+	}
+	session, err := t.runSession(ctx, r)
 	if err != nil {
 		return RunReviewResult{}, err
 	}
-	result := RunReviewResult{Report: report.Report, Verdict: r.verdict, EndedAt: now()}
-	switch {
-	case r.verdict != nil:
-		result.Report.Verdict = recorded(*r.verdict)
-	case r.problem != nil:
-		result.Problem = fmt.Sprintf("the reviewer gave no valid verdict, even when asked again: %s", r.problem)
-	default:
-		result.Problem = fmt.Sprintf("the review ended %s: %s", report.Status, report.Error)
+	result := RunReviewResult{Report: session.Report, Verdict: verdict, EndedAt: session.at}
+	if verdict == nil {
+		result.Problem = session.why(r)
+	} else {
+		result.Report.Verdict = recorded(*verdict)
 	}
 	return result, nil
 }
@@ -84,98 +89,46 @@ func recorded(verdict review.Verdict) *escalation.Verdict {
 	return as
 }
 
-// reviewing is one execution of RunReview.
-type reviewing struct {
-	*Tiers
-
-	input RunReviewInput
-	// verdict is the valid verdict; nil if there is none yet. problem says what is wrong with the latest one.
-	verdict *review.Verdict
-	problem error
-}
-
-// attempt runs the agent. If the previous attempt has a conversation, attempt continues that conversation.
-func (r *reviewing) attempt(ctx context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
-	known, err := r.Agent.HasConversation(ctx, r.input.Directory, r.input.SessionID)
-	if err != nil {
-		return AgentReport{}, err
-	}
+// reviewer returns the role of a reviewer, without its decode.
+func (t *Tiers) reviewer(input RunReviewInput) role {
 	run := AgentRun{
-		ChainID: r.input.ChainID, FirstRunID: r.input.FirstRunID, Tier: escalation.TierObserve, DryRun: r.input.Policy.DryRun,
-		Policy: r.input.Policy.For(escalation.TierObserve), SessionID: r.input.SessionID, Directory: r.input.Directory,
-		Schema: review.Schema, First: !startedBefore(ctx, known), Now: stopwatch(ctx),
+		ChainID: input.ChainID, FirstRunID: input.FirstRunID, Tier: escalation.TierObserve, DryRun: input.Policy.DryRun,
+		Policy: input.Policy.For(escalation.TierObserve), SessionID: input.SessionID, Directory: input.Directory,
+		Resume: input.Continues, Schema: review.Schema,
 	}
-	run.Policy.BudgetUSD = budget(r.input.BudgetUSD, run.Policy)
-	if change := r.input.Change; change.Fork != "" { // otherwise it contains a secret
-		run.Shown = &Shown{Checkpoint: change.Checkpoint(), Describe: r.Prompts.Reviewed}
+	if change := input.Change; change.Fork != "" { // otherwise it contains a secret
+		run.Shown = &Shown{Checkpoint: change.Checkpoint(), Describe: t.Prompts.Reviewed}
 	}
-	run.Resume = r.input.Continues
-	if known {
-		run.Resume = r.input.SessionID
+	return role{
+		name: "the review", purpose: escalation.PurposeReview, heartbeat: input.Policy.HeartbeatInterval(), budgetUSD: input.BudgetUSD,
+		run: run, output: "verdict", repair: t.Prompts.ReviewRepair,
+		prompt: func(context.Context, *prompts.Interruption) (string, error) { return t.reviewPrompt(input) },
 	}
-	run, left := run.after(past.Spent)
-	if !left {
-		return exhausted(past.Spent), nil
-	}
-	if known && past.Spent.Turns > 0 && activity.GetInfo(ctx).Attempt > 1 {
-		run.Prompt, err = r.Prompts.Interrupted(prompts.Interruption{Calls: callsOf(past.InFlight), DryRun: true})
-	} else {
-		run.Prompt, err = r.prompt()
-	}
-	if err != nil {
-		return AgentReport{}, fmt.Errorf("%w of a review: %w", errPrompt, err)
-	}
-	report, err := r.converse(ctx, run, beats)
-	report.Interrupted = known
-	return report, err
 }
 
-// prompt returns the prompt of the reviewer.
-func (r *reviewing) prompt() (string, error) {
-	change := r.input.Change
-	if r.input.Continues != "" {
-		return r.Prompts.ReviewContinued(change.Commit, r.input.Guidance)
+// reviewPrompt returns the prompt of a reviewer.
+func (t *Tiers) reviewPrompt(input RunReviewInput) (string, error) {
+	change := input.Change
+	if input.Continues != "" {
+		return t.Prompts.ReviewContinued(change.Commit, input.Guidance)
 	}
 	of := prompts.Review{
 		Branch: change.Branch, Base: change.Base, Commit: change.Commit, Message: change.Message, Files: change.Files,
 		Patch: change.Patch, Since: change.Since,
-		ForPerson: r.input.ForPerson, CheckOutput: change.CheckOutput, Problem: r.input.Problem, Request: r.input.Request,
-		Services: r.input.Services, Guidance: r.input.Guidance, Brief: r.permissions(escalation.TierObserve, false),
+		ForPerson: input.ForPerson, CheckOutput: change.CheckOutput, Problem: input.Problem, Request: input.Request,
+		Services: input.Services, Guidance: input.Guidance, Brief: t.permissions(escalation.TierObserve, false),
 	}
-	if task := r.input.Task; task != nil {
+	if task := input.Task; task != nil {
 		of.Plan = &prompts.ReviewPlan{File: task.File, Amend: task.Amend, Phase: task.Phase}
 	}
 	for _, preview := range change.Previews {
 		of.Previews = append(of.Previews, prompts.ReviewPreview{Command: preview.Command, Output: preview.Output})
 	}
-	for _, finding := range r.input.Before {
+	for _, finding := range input.Before {
 		of.Before = append(of.Before, finding.Whole())
 	}
-	for _, finding := range r.input.Accepted {
+	for _, finding := range input.Accepted {
 		of.Accepted = append(of.Accepted, finding.Describe())
 	}
-	return r.Prompts.Review(of)
-}
-
-// converse runs the agent and decodes its verdict. If the verdict is missing or invalid, converse asks for it once more.
-func (r *reviewing) converse(ctx context.Context, run AgentRun, beats *heartbeater) (AgentReport, error) {
-	report, problem, err := r.askTwice(ctx, run, beats, asking{decode: r.decode, repair: r.Prompts.ReviewRepair})
-	r.problem = problem
-	return report, err
-}
-
-// decode keeps the verdict in the report. It returns an error if the verdict is missing or invalid.
-func (r *reviewing) decode(report *AgentReport) error {
-	if report.Output == nil {
-		return errors.New("it ended without its structured verdict")
-	}
-	verdict, err := review.DecodeVerdict(report.Output)
-	if err != nil {
-		return err
-	}
-	if r.verdict != nil { // the reviewer was only asked for the answers that were missing
-		verdict = verdict.Completes(*r.verdict)
-	}
-	r.verdict = &verdict // also if it answers for too few findings: these stay open
-	return verdict.Unanswered(r.input.Before)
+	return t.Prompts.Review(of)
 }

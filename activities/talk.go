@@ -1,8 +1,9 @@
 package activities
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -76,20 +77,32 @@ type RunTalkResult struct {
 // stored its reply already, RunTalk runs nothing. If that session has a conversation without a reply, RunTalk continues
 // that conversation. The errors are those of RunTier.
 func (t *Tiers) RunTalk(ctx context.Context, input RunTalkInput) (RunTalkResult, error) {
-	now := stopwatch(ctx)
 	talk := &talking{Tiers: t, input: input}
 	kept, err := t.Talk.Store.KeptReport(ctx, input.session())
 	if err != nil {
 		return RunTalkResult{}, err
 	}
 	if kept != nil {
-		return RunTalkResult{Report: *kept, Replied: true, EndedAt: now()}, nil
+		return RunTalkResult{Report: *kept, Replied: true, EndedAt: stopwatch(ctx)()}, nil
 	}
-	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), escalation.PurposeTalk, talk.attempt)
+	system, err := t.Prompts.TalkSystem(t.Talk.Persona, t.permissions(escalation.TierObserve, false))
+	if err != nil {
+		return RunTalkResult{}, unjudged(fmt.Errorf("%w of a conversation: %w", errPrompt, err), pastAttempts(ctx).Spent, 0, 1)
+	}
+	session, err := t.runSession(ctx, role{
+		name: "a conversation", purpose: escalation.PurposeTalk, heartbeat: input.Policy.HeartbeatInterval(), budgetUSD: input.BudgetUSD,
+		run: AgentRun{
+			ChainID: input.ConversationID, FirstRunID: input.FirstRunID, Tier: escalation.TierObserve,
+			Policy: input.Policy.For(escalation.TierObserve), SessionID: input.SessionID, Resume: input.ParentSessionID,
+			SystemPrompt: system, Schema: escalation.TalkSchema, TextField: escalation.TalkReplyField,
+		},
+		prompt: talk.opening, goOn: talk.goOn, late: true, concluded: talk.concluded,
+		output: "reply", decode: talk.decode, repair: t.Prompts.TalkRepair,
+	})
 	if err != nil {
 		return RunTalkResult{}, err
 	}
-	result := RunTalkResult{Report: report.Report, Recalled: talk.recalled, Unarchived: report.Unarchived, EndedAt: now()}
+	result := RunTalkResult{Report: session.Report, Recalled: talk.recalled, Unarchived: session.Unarchived, EndedAt: session.at}
 	if talk.reply != nil {
 		result.Report.Status, result.Report.Ending, result.Replied = escalation.SessionCompleted, escalation.EndingNone, true
 		talk.propose(ctx, result.EndedAt)
@@ -111,80 +124,35 @@ type talking struct {
 	recalled int
 }
 
-// attempt runs the agent, and asks once more for a missing or invalid reply.
-func (t *talking) attempt(ctx context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
-	known, err := t.Agent.HasConversation(ctx, "", t.input.SessionID)
-	if err != nil {
-		return AgentReport{}, err
-	}
-	if known {
-		report, found, err := t.concluded(ctx, past.Spent)
-		if found || err != nil {
-			return report, err
-		}
-	}
-	repeated := startedBefore(ctx, known)
-	launch, err := t.launch(ctx, known)
-	if err != nil {
-		return AgentReport{}, err
-	}
-	launch.First = !repeated
-	launch, left := launch.after(past.Spent)
-	if !left {
-		return exhausted(past.Spent), nil
-	}
-	cutOff := ""
-	if repeated {
-		if cutOff, err = t.Prompts.TalkInterrupted(prompts.Interruption{Calls: callsOf(past.InFlight)}); err != nil {
-			return AgentReport{}, fmt.Errorf("%w of an interrupted turn: %w", errPrompt, err)
-		}
-	}
-	// The records answer while the agent's place is made ready.
-	prompt := inBackground(func() (string, error) {
-		turn, err := t.Talk.Store.TalkTurn(ctx, t.input.ConversationID, t.input.Turn)
-		if err != nil {
-			return "", t.explainUnknown(err)
-		}
-		if known && past.Spent.Turns > 0 {
-			return cutOff, nil
-		}
-		return t.opening(ctx, turn, cutOff)
-	})
-	defer func() { _, _ = prompt() }()
-	launch.LatePrompt = prompt
-	report, err := t.converse(ctx, launch, beats)
-	report.Interrupted = known
-	return report, err
-}
-
 // concluded returns the report of a session whose earlier process has given its reply and died before it could report it, so that nobody
-// pays for the reply twice. If there is none, or if the guard has not allowed all of the session's calls, it returns false. The report has
+// pays for the reply twice. If there is none, or if the guard has not allowed all of the session's calls, it returns nil. The report has
 // only what the argument spent lacks.
-func (t *talking) concluded(ctx context.Context, spent escalation.Report) (AgentReport, bool, error) {
+func (t *talking) concluded(ctx context.Context, spent escalation.Report) (*AgentReport, error) {
 	found, err := t.Agent.Concluded(ctx, t.input.SessionID, t.input.ParentSessionID)
 	if err != nil || found == nil {
-		return AgentReport{}, false, err
+		return nil, err
 	}
 	allowed, err := t.Talk.AllowedCalls(ctx, t.input.SessionID)
 	if err != nil {
-		return AgentReport{}, false, err
+		return nil, err
 	}
 	unasked := func(call string) bool { return !slices.Contains(allowed, call) }
-	if slices.ContainsFunc(found.Calls, unasked) {
-		return AgentReport{}, false, nil
+	if slices.ContainsFunc(found.Calls, unasked) || found.Output == nil {
+		return nil, nil
 	}
-	if err := t.decode(found); err != nil {
-		return AgentReport{}, false, nil //nolint:nilerr // the agent is asked again
+	if err := t.decode(found.Output); err != nil {
+		return nil, nil //nolint:nilerr // the agent is asked again
 	}
 	report := *found
 	report.Interrupted = true
 	report.Turns = max(report.Turns-spent.Turns, 0)
 	report.CostUSD = max(report.CostUSD-spent.CostUSD, 0)
-	if limit := budget(t.input.BudgetUSD, t.input.Policy.For(escalation.TierObserve)); limit > 0 { // an agent could have written more
+	limit := cmp.Or(t.input.BudgetUSD, t.input.Policy.For(escalation.TierObserve).BudgetUSD)
+	if limit > 0 { // an agent could have written more
 		report.CostUSD = min(report.CostUSD, max(limit-spent.CostUSD, 0))
 	}
 	report.Tokens = report.Tokens.Beyond(spent.Tokens)
-	return report, true, nil
+	return &report, nil
 }
 
 // inBackground begins to make a value, and returns a function that waits for it. If produce panics, that function does.
@@ -209,27 +177,42 @@ func inBackground[T any](produce func() (T, error)) (wait func() (T, error)) {
 	}
 }
 
-// launch returns the invocation with which an attempt starts, without its prompt.
-func (t *talking) launch(ctx context.Context, known bool) (AgentRun, error) {
-	system, err := t.Prompts.TalkSystem(t.Talk.Persona, t.permissions(escalation.TierObserve, false))
-	if err != nil {
-		return AgentRun{}, fmt.Errorf("%w of a conversation: %w", errPrompt, err)
-	}
-	run := AgentRun{
-		ChainID: t.input.ConversationID, FirstRunID: t.input.FirstRunID, Tier: escalation.TierObserve,
-		Policy: t.input.Policy.For(escalation.TierObserve), SessionID: t.input.SessionID, Resume: t.input.ParentSessionID,
-		SystemPrompt: system, Schema: escalation.TalkSchema, TextField: escalation.TalkReplyField, Now: stopwatch(ctx),
-	}
-	run.Policy.BudgetUSD = budget(t.input.BudgetUSD, run.Policy)
-	if known {
-		run.Resume = t.input.SessionID
-	}
-	return run, nil
+// turn returns the turn that the session answers.
+func (t *talking) turn(ctx context.Context) (escalation.TalkTurn, error) {
+	turn, err := t.Talk.Store.TalkTurn(ctx, t.input.ConversationID, t.input.Turn)
+	return turn, t.explainUnknown(err)
 }
 
-// opening returns the prompt with the context, and records the context. The argument cutOff says what an earlier process
-// may have left half done; empty if there was none.
-func (t *talking) opening(ctx context.Context, turn escalation.TalkTurn, cutOff string) (string, error) {
+// goOn returns the prompt that continues an interrupted turn, which must still be open.
+func (t *talking) goOn(ctx context.Context, cutOff prompts.Interruption) (string, error) {
+	if _, err := t.turn(ctx); err != nil {
+		return "", err
+	}
+	return t.interrupted(&cutOff)
+}
+
+// interrupted says what an earlier process may have left half done; it returns "" if there was none.
+func (t *talking) interrupted(cutOff *prompts.Interruption) (string, error) {
+	if cutOff == nil {
+		return "", nil
+	}
+	text, err := t.Prompts.TalkInterrupted(*cutOff)
+	if err != nil {
+		return "", fmt.Errorf("%w of an interrupted turn: %w", errPrompt, err)
+	}
+	return text, nil
+}
+
+// opening returns the prompt with the context, and records the context.
+func (t *talking) opening(ctx context.Context, cutOff *prompts.Interruption) (string, error) {
+	turn, err := t.turn(ctx)
+	if err != nil {
+		return "", err
+	}
+	before, err := t.interrupted(cutOff)
+	if err != nil {
+		return "", err
+	}
 	at, cold := stopwatch(ctx)(), t.input.ParentSessionID == ""
 	facts, err := t.Talk.Store.TalkFacts(ctx, t.input.ConversationID, at, cold)
 	if err != nil {
@@ -253,8 +236,8 @@ func (t *talking) opening(ctx context.Context, turn escalation.TalkTurn, cutOff 
 	if err := t.Talk.Store.BeginTurn(ctx, t.input.session(), text, at); err != nil {
 		return "", t.explainUnknown(err)
 	}
-	if cutOff != "" {
-		text = cutOff + "\n\n" + text
+	if before != "" {
+		text = before + "\n\n" + text
 	}
 	return text + "\n\n" + turn.Text, nil
 }
@@ -313,18 +296,9 @@ func (t *talking) propose(ctx context.Context, at time.Time) {
 	}
 }
 
-// converse runs the agent and decodes its reply. If the reply is missing or invalid, converse asks for it once more.
-func (t *talking) converse(ctx context.Context, run AgentRun, beats *heartbeater) (AgentReport, error) {
-	report, _, err := t.askTwice(ctx, run, beats, asking{decode: t.decode, repair: t.Prompts.TalkRepair})
-	return report, err
-}
-
-// decode keeps the reply of the report. It returns an error if the reply is missing or invalid.
-func (t *talking) decode(report *AgentReport) error {
-	if report.Output == nil {
-		return errors.New("it ended without its structured reply")
-	}
-	reply, err := escalation.DecodeTalkReply(report.Output)
+// decode keeps the reply. It returns an error if the reply is invalid.
+func (t *talking) decode(output json.RawMessage) error {
+	reply, err := escalation.DecodeTalkReply(output)
 	if err == nil {
 		t.reply = &reply
 	}

@@ -2,9 +2,9 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -144,13 +144,6 @@ type RunTierResult struct {
 	EndedAt time.Time `json:"ended_at,omitzero"`
 }
 
-// stopwatch returns a function that returns the current time by Temporal's clock, in UTC and truncated to milliseconds, as
-// records have it. The clock of this host may be wrong: only the time that has passed since the start of the attempt counts.
-func stopwatch(ctx context.Context) func() time.Time {
-	began, started := time.Now(), activity.GetInfo(ctx).StartedTime
-	return func() time.Time { return started.Add(time.Since(began)).UTC().Truncate(time.Millisecond) }
-}
-
 // maxInFlight limits the tool calls in a result, because the input of each call can have a few KB.
 const maxInFlight = 10
 
@@ -161,18 +154,31 @@ const maxInFlight = 10
 // After an error of the type ErrorTypeAgent that is retryable, another attempt may succeed. The details of the error
 // hold the spending of all attempts so far.
 func (t *Tiers) RunTier(ctx context.Context, input RunTierInput) (RunTierResult, error) {
-	now := stopwatch(ctx)
-	work := func(agent context.Context, past TierProgress, beats *heartbeater) (AgentReport, error) {
-		return t.attempt(agent, input, past, beats)
+	var verdict *escalation.Verdict
+	r := t.tier(input)
+	r.decode = func(output json.RawMessage) error {
+		decoded, err := escalation.DecodeVerdict(output)
+		if err == nil {
+			verdict = &decoded
+		}
+		return err
 	}
-	report, err := t.supervise(ctx, input.SessionID, input.Policy.HeartbeatInterval(), escalation.PurposeTier, work)
-	latest := report.InFlight[max(0, len(report.InFlight)-maxInFlight):]
-	result := RunTierResult{Report: report.Report, InFlight: latest, Change: report.Change, EndedAt: now()}
-	if result.Report.Verdict != nil {
-		verdict := t.Catalog.Verdict(*result.Report.Verdict)
-		result.Report.Verdict, result.Unknown = &verdict, t.Catalog.Unknown(verdict.AllServices())
+	session, err := t.runSession(ctx, r)
+	if err != nil {
+		return RunTierResult{}, err
 	}
-	return result, err
+	result := RunTierResult{Report: session.Report, InFlight: session.latestCalls(), Change: session.Change, EndedAt: session.at}
+	switch {
+	case session.problem != nil:
+		result.Report.Verdict = &escalation.Verdict{
+			Status:  escalation.VerdictFailed,
+			Summary: fmt.Sprintf("The agent gave no valid verdict, even when asked again: %s.", session.problem),
+		}
+	case verdict != nil:
+		named := t.Catalog.Verdict(*verdict)
+		result.Report.Verdict, result.Unknown = &named, t.Catalog.Unknown(named.AllServices())
+	}
+	return result, nil
 }
 
 // FindTranscriptInput identifies a conversation by its id and its working directory. An empty Directory means the
@@ -195,73 +201,6 @@ func (t *Tiers) FindTranscript(ctx context.Context, input FindTranscriptInput) (
 		return FindTranscriptResult{}, fmt.Errorf("look for the transcript of %s: %w", input.SessionID, err)
 	}
 	return FindTranscriptResult{Reachable: reachable}, nil
-}
-
-// supervise calls the function work, and sends a heartbeat at each interval until work returns. It adds the spending of
-// this attempt to the spending of earlier attempts. If work fails, or its session has ended so that another attempt follows, supervise
-// returns an error; its details hold the total. The argument purpose is the role of the session.
-func (t *Tiers) supervise(
-	ctx context.Context, sessionID string, interval time.Duration, purpose escalation.Purpose,
-	work func(context.Context, TierProgress, *heartbeater) (AgentReport, error),
-) (AgentReport, error) {
-	past := pastAttempts(ctx)
-	agent, beats := startHeartbeater(ctx, t.Heartbeats, interval, TierProgress{
-		SessionID: sessionID, Host: t.Host, WorkerPID: os.Getpid(), Attempt: int(activity.GetInfo(ctx).Attempt),
-		Spent: past.Spent, InFlight: past.InFlight, Failures: past.Failures, Hosts: past.Hosts,
-	})
-	report, err := work(agent, past, beats)
-	if cause := context.Cause(agent); err == nil && report.Status == escalation.SessionStopped && errors.Is(cause, errHeartbeatLost) {
-		err = cause
-	}
-	most := escalation.Treat(report.Ending, false, purpose).Attempts
-	if err == nil && report.Ending != escalation.EndingNone && most > 1 && report.Status != escalation.SessionTimedOut {
-		err = errors.New(report.Error)
-	}
-	report.Report = past.Spent.Then(report.Report)
-	report.Attempts = int(activity.GetInfo(ctx).Attempt)
-	report.Host, report.WorkerVersion = t.Host, t.Version
-	hosts := past.Hosts
-	if worked := report.Worktree; worked != nil && worked.Path != "" {
-		worked.EarlierHosts = past.elsewhere(t.Host, worked)
-		if worked.MayHoldCommits() {
-			hosts = withHost(hosts, t.Host)
-		}
-	}
-	failures := past.Failures
-	if err != nil && !handsOver(err) {
-		failures++
-	}
-	beats.settle(report, failures, hosts)
-	if err != nil && failures >= most && !handsOver(err) && report.Change != nil { // what it has committed outlasts the last attempt
-		report.Status, report.Error = escalation.SessionFailed, err.Error()
-		err = nil
-	}
-	beats.stop(ctx, err != nil)
-	if err != nil {
-		return AgentReport{}, unjudged(err, report.Report, failures, most)
-	}
-	return report, nil
-}
-
-// attempt runs the agent. If the previous attempt has a conversation, attempt continues that conversation.
-func (t *Tiers) attempt(ctx context.Context, input RunTierInput, past TierProgress, beats *heartbeater) (AgentReport, error) {
-	known, err := t.Agent.HasConversation(ctx, input.Directory, input.SessionID)
-	if err != nil {
-		return AgentReport{}, err
-	}
-	repeated := startedBefore(ctx, known)
-	launch, err := t.launch(ctx, input, past, resumption{repeated, known})
-	if err != nil {
-		return AgentReport{}, fmt.Errorf("%w of %s: %w", errPrompt, input.Tier, err)
-	}
-	launch.First, launch.Now = !repeated, stopwatch(ctx)
-	launch, left := launch.after(past.Spent)
-	if !left {
-		return exhausted(past.Spent), nil
-	}
-	report, err := t.converse(ctx, launch, beats)
-	report.Interrupted = known
-	return report, err
 }
 
 // startedBefore reports whether a process of the activity's session was started before. The argument known reports that the
@@ -311,90 +250,6 @@ func pauseAfter(failures int) time.Duration {
 	return min(pause, longestPause)
 }
 
-// converse runs the agent and decodes its verdict. If the verdict is missing or invalid, converse asks for the verdict
-// in one repair turn. If the repair turn also fails, the verdict is VerdictFailed with the reason.
-func (t *Tiers) converse(ctx context.Context, run AgentRun, beats *heartbeater) (AgentReport, error) {
-	report, problem, err := t.askTwice(ctx, run, beats, asking{decode: judge, repair: t.Prompts.Repair})
-	if err == nil && problem != nil {
-		report.Verdict = &escalation.Verdict{
-			Status:  escalation.VerdictFailed,
-			Summary: fmt.Sprintf("The agent gave no valid verdict, even when asked again: %s.", problem),
-		}
-	}
-	return report, err
-}
-
-// asking says how a structured output is read, and how an agent is asked for it again.
-type asking struct {
-	// decode keeps the output in the report. It returns an error if the output is missing or invalid.
-	decode func(*AgentReport) error
-	// repair returns the prompt that asks again. The argument is the error of decode.
-	repair func(reason string) (string, error)
-}
-
-// answer runs the agent. If its answer is too long, answer asks once for a shorter one, in the same conversation.
-func (t *Tiers) answer(ctx context.Context, run AgentRun, beats *heartbeater) (AgentReport, error) {
-	report, err := t.Agent.Run(ctx, run, beats.observe)
-	if err != nil || !escalation.Treat(report.Ending, false, escalation.PurposeTier).Shorter {
-		return report, err
-	}
-	run, left := run.after(report.Report)
-	if !left {
-		return report, nil
-	}
-	run.Resume, run.First, run.Interrupted, run.LatePrompt = run.SessionID, false, true, nil
-	if run.Prompt, err = t.Prompts.Shorter(); err != nil {
-		return report, fmt.Errorf("%w that asks %s for a shorter answer: %w", errPrompt, run.Tier, err)
-	}
-	beats.add(report.Report)
-	shorter, err := t.Agent.Run(ctx, run, beats.observe)
-	shorter.Report = report.Then(shorter.Report)
-	return shorter, err
-}
-
-// askTwice runs the agent and decodes its structured output. If the output is missing or invalid, askTwice asks for it in one
-// repair turn. If that gives no valid output either, the session has the status completed, and problem says what is wrong.
-func (t *Tiers) askTwice(
-	ctx context.Context, run AgentRun, beats *heartbeater, ask asking,
-) (report AgentReport, problem, err error) {
-	report, err = t.answer(ctx, run, beats)
-	if err != nil || report.Status != escalation.SessionCompleted {
-		return report, nil, err
-	}
-	if problem = ask.decode(&report); problem == nil {
-		return report, nil, nil
-	}
-	run, left := run.after(report.Report)
-	if !left {
-		spent := exhausted(report.Report)
-		report.Status, report.Error = spent.Status, fmt.Sprintf("%s, without a valid verdict: %s", spent.Error, problem)
-		report.Ending = spent.Ending
-		return report, nil, nil
-	}
-	run.Resume, run.First, run.Repairs, run.Inspect, run.LatePrompt = run.SessionID, false, false, false, nil
-	run.Policy = repairPolicy(run.Policy)
-	if run.Prompt, err = ask.repair(problem.Error()); err != nil {
-		return report, nil, fmt.Errorf("%w that asks %s for its verdict: %w", errPrompt, run.Tier, err)
-	}
-	beats.add(report.Report)
-	repaired, err := t.Agent.Run(ctx, run, beats.observe)
-	repaired.Report, repaired.Change = report.Then(repaired.Report), report.Change
-	finished := repaired.Ending == escalation.EndingNone || repaired.Ending == escalation.EndingOurLimit
-	if err != nil || repaired.Status == escalation.SessionStopped || !finished {
-		return repaired, nil, err
-	}
-	if repaired.Status == escalation.SessionCompleted {
-		problem = ask.decode(&repaired)
-	} else {
-		problem = fmt.Errorf("%w; asked again, the session ended %s", problem, repaired.Status)
-	}
-	repaired.Status, repaired.Error, repaired.Ending = escalation.SessionCompleted, "", escalation.EndingNone
-	if problem != nil {
-		repaired.Ending = escalation.EndingNoResult
-	}
-	return repaired, problem, nil
-}
-
 // repairPolicy returns policy for a repair turn: without tools, and with little time.
 func repairPolicy(policy escalation.TierPolicy) escalation.TierPolicy {
 	policy.Tools, policy.AllowedTools = nil, nil
@@ -408,17 +263,4 @@ func brief(policy escalation.TierPolicy, timeout escalation.Duration, turns int)
 		policy.MaxTurns = turns
 	}
 	return policy
-}
-
-// judge decodes the verdict into the report. It returns an error if the verdict is missing or invalid.
-func judge(report *AgentReport) error {
-	if report.Output == nil {
-		return errors.New("it ended without its structured verdict")
-	}
-	verdict, err := escalation.DecodeVerdict(report.Output)
-	if err != nil {
-		return err
-	}
-	report.Verdict = &verdict
-	return nil
 }
