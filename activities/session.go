@@ -43,6 +43,12 @@ type role struct {
 	repair func(reason string) (string, error)
 }
 
+// SessionEnd is the part that the results of all activities have that run a session.
+type SessionEnd struct {
+	Report  escalation.Report `json:"report"`
+	EndedAt time.Time         `json:"ended_at,omitzero"`
+}
+
 // ended is a session that has ended.
 type ended struct {
 	AgentReport

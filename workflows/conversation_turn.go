@@ -186,8 +186,8 @@ func (c *conversationRun) runTalk(
 	}
 	var tiers *activities.Tiers
 	var result activities.RunTalkResult
-	unjudged := c.sessions.run(ctx, session, tiers.RunTalk, input, &result)
-	return sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged), result
+	ended, _ := c.sessions.run(ctx, session, tiers.RunTalk, input, &result)
+	return ended, result
 }
 
 // conclude records the end of a turn and of its session. If the records refuse it, conclude logs that, and the conversation

@@ -83,7 +83,7 @@ func (c *chainRun) writeHandoff(
 	session := opening.Session
 	var tiers *activities.Tiers
 	var written activities.WriteHandoffResult
-	unjudged := c.sessions.run(ctx, session, tiers.WriteHandoff, activities.WriteHandoffInput{
+	ended, judged := c.sessions.run(ctx, session, tiers.WriteHandoff, activities.WriteHandoffInput{
 		ChainID:         session.ChainID,
 		SessionID:       session.SessionID,
 		ParentSessionID: s.Parent.SessionID,
@@ -95,10 +95,10 @@ func (c *chainRun) writeHandoff(
 		Cooldowns:       opening.Services,
 		BudgetUSD:       session.BudgetUSD,
 	}, &written)
-	if unjudged != nil {
-		written.Problem = fmt.Sprintf("%s left no handoff: %s", session.Tier, unjudged.Error)
+	if !judged {
+		written.Problem = fmt.Sprintf("%s left no handoff: %s", session.Tier, ended.Error)
 	}
-	return sessionEnded(ctx, session, written.Report, written.EndedAt, unjudged), written
+	return ended, written
 }
 
 // decideHandoff returns the decision on the session that wrote the handoff for step s. It considers a request by a

@@ -232,11 +232,11 @@ func (r *reviews) runReview(
 	if request.continues != nil {
 		input.Continues = request.continues.SessionID
 	}
-	unjudged := r.sessions.run(ctx, session, tiers.RunReview, input, &reviewed)
-	if unjudged != nil {
-		reviewed.Problem = unjudged.Error
+	ended, judged := r.sessions.run(ctx, session, tiers.RunReview, input, &reviewed)
+	if !judged {
+		reviewed.Problem = ended.Error
 	}
-	return sessionEnded(ctx, session, reviewed.Report, reviewed.EndedAt, unjudged), reviewed
+	return ended, reviewed
 }
 
 // add adds the review to the visible state, with an event that says which rule has decided.

@@ -72,11 +72,7 @@ func relayTo(
 	}
 	var tiers *activities.Tiers
 	var result activities.RunTierResult
-	unjudged := agents.run(ctx, session, tiers.RunTier, input, &result)
-	session.Report, session.EndedAt = result.Report, workflow.Now(ctx)
-	if unjudged != nil {
-		session.Report = *unjudged
-	}
+	session, _ = agents.run(ctx, session, tiers.RunTier, input, &result)
 	agents.ended(ctx, session)
 	return *agents.log.chain.Last(), agents.close(ctx, session, false)
 }

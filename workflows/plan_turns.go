@@ -25,8 +25,7 @@ func (p *planRun) author(ctx workflow.Context) error {
 	p.at.Passes = nil
 	var tiers *activities.Tiers
 	var result activities.RunAuthorResult
-	unjudged := p.sessions.run(ctx, opening.Session, tiers.RunAuthor, p.authorInput(opening.Session), &result)
-	session := sessionEnded(ctx, opening.Session, result.Report, result.EndedAt, unjudged)
+	session, judged := p.sessions.run(ctx, opening.Session, tiers.RunAuthor, p.authorInput(opening.Session), &result)
 	if session.BeganWork() || p.at.Continues == nil { // otherwise the calls before it still have no result
 		p.sessions.inFlight = result.InFlight
 	}
@@ -66,7 +65,7 @@ func (p *planRun) author(ctx workflow.Context) error {
 		change = *result.Change
 	}
 	change.Problem = cmp.Or(authorProblem(session, result), change.Problem)
-	if unjudged != nil {
+	if !judged {
 		change.Problem += "; nobody knows its commits"
 	}
 	return p.reviewTurn(ctx, p.reviewRequest(session, change, false))

@@ -264,16 +264,20 @@ func (s *sessions) withdraw(ctx workflow.Context, session escalation.Session) {
 // cancelledBeforeSession is the reason for a session that did not run.
 const cancelledBeforeSession = "the chain was cancelled before the session began"
 
-// run executes the activity that runs the agent of a session, and decodes the activity's return value into result. If
-// the activity succeeded, run returns nil. If the activity failed or was cancelled, run returns a report that marks the
-// session as failed or stopped.
+// run executes the activity that runs the agent of a session, decodes the activity's return value into result, and returns the ended
+// session. If the activity failed after all retries, the session has the status failed. If it was cancelled, the session has the status
+// stopped. In both cases judged is false.
 //
 // If the workflow is cancelled, run stops the agent. A running agent reports its spending. If the activity is waiting
 // for its next attempt, Temporal cancels the activity without a report. So run looks up the spending of the earlier
 // attempts before it stops the agent.
-func (s *sessions) run(ctx workflow.Context, session escalation.Session, activity, input, result any) (unjudged *escalation.Report) {
+func (s *sessions) run(
+	ctx workflow.Context, session escalation.Session, activity, input, result any,
+) (ended escalation.Session, judged bool) {
 	if ctx.Err() != nil {
-		return s.stopped(escalation.Report{})
+		session.SetReport(s.stopped(escalation.Report{}))
+		session.EndedAt = workflow.Now(ctx)
+		return session, false
 	}
 	options := withTier(ctx, s.policy.OfPurpose(session.Purpose), session.Tier, summarize(session))
 	if session.Purpose == escalation.PurposeTalk {
@@ -290,16 +294,19 @@ func (s *sessions) run(ctx workflow.Context, session escalation.Session, activit
 			stop()
 		}).
 		Select(ctx)
-	switch err := running.Get(agent, result); {
+	var end activities.SessionEnd
+	err := cmp.Or(running.Get(agent, result), running.Get(agent, &end))
+	session.EndedAt = cmp.Or(end.EndedAt, workflow.Now(ctx))
+	switch {
 	case err == nil:
-		return nil
 	case temporal.IsCanceledError(err):
-		return s.stopped(spent)
+		end.Report = s.stopped(spent)
 	default:
-		report := activities.SpentBefore(err)
-		report.Status, report.Error = escalation.SessionFailed, rootMessage(err)
-		return &report
+		end.Report = activities.SpentBefore(err)
+		end.Report.Status, end.Report.Error = escalation.SessionFailed, rootMessage(err)
 	}
+	session.SetReport(end.Report)
+	return session, err == nil
 }
 
 // waits sleeps until a session may be requested again that was refused, or that the limit of the account has ended, and reports whether it
@@ -339,9 +346,9 @@ func (s *sessions) waits(ctx workflow.Context, decision escalation.Decision) (ag
 
 // stopped returns the report of an agent that was not running when the workflow was cancelled. The argument spent is
 // the spending of the earlier attempts.
-func (s *sessions) stopped(spent escalation.Report) *escalation.Report {
+func (s *sessions) stopped(spent escalation.Report) escalation.Report {
 	spent.Status, spent.Error = escalation.SessionStopped, cmp.Or(s.stoppedBecause, "the chain was cancelled")
-	return &spent
+	return spent
 }
 
 // spentSoFar returns the recorded spending of all attempts at a session. If the lookup fails, the report says that the

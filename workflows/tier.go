@@ -189,32 +189,15 @@ func (c *chainRun) runTier(
 	}
 	var tiers *activities.Tiers
 	var result activities.RunTierResult
-	unjudged := c.sessions.run(ctx, session, tiers.RunTier, input, &result)
-	ended := sessionEnded(ctx, session, result.Report, result.EndedAt, unjudged)
+	ended, judged := c.sessions.run(ctx, session, tiers.RunTier, input, &result)
 	if ended.BeganWork() || s.Continues == nil { // otherwise the calls before it still have no result
 		c.sessions.inFlight = result.InFlight
 	}
 	c.listUnknown(ctx, session.SessionID, result.Unknown)
-	if unjudged != nil && input.Inspect {
+	if !judged && input.Inspect {
 		result.Change = &activities.Change{Problem: fmt.Sprintf("nobody knows what the session of %s has committed", s.Tier)}
 	}
 	return ended, result.Change
-}
-
-// sessionEnded returns session with its report and its end time. If unjudged is not nil, it replaces the report, and
-// the current time replaces the end time.
-func sessionEnded(
-	ctx workflow.Context, session escalation.Session, report escalation.Report, endedAt time.Time, unjudged *escalation.Report,
-) escalation.Session {
-	session.SetReport(report)
-	session.EndedAt = endedAt
-	if unjudged != nil {
-		session.SetReport(*unjudged)
-	}
-	if unjudged != nil || endedAt.IsZero() {
-		session.EndedAt = workflow.Now(ctx)
-	}
-	return session
 }
 
 // decide returns the decision on a session that has ended. It considers a request by a person that has arrived by now.
