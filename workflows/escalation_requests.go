@@ -97,6 +97,14 @@ func (r *escalationRequests) counts(ctx workflow.Context, otherwise escalation.D
 	return false
 }
 
+// override returns the decision on a session that has ended, or what the pending request makes of it.
+func (r *escalationRequests) override(ctx workflow.Context, session escalation.Session, decision escalation.Decision) escalation.Decision {
+	if !r.counts(ctx, decision) {
+		return decision
+	}
+	return escalation.Requested(*r.policy, session, r.pending.ToTier, decision)
+}
+
 // take returns the pending request and clears it; nil if there is none.
 func (r *escalationRequests) take() *EscalateSignal {
 	request := r.pending

@@ -105,11 +105,9 @@ func (c *chainRun) writeHandoff(
 // person that has arrived by now. If the handoff is unusable, such a request lets s start from the verdict.
 func (c *chainRun) decideHandoff(ctx workflow.Context, s step, session escalation.Session, problem string) escalation.Decision {
 	c.requests.receive(ctx, s.Tier-1)
-	input := escalation.HandoffInput{Next: s.Tier, WaitingSince: c.waitingSince, Problem: problem}
-	if c.requests.counts(ctx, escalation.DecideHandoff(*c.policy, session, input)) {
-		input.RequestedTier = c.requests.pending.ToTier
-	}
-	decision := escalation.DecideHandoff(*c.policy, session, input)
+	decision := c.requests.override(ctx, session, escalation.DecideHandoff(*c.policy, session, escalation.HandoffInput{
+		Next: s.Tier, WaitingSince: c.waitingSince, Problem: problem,
+	}))
 	if problem == "" || session.Status == escalation.SessionStopped || decision.Rule == escalation.RuleAccountLimit {
 		return decision
 	}

@@ -208,10 +208,7 @@ func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Sessi
 		MinTier: s.MinTier, Healed: s.Healed, Recognition: recognition, WaitingSince: c.waitingSince,
 		NoSplit: c.log.chain.Trigger == escalation.TriggerIssue || s.Purpose == escalation.PurposeRecheck || c.unpushed(),
 	}
-	if c.requests.counts(ctx, escalation.Decide(*c.policy, session, input)) {
-		input.RequestedTier = c.requests.pending.ToTier
-	}
-	return c.quietly(s, escalation.Decide(*c.policy, session, input))
+	return c.quietly(s, c.requests.override(ctx, session, escalation.Decide(*c.policy, session, input)))
 }
 
 // quietly returns the decision on the session of a step that has ended or was refused. If the step is a scheduled look, nobody needs to

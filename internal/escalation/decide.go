@@ -101,8 +101,6 @@ type DecisionInput struct {
 	// MinTier is the tier that waits for the result of a recheck. If the recheck escalates, the next tier is at least
 	// MinTier. MinTier is 0 if the session is no recheck.
 	MinTier Tier
-	// RequestedTier is the tier that an operator requested; 0 without a request.
-	RequestedTier Tier
 	// WaitingSince is the time at which the chain began to wait; zero if it has not waited.
 	WaitingSince time.Time
 	// NoSplit forbids splitting the chain by issue.
@@ -118,13 +116,6 @@ type DecisionInput struct {
 // Decide returns the next step of the chain after session, under policy. Decide escalates only to a higher tier, never
 // above policy.MaxTier, and never in a dry run.
 func Decide(policy Policy, session Session, input DecisionInput) Decision {
-	requested := input.RequestedTier
-	if requested != 0 && session.Status != SessionStopped && CheckEscalationRequest(policy, session.Tier, requested) == nil {
-		return Decision{
-			Action: DecisionEscalate, Tier: requested, Rule: RuleOperator,
-			Reason: fmt.Sprintf("a person asks for %s", requested),
-		}
-	}
 	if session.LookFailed() && input.Recognition.AllKnown() {
 		return complete(OutcomeKnown, RuleKnown, session.lookFault().Summary+"; "+input.Recognition.describe())
 	}
@@ -193,8 +184,6 @@ func (s *Session) PassingLimit() (Rule, time.Time) {
 type HandoffInput struct {
 	// Next is the tier to which the handoff was to be written.
 	Next Tier
-	// RequestedTier is the tier that an operator requested; 0 without a request.
-	RequestedTier Tier
 	// WaitingSince is the time at which the chain began to wait; zero if it has not waited.
 	WaitingSince time.Time
 	// Problem says why the handoff cannot be used; empty if it can.
@@ -202,19 +191,14 @@ type HandoffInput struct {
 }
 
 // DecideHandoff returns the step that follows a session whose task was to write the handoff to the next tier. A stopped
-// session ends the chain. If an operator has requested a tier, that tier or the next tier runs, whichever is higher.
-// Without a request, there are four cases. If there is no problem, the handoff can be used, and the next tier runs. If
-// the session's conversation cannot be used, the next tier runs from the verdict. If the account's limit is used up, the chain
-// waits. Any other problem ends the chain.
+// session ends the chain. If there is no problem, the handoff can be used, and the next tier runs. If the session's conversation cannot be
+// used, the next tier runs from the verdict. If the account's limit is used up, the chain waits. Any other problem ends the chain.
 func DecideHandoff(policy Policy, session Session, input HandoffInput) Decision {
-	next, requested, problem := input.Next, input.RequestedTier, input.Problem
-	onward := Decision{Action: DecisionEscalate, Tier: max(next, requested), Rule: RuleVerdict}
+	next, problem := input.Next, input.Problem
+	onward := Decision{Action: DecisionEscalate, Tier: next, Rule: RuleVerdict}
 	switch {
 	case session.Status == SessionStopped:
 		return complete(OutcomeAborted, RuleCancelled, fmt.Sprintf("%s was to write its handoff: %s", session.Tier, session.Error))
-	case requested != 0:
-		onward.Rule, onward.Reason = RuleOperator, fmt.Sprintf("a person asks for %s", requested)
-		return onward
 	case problem == "":
 		onward.Reason = fmt.Sprintf("%s has written the handoff to %s", session.Tier, next)
 		return onward
@@ -227,6 +211,15 @@ func DecideHandoff(policy Policy, session Session, input HandoffInput) Decision 
 	}
 	onward.Reason = fmt.Sprintf("%s starts from what the verdict says: %s", next, problem)
 	return onward
+}
+
+// Requested returns the decision that a person's request for a tier makes of decision, the one on session without the request. Nothing
+// overrides that the session was stopped.
+func Requested(policy Policy, session Session, tier Tier, decision Decision) Decision {
+	if session.Status == SessionStopped || CheckEscalationRequest(policy, session.Tier, tier) != nil {
+		return decision
+	}
+	return Decision{Action: DecisionEscalate, Tier: tier, Rule: RuleOperator, Reason: fmt.Sprintf("a person asks for %s", tier)}
 }
 
 // CheckEscalationRequest returns nil if an operator can request the given tier. Otherwise the error gives the reason in

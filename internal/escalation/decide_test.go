@@ -23,7 +23,9 @@ func TestDecide(t *testing.T) {
 		dryRun  bool
 		session escalation.Session
 		input   escalation.DecisionInput
-		want    escalation.Decision
+		// requested is the tier that a person asks for; 0 without a request.
+		requested escalation.Tier
+		want      escalation.Decision
 	}{
 		"healthy": {
 			maxTier: 3, session: concluded(1, verdict(escalation.VerdictHealthy)),
@@ -75,26 +77,26 @@ func TestDecide(t *testing.T) {
 			want: ended(escalation.OutcomeNeedsHuman, escalation.RuleMaxTier),
 		},
 		"a person escalates what is healthy": {
-			maxTier: 3, session: concluded(1, verdict(escalation.VerdictHealthy)), input: escalation.DecisionInput{RequestedTier: 2},
+			maxTier: 3, session: concluded(1, verdict(escalation.VerdictHealthy)), requested: 2,
 			want: ordered(2),
 		},
 		"a person escalates what failed": {
-			maxTier: 3, session: unconcluded(escalation.SessionFailed), input: escalation.DecisionInput{RequestedTier: 3}, want: ordered(3),
+			maxTier: 3, session: unconcluded(escalation.SessionFailed), requested: 3, want: ordered(3),
 		},
 		"a person cannot pass the highest tier": {
-			maxTier: 2, session: concluded(1, verdict(escalation.VerdictHealthy)), input: escalation.DecisionInput{RequestedTier: 3},
+			maxTier: 2, session: concluded(1, verdict(escalation.VerdictHealthy)), requested: 3,
 			want: ended(escalation.OutcomeHealthy, escalation.RuleVerdict),
 		},
 		"a person cannot pass a dry run": {
-			maxTier: 3, dryRun: true, session: concluded(1, verdict(escalation.VerdictHealthy)), input: escalation.DecisionInput{RequestedTier: 2},
+			maxTier: 3, dryRun: true, session: concluded(1, verdict(escalation.VerdictHealthy)), requested: 2,
 			want: ended(escalation.OutcomeHealthy, escalation.RuleVerdict),
 		},
 		"a person cannot escalate downwards": {
-			maxTier: 3, session: concluded(3, verdict(escalation.VerdictResolved)), input: escalation.DecisionInput{RequestedTier: 2},
+			maxTier: 3, session: concluded(3, verdict(escalation.VerdictResolved)), requested: 2,
 			want: ended(escalation.OutcomeResolved, escalation.RuleVerdict),
 		},
 		"a chain that was stopped stays stopped": {
-			maxTier: 3, session: unconcluded(escalation.SessionStopped), input: escalation.DecisionInput{RequestedTier: 3},
+			maxTier: 3, session: unconcluded(escalation.SessionStopped), requested: 3,
 			want: ended(escalation.OutcomeAborted, escalation.RuleNoVerdict),
 		},
 		"a dry run escalates nothing": {
@@ -165,7 +167,8 @@ func TestDecide(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := escalation.Decide(escalation.Policy{MaxTier: tt.maxTier, DryRun: tt.dryRun}, tt.session, tt.input)
+			policy := escalation.Policy{MaxTier: tt.maxTier, DryRun: tt.dryRun}
+			got := escalation.Requested(policy, tt.session, tt.requested, escalation.Decide(policy, tt.session, tt.input))
 			require.NotEmpty(t, got.Reason)
 			got.Reason = ""
 			require.Equal(t, tt.want, got)
@@ -182,12 +185,12 @@ func TestDecideProperties(t *testing.T) {
 		}
 		session := anySession().Draw(t, "session")
 		input := escalation.DecisionInput{
-			MinTier:       escalation.Tier(rapid.IntRange(0, 3).Draw(t, "min tier")),
-			RequestedTier: escalation.Tier(rapid.IntRange(-1, 5).Draw(t, "requested tier")),
-			NoSplit:       rapid.Bool().Draw(t, "no split"),
+			MinTier: escalation.Tier(rapid.IntRange(0, 3).Draw(t, "min tier")),
+			NoSplit: rapid.Bool().Draw(t, "no split"),
 		}
+		requested := escalation.Tier(rapid.IntRange(-1, 5).Draw(t, "requested tier"))
 
-		got := escalation.Decide(policy, session, input)
+		got := escalation.Requested(policy, session, requested, escalation.Decide(policy, session, input))
 
 		require.NotEmpty(t, got.Reason)
 		require.NotEmpty(t, got.Rule)
@@ -198,7 +201,7 @@ func TestDecideProperties(t *testing.T) {
 			require.False(t, policy.DryRun, "in a dry run")
 			require.NotEqual(t, escalation.SessionStopped, session.Status, "of a chain that was cancelled")
 			if got.Rule == escalation.RuleOperator {
-				require.Equal(t, input.RequestedTier, got.Tier)
+				require.Equal(t, requested, got.Tier)
 			} else {
 				require.Equal(t, escalation.VerdictEscalate, session.Verdict.Status, "not asked for")
 				require.GreaterOrEqual(t, got.Tier, input.MinTier, "below what was asked for")
@@ -388,9 +391,10 @@ func TestDecideHandoff(t *testing.T) {
 				Tier: 1, Purpose: escalation.PurposeHandoff, Continuity: escalation.ContinuityResume,
 				Report: escalation.Report{Status: tt.status, Error: "so it was"},
 			}
-			got := escalation.DecideHandoff(escalation.Policy{}, session, escalation.HandoffInput{
-				Next: 2, RequestedTier: tt.requested, Problem: tt.problem,
-			})
+			policy := escalation.Policy{MaxTier: 3}
+			got := escalation.Requested(policy, session, tt.requested, escalation.DecideHandoff(policy, session, escalation.HandoffInput{
+				Next: 2, Problem: tt.problem,
+			}))
 			require.NotEmpty(t, got.Reason)
 			got.Reason = ""
 			require.Equal(t, tt.want, got)

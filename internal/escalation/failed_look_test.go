@@ -201,7 +201,7 @@ func TestDecideAFailedLook(t *testing.T) {
 	}
 	session := endedLook(SessionFailed)
 	recognition := Recognize(session, []Incident{failedLook("incident-1")}, look, incidentNoon)
-	requested := Decide(policy, session, DecisionInput{Recognition: &recognition, RequestedTier: TierSafeRepair})
+	requested := Requested(policy, session, TierSafeRepair, Decide(policy, session, DecisionInput{Recognition: &recognition}))
 	require.Equal(t, RuleOperator, requested.Rule)
 }
 
