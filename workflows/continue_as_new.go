@@ -34,8 +34,8 @@ type Carried struct {
 	// Directory is the agents' working directory; empty for the default one.
 	Directory string           `json:"directory,omitempty"`
 	State     escalation.Chain `json:"state"`
-	// Step is the step at whose gate the chain waits.
-	Step step `json:"step"`
+	// Step is the gate at which the chain waits.
+	Step gateStep `json:"step"`
 	// Proposed is the change of the chain; nil if it has committed nothing.
 	Proposed *proposedChange `json:"proposed,omitempty"`
 	// InFlight holds the tool calls that the last session left without a result.
@@ -78,7 +78,7 @@ func (g *gates) mayContinueAsNew(ctx workflow.Context) bool {
 //
 // The new run begins in the version of the workers that is current at its start. If the workers have no versions, the
 // option InitialVersioningBehavior has no effect.
-func (c *chainRun) continueAsNew(ctx workflow.Context, at step) error {
+func (c *chainRun) continueAsNew(ctx workflow.Context, at gateStep) error {
 	input := c.input
 	input.Carried = &Carried{
 		Policy: withWindows(*c.policy, c.sessions), FirstRunID: c.log.firstRun(ctx), Directory: c.sessions.directory,

@@ -250,21 +250,9 @@ func (c *chainRun) abortIfCancelled(ctx workflow.Context, err error) error {
 // run executes the steps of the chain until it ends.
 func (c *chainRun) run(ctx workflow.Context) error {
 	next, err := c.begin(ctx)
-	for err == nil && next.Action != stepEnd {
+	for err == nil && next != nil {
 		c.incidents.send(ctx) // before a step that can wait for days
-		switch next.Action {
-		case stepEnd:
-		case stepSession:
-			next, err = c.runSession(ctx, next)
-		case stepReview:
-			next, err = c.reviewAgain(ctx, next)
-		case stepWait:
-			next, err = c.wait(ctx, next)
-		case stepOpenGate:
-			next, err = c.openGate(ctx, next)
-		case stepGate:
-			next, err = c.waitAtGate(ctx, next)
-		}
+		next, err = next.do(ctx, c)
 	}
 	c.incidents.send(ctx)
 	if err == nil && c.log.chain.Outcome == escalation.OutcomeAborted {
@@ -277,13 +265,11 @@ func (c *chainRun) run(ctx workflow.Context) error {
 func (c *chainRun) begin(ctx workflow.Context) (step, error) {
 	if c.input.Carried != nil {
 		c.log.show(ctx)
-		waiting := c.input.Carried.Step
-		waiting.Action = stepGate
-		return waiting, nil
+		return c.input.Carried.Step, nil
 	}
-	first, err := c.firstStep(ctx)
+	first, err := c.firstWork(ctx)
 	if err != nil {
-		return step{}, err
+		return nil, err
 	}
 	c.log.add(ctx, escalation.Event{Kind: escalation.EventChainStarted, Message: describeStart(c.log.chain)})
 	c.listUnknown(ctx, "", c.unknown)
@@ -291,10 +277,10 @@ func (c *chainRun) begin(ctx workflow.Context) (step, error) {
 	case first.Tier > c.policy.MaxTier:
 		return c.beginBlocked(ctx, first)
 	case c.input.Ask != nil:
-		first.Refused, c.gates.history = true, c.input.Ask.History
-		return c.stop(ctx, first, escalation.Gated(*c.policy, escalation.AskFirst(c.input.Ask.Reason)))
+		c.gates.history = c.input.Ask.History
+		return c.stop(ctx, pending{first, true}, escalation.Gated(*c.policy, escalation.AskFirst(c.input.Ask.Reason)))
 	}
-	return first, nil
+	return sessionStep{first}, nil
 }
 
 // applyLimits applies the limits of the input to the policy. The input can lower a limit, but not raise it. The input

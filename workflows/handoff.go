@@ -14,7 +14,7 @@ import (
 // write these fields before s starts from a handoff. missingFromHandoff returns none in three cases: s starts from no
 // handoff, the previous tier was already asked, or that tier cannot be asked. A tier cannot be asked if it exceeds
 // the highest tier or has no conversation to resume. A dry run and a recheck ask no tier.
-func (c *chainRun) missingFromHandoff(s step) []string {
+func (c *chainRun) missingFromHandoff(s work) []string {
 	choice := c.continuity(s)
 	reachable := choice.Reason == escalation.ReasonConfigured || choice.Reason == escalation.ReasonContextPressure
 	switch {
@@ -30,55 +30,54 @@ func (c *chainRun) missingFromHandoff(s step) []string {
 	return escalation.MissingFields(s.Parent.Tier, s.Parent.Verdict)
 }
 
-// askForHandoff runs a session in which the previous tier writes the handoff for step s. If the handoff is usable,
-// askForHandoff returns s with that handoff. If s would not be admitted now, no session runs.
-func (c *chainRun) askForHandoff(ctx workflow.Context, s step, missing []string) (step, error) {
+// askForHandoff runs a session in which the previous tier writes the handoff for the work s. If the handoff is usable,
+// askForHandoff returns a step that runs s with that handoff. If s would not be admitted now, no session runs.
+func (c *chainRun) askForHandoff(ctx workflow.Context, s work, missing []string) (step, error) {
 	admission, err := c.sessions.review(ctx, c.request(s))
 	if err != nil {
-		return step{}, c.abortIfCancelled(ctx, err)
+		return nil, c.abortIfCancelled(ctx, err)
 	}
 	if !admission.Granted {
 		return c.refused(ctx, s, admission)
 	}
-	opening, err := c.sessions.open(ctx, c.request(step{
+	opening, err := c.sessions.open(ctx, c.request(work{
 		Tier: s.Parent.Tier, Purpose: escalation.PurposeHandoff, Parent: s.Parent, Passes: s.Passes,
 	}))
 	c.incidents.send(ctx) // before the session, which can take hours
 	if err != nil {
-		return step{}, c.abortIfCancelled(ctx, err)
+		return nil, c.abortIfCancelled(ctx, err)
 	}
 	if opening.Refusal != nil {
 		return c.refused(ctx, s, *opening.Refusal)
 	}
 	session, written := c.writeHandoff(ctx, s, opening, missing)
 	decision := escalation.Gated(*c.policy, c.decideHandoff(ctx, s, session, written.Problem))
-	// A person may allow the step despite an unusable handoff. The step then starts from the verdict.
+	// A person may allow the work despite an unusable handoff. It then starts from the verdict.
 	s.Asked, s.Handoff = true, written.Handoff
 	if session.Treatment().Then == escalation.SequelAnew {
 		s.Parent = s.Parent.Disown(session)
 	}
 	if err := c.conclude(ctx, session, decision); err != nil {
-		return step{}, err
+		return nil, err
 	}
 	switch request := c.requests.pending; {
 	case decision.Action == escalation.DecisionComplete:
-		return step{}, nil
+		return nil, nil
 	case decision.Action == escalation.DecisionWait:
 		s.Asked = false
-		return s.waiting(decision), nil
+		return waitStep{s, decision}, nil
 	case decision.Action == escalation.DecisionGate:
-		s.Refused = true
-		return s.gated(decision), nil
+		return gateOpening{pending{s, true}, decision}, nil
 	case request != nil:
-		return s.requested(c.requests.take()), nil
+		return sessionStep{s.requested(c.requests.take())}, nil
 	}
-	return s, nil
+	return sessionStep{s}, nil
 }
 
-// writeHandoff runs the agent of the previous tier, which writes the handoff for step s. It returns the ended
+// writeHandoff runs the agent of the previous tier, which writes the handoff for the work s. It returns the ended
 // session, and the result of the activity.
 func (c *chainRun) writeHandoff(
-	ctx workflow.Context, s step, opening escalation.AdmissionResult, missing []string,
+	ctx workflow.Context, s work, opening escalation.AdmissionResult, missing []string,
 ) (escalation.Session, activities.WriteHandoffResult) {
 	session := opening.Session
 	var tiers *activities.Tiers
@@ -101,9 +100,9 @@ func (c *chainRun) writeHandoff(
 	return ended, written
 }
 
-// decideHandoff returns the decision on the session that wrote the handoff for step s. It considers a request by a
+// decideHandoff returns the decision on the session that wrote the handoff for the work s. It considers a request by a
 // person that has arrived by now. If the handoff is unusable, such a request lets s start from the verdict.
-func (c *chainRun) decideHandoff(ctx workflow.Context, s step, session escalation.Session, problem string) escalation.Decision {
+func (c *chainRun) decideHandoff(ctx workflow.Context, s work, session escalation.Session, problem string) escalation.Decision {
 	c.requests.receive(ctx, s.Tier-1)
 	decision := c.requests.override(ctx, session, escalation.DecideHandoff(*c.policy, session, escalation.HandoffInput{
 		Next: s.Tier, WaitingSince: c.waitingSince, Problem: problem,
@@ -128,10 +127,10 @@ func describeCalls(calls []activities.ToolCall) []string {
 	return lines
 }
 
-// handoff returns the handoff for step s. If the previous tier has written one, handoff uses that. Otherwise it
+// handoff returns the handoff for the work s. If the previous tier has written one, handoff uses that. Otherwise it
 // builds one from the verdict of that tier. If the handoff exceeds the size limit, the method drops parts and adds an
 // event that names them.
-func (c *chainRun) handoff(ctx workflow.Context, s step, opening escalation.AdmissionResult) *escalation.Handoff {
+func (c *chainRun) handoff(ctx workflow.Context, s work, opening escalation.AdmissionResult) *escalation.Handoff {
 	var handoff escalation.Handoff
 	if s.Handoff != nil {
 		handoff = *s.Handoff

@@ -38,9 +38,9 @@ type incidentNews struct {
 // a look, because another chain may have begun to repair the fault during the wait. A recheck of a report that the
 // incidents have healed is no look, so this chain keeps its incidents.
 //
-// recognize returns nil in three cases: the session is no look, it finds no fault, or a person forces the step. If the
+// recognize returns nil in three cases: the session is no look, it finds no fault, or a person forces the work. If the
 // records cannot be read, it also returns nil, and every fault counts as new.
-func (n *incidents) recognize(ctx workflow.Context, s step, session escalation.Session) *escalation.Recognition {
+func (n *incidents) recognize(ctx workflow.Context, s work, session escalation.Session) *escalation.Recognition {
 	n.recognition = nil
 	recheck := session.Purpose == escalation.PurposeRecheck && !s.Healed
 	look := session.Tier == escalation.TierObserve && (session.Purpose == escalation.PurposeTier || recheck)

@@ -151,10 +151,10 @@ func (c *chainRun) blocked(first escalation.Tier) *escalation.Decision {
 
 // beginBlocked returns the first step of an issue's chain whose first tier exceeds the highest tier. This step opens a
 // gate, at which a person may choose the highest tier. If the policy has no gates, the chain ends.
-func (c *chainRun) beginBlocked(ctx workflow.Context, first step) (step, error) {
+func (c *chainRun) beginBlocked(ctx workflow.Context, first work) (step, error) {
 	decision := escalation.Gated(*c.policy, escalation.DecideBlockedIssue(*c.policy, first.Tier))
 	first.Tier = c.policy.MaxTier
-	return c.stop(ctx, first, decision)
+	return c.stop(ctx, pending{work: first}, decision)
 }
 
 // issueInput returns the input of an issue's chain. It copies the limits of this chain, and gives each issue that gets a chain

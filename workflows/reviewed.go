@@ -69,8 +69,8 @@ func (p *proposedChange) see(session escalation.Session, change *activities.Chan
 	}
 }
 
-// inspects reports whether the session of a step is asked for what it commits.
-func (c *chainRun) inspects(s step) bool {
+// inspects reports whether a session is asked for what it commits.
+func (c *chainRun) inspects(s work) bool {
 	repairs := s.Purpose == escalation.PurposeTier || s.Purpose == escalation.PurposeContinuation
 	return c.policy.Review.Reviews() && s.Tier >= escalation.TierSafeRepair && repairs && !c.policy.DryRun
 }
@@ -90,7 +90,7 @@ func (c *chainRun) offered() string {
 }
 
 // keep keeps what a session has committed that has just ended, however it ended. The argument change is nil if it has left nothing.
-func (c *chainRun) keep(s step, session escalation.Session, change *activities.Change) {
+func (c *chainRun) keep(s work, session escalation.Session, change *activities.Change) {
 	if !c.inspects(s) || change == nil && len(session.Worktree.WorkedBefore()) == 0 && !c.unpushed() {
 		return
 	}
@@ -109,7 +109,7 @@ func (c *chainRun) keep(s step, session escalation.Session, change *activities.C
 }
 
 // based completes the input of a session with the change of the chain that its worktree must have.
-func (c *chainRun) based(s step, input *activities.RunTierInput) {
+func (c *chainRun) based(s work, input *activities.RunTierInput) {
 	p := c.proposed
 	input.Carry = input.Inspect && c.policy.Review.Mode == escalation.ReviewRequired
 	if !input.Carry || p == nil {
@@ -124,7 +124,7 @@ func (c *chainRun) based(s step, input *activities.RunTierInput) {
 
 // mustReview reports whether the change of the chain is reviewed now: when the chain has a result, and no further session follows that
 // works on the change. A chain does not end well with a change that is not pushed.
-func (c *chainRun) mustReview(s step, session escalation.Session, change *activities.Change, decision escalation.Decision) bool {
+func (c *chainRun) mustReview(s work, session escalation.Session, change *activities.Change, decision escalation.Decision) bool {
 	if !c.inspects(s) {
 		return c.mustSettle(decision)
 	}
@@ -153,7 +153,7 @@ func (c *chainRun) newLoop() review.Loop {
 // reviewChange has the change of the chain reviewed after a session that has just ended, and returns the step that follows. The argument
 // change describes the commits of that session; nil if it has left none. The argument decision is the decision on the session itself.
 func (c *chainRun) reviewChange(
-	ctx workflow.Context, s step, session escalation.Session, change *activities.Change, decision escalation.Decision,
+	ctx workflow.Context, s work, session escalation.Session, change *activities.Change, decision escalation.Decision,
 ) (step, error) {
 	c.sessions.ended(ctx, session)
 	p := c.proposed
@@ -164,12 +164,12 @@ func (c *chainRun) reviewChange(
 	case !c.inspects(s): // another session has looked at the service
 		request.change = p.Change
 	}
-	return c.runReview(ctx, s, session, request, decision)
+	return c.runReview(ctx, pending{work: s}, session, request, decision)
 }
 
-// reviewAgain has the change of the chain reviewed that no session follows: its review did not take place, its push failed, or the
+// do has the change of the chain reviewed that no session follows: its review did not take place, its push failed, or the
 // chain is about to end well without its push.
-func (c *chainRun) reviewAgain(ctx workflow.Context, s step) (step, error) {
+func (s reviewStep) do(ctx workflow.Context, c *chainRun) (step, error) {
 	p := c.proposed
 	session := *c.log.chain.Worked()
 	decision := escalation.Gated(*c.policy, escalation.Decide(*c.policy, session, escalation.DecisionInput{NoSplit: true}))
@@ -177,26 +177,26 @@ func (c *chainRun) reviewAgain(ctx workflow.Context, s step) (step, error) {
 	if s.Request != nil {
 		request.guidance = s.Request.Guidance
 	}
-	return c.runReview(ctx, s, session, request, decision)
+	return c.runReview(ctx, s.pending, session, request, decision)
 }
 
 // runReview takes the change of the chain as far as it comes without its author, and returns the step that follows. An advisory review
 // only informs people. After a required one, the change is pushed, corrected, or left to a person. The argument decision is the one
 // on session, which stands if the change is pushed and nobody has decided on its end.
 func (c *chainRun) runReview(
-	ctx workflow.Context, s step, session escalation.Session, request reviewRequest, decision escalation.Decision,
+	ctx workflow.Context, s pending, session escalation.Session, request reviewRequest, decision escalation.Decision,
 ) (step, error) {
 	request.problem, request.request = c.problem(), c.input.Prompt
 	p := c.proposed
-	if stands := decision; p.Ending == nil && !c.inspects(s) { // another session has looked at the service
+	if stands := decision; p.Ending == nil && !c.inspects(s.work) { // another session has looked at the service
 		p.Ending = &stands
 	}
 	if p.Ending != nil {
 		decision = *p.Ending
 	}
-	result, err := c.takeFurther(ctx, s, request)
+	result, err := c.takeFurther(ctx, s.work, request)
 	if err != nil {
-		return step{}, c.abortIfCancelled(ctx, err)
+		return nil, c.abortIfCancelled(ctx, err)
 	}
 	about := proposal{tier: p.Author.Tier, problem: request.problem}
 	switch {
@@ -213,23 +213,23 @@ func (c *chainRun) runReview(
 			if result.unclosed != nil {
 				c.sessions.closeWithNext(*result.unclosed)
 			}
-			return c.correct(s), nil
+			return sessionStep{c.correct(s.work)}, nil
 		}
 		if p.Loop.State == review.StateGate {
 			asks := escalation.DecideReview(p.Why)
 			asks.Refused, asks.Until = result.refused, result.until
 			decision = escalation.Gated(*c.policy, asks)
-			s = c.authorStep()
+			s = pending{work: c.authorWork()}
 		}
 	}
 	if err := c.settle(ctx, session, result.unclosed, decision); err != nil {
-		return step{}, err
+		return nil, err
 	}
 	return c.after(ctx, s, session, decision)
 }
 
 // takeFurther has the change of the chain checked and reviewed, as far as the state of its loop asks for it.
-func (c *chainRun) takeFurther(ctx workflow.Context, s step, request reviewRequest) (reviewResult, error) {
+func (c *chainRun) takeFurther(ctx workflow.Context, s work, request reviewRequest) (reviewResult, error) {
 	p := c.proposed
 	if p.Loop.State == review.StateGate && !c.inspects(s) {
 		p.Loop.State, p.Loop.Resume = p.Loop.Resume, ""
@@ -273,20 +273,20 @@ func (c *chainRun) push(ctx workflow.Context, about proposal) {
 	*p = proposedChange{Loop: c.newLoop().Accepting(p.Loop), Author: p.Author, Pushed: p.Change.Checkpoint()}
 }
 
-// authorStep returns the step of the latest author of the change.
-func (c *chainRun) authorStep() step {
+// authorWork returns the work of the latest author of the change.
+func (c *chainRun) authorWork() work {
 	author := c.proposed.Author
-	return step{Action: stepSession, Tier: author.Tier, Parent: &author}
+	return work{Tier: author.Tier, Parent: &author}
 }
 
-// correct returns the step in which the author continues its conversation to correct its change. If the conversation is full,
+// correct returns the work in which the author continues its conversation to correct its change. If the conversation is full,
 // a new session corrects it, as after a gate.
-func (c *chainRun) correct(s step) step {
+func (c *chainRun) correct(s work) work {
 	author := c.proposed.Author
 	if s.Tier != author.Tier || !c.inspects(s) {
-		s = c.authorStep()
+		s = c.authorWork()
 	}
-	s.Action, s.Continues, s.Request, s.Purpose = stepSession, &author, nil, escalation.PurposeTier
+	s.Continues, s.Request, s.Purpose = &author, nil, escalation.PurposeTier
 	if c.sessions.full(&author, c.policy.For(s.Tier)) {
 		s.Continues = nil
 	}
@@ -294,10 +294,10 @@ func (c *chainRun) correct(s step) step {
 	return s
 }
 
-// stopped describes the session before the gate of a step that reviews or corrects the change of the chain; nil for other steps.
-func (c *chainRun) stopped(s step) *review.Stopped {
+// stopped describes the session before a gate, if that reviews or corrects the change of the chain; nil for other gates.
+func (c *chainRun) stopped(s gateOpening) *review.Stopped {
 	p := c.proposed
-	if p == nil || !s.Corrects && s.Decision.Rule != escalation.RuleReview {
+	if p == nil || !s.Corrects && s.decision.Rule != escalation.RuleReview {
 		return nil
 	}
 	ran, resume := p.Ran, p.Loop.Resume
@@ -315,9 +315,9 @@ func (c *chainRun) stopped(s step) *review.Stopped {
 	return &stopped
 }
 
-// correction returns what the session of a step must correct; nil for its usual work. The conversation of an interrupted
+// correction returns what a session must correct; nil for its usual work. The conversation of an interrupted
 // correction has the findings. It may lack what checks have printed since.
-func (c *chainRun) correction(s step) *activities.Correction {
+func (c *chainRun) correction(s work) *activities.Correction {
 	if c.offered() == "" {
 		return nil
 	}
@@ -341,7 +341,7 @@ func (c *chainRun) correction(s step) *activities.Correction {
 // afterReviewGate returns the step that follows the gate of a change that was not approved. An override pushes the commit that the gate
 // has named; if that fails, a person is asked again. A fix runs the author again in a new session, or what did not take place: the
 // review or the push. The author also repairs what keeps the checks from running.
-func (c *chainRun) afterReviewGate(ctx workflow.Context, s step, gate *escalation.Gate) (step, error) {
+func (c *chainRun) afterReviewGate(ctx workflow.Context, s pending, gate *escalation.Gate) (step, error) {
 	p := c.proposed
 	if gate.Answer.Action == escalation.GateOverride {
 		p.Loop.Commit, p.Loop.Tree = p.Change.Commit, p.Change.Tree
@@ -355,18 +355,17 @@ func (c *chainRun) afterReviewGate(ctx workflow.Context, s step, gate *escalatio
 				return c.stop(ctx, s, escalation.Gated(*c.policy, escalation.DecideReview(p.Why)))
 			}
 		}
-		return step{}, c.record(ctx, ending)
+		return nil, c.record(ctx, ending)
 	}
 	if p.Loop.State == review.StateQuality {
 		p.Loop.State, p.Loop.Before = review.StateQualityRetry, review.StateQuality
 	}
-	next := c.stepFrom(s, gate)
+	next := c.workFrom(s, gate)
 	if p.Loop.State == review.StateReview || p.Loop.State == review.StateApproved {
-		next.Action = stepReview
-		return next, c.log.publish(ctx)
+		return reviewStep{pending{work: next}}, c.log.publish(ctx)
 	}
 	next.Corrects, p.Ending = true, nil
-	return next, c.log.publish(ctx)
+	return sessionStep{next}, c.log.publish(ctx)
 }
 
 // push pushes an approved commit, and adds to the latest review where it was pushed. If the repository is at a forge, push also

@@ -11,65 +11,78 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// stepAction is the kind of a step.
-type stepAction int
+// step is what a chain does next.
+type step interface {
+	// do does the step, and returns the one that follows; nil if the chain has ended.
+	do(ctx workflow.Context, c *chainRun) (step, error)
+}
 
 // The kinds of steps.
-const (
-	stepEnd      stepAction = iota // nothing: the chain has ended
-	stepSession                    // run a session
-	stepWait                       // wait until a refused session may run
-	stepOpenGate                   // open a gate
-	stepGate                       // wait at the open gate
-	stepReview                     // review a change again
+type (
+	// sessionStep runs a session.
+	sessionStep struct{ work }
+	// waitStep waits until a session that was refused may run. The decision gives the reason and the end of the wait.
+	waitStep struct {
+		work
+		decision escalation.Decision
+	}
+	// gateOpening opens a gate. The decision gives the reason.
+	gateOpening struct {
+		pending
+		decision escalation.Decision
+	}
+	// gateStep waits at the open gate.
+	gateStep struct{ pending }
+	// reviewStep has the change of the chain reviewed again.
+	reviewStep struct{ pending }
 )
 
-// step is one step of a chain: a session, a wait or a gate. The step of a wait or a gate also describes the session
-// that can follow it. A chain that continues as new passes its step on; what the answer at the gate sets again is not passed on.
-type step struct {
-	Action stepAction `json:"-"`
-	// Decision is the decision that makes the chain wait or open a gate.
-	Decision escalation.Decision `json:"-"`
+// pending is the work about which a person decides.
+type pending struct {
+	work
 
+	// Refused reports that the work has not run, either because its admission was refused or because its handoff is
+	// unusable.
+	Refused bool `json:"refused,omitempty"`
+}
+
+// work describes a session of a chain. A chain that continues as new passes it on; what the answer at the gate sets again is not passed on.
+type work struct {
 	Tier    escalation.Tier    `json:"tier"`
 	Purpose escalation.Purpose `json:"purpose,omitempty"`
 	// Parent is the session that provides the conversation or the handoff for the tier; nil if there is none. If its conversation
 	// could not be used, Parent says so, and every step after this one knows it.
 	Parent *escalation.Session `json:"parent,omitempty"`
-	// CutOff is an earlier session of this step that had begun its work and cannot be resumed; nil if no session was
-	// cut off.
+	// CutOff is an earlier session of this work that had begun and cannot be resumed; nil if no session was cut off.
 	CutOff *escalation.Session `json:"cut_off,omitempty"`
 	// Left holds the tool calls that had no result when the session in CutOff or Continues ended.
 	Left []activities.ToolCall `json:"left,omitempty"`
-	// Handoff is the document that the previous tier has written for this step; nil if there is none.
+	// Handoff is the document that the previous tier has written for this work; nil if there is none.
 	Handoff *escalation.Handoff `json:"handoff,omitempty"`
 	// Asked reports whether the previous tier was asked for a handoff.
 	Asked bool `json:"asked,omitempty"`
-	// MinTier is the lowest tier to which this recheck may escalate, which is the tier of the step that waited for
-	// the recheck. It is 0 if the step is no recheck.
+	// MinTier is the lowest tier to which this recheck may escalate, which is the tier of the work that waited for
+	// the recheck. It is 0 if the work is no recheck.
 	MinTier escalation.Tier `json:"min_tier,omitempty"`
-	// Request is the person's request that led to this step; nil if there was none.
+	// Request is the person's request that led to this work; nil if there was none.
 	Request *EscalateSignal `json:"-"`
-	// Continues is the session that this step continues; nil if there is none. Chosen reports that a person chose so at a
+	// Continues is the session that this work continues; nil if there is none. Chosen reports that a person chose so at a
 	// gate, because the session was interrupted. Otherwise an author continues its own session to correct its change, or a
 	// tier its own that the limit of the account has cut off.
 	Continues *escalation.Session `json:"-"`
 	Chosen    bool                `json:"-"`
-	// Healed reports that this step follows news from other chains: they have found the incidents healed. The step is a
+	// Healed reports that the work follows news from other chains: they have found the incidents healed. The work is a
 	// recheck, which verifies that, or the first look once more (see lookAnew).
 	Healed bool `json:"healed,omitempty"`
-	// Refused reports that the step has not run, either because its admission was refused or because its handoff is
-	// unusable.
-	Refused bool `json:"refused,omitempty"`
-	// Passes lists the rules that a person at a gate has allowed the step to pass.
+	// Passes lists the rules that a person at a gate has allowed the work to pass.
 	Passes []escalation.Rule `json:"passes,omitempty"`
-	// Corrects reports that the session of this step corrects the change of the chain, after a review or a gate of it.
+	// Corrects reports that the session corrects the change of the chain, after a review or a gate of it.
 	Corrects bool `json:"corrects,omitempty"`
 }
 
-// firstStep returns the first step of the chain, as the chain's input defines it.
-func (c *chainRun) firstStep(ctx workflow.Context) (step, error) {
-	first := step{Action: stepSession, Tier: max(c.input.StartTier, escalation.TierObserve)}
+// firstWork returns the first work of the chain, as the chain's input defines it.
+func (c *chainRun) firstWork(ctx workflow.Context) (work, error) {
+	first := work{Tier: max(c.input.StartTier, escalation.TierObserve)}
 	if c.input.Force {
 		first.Request = &EscalateSignal{ToTier: first.Tier, Force: true}
 	}
@@ -123,14 +136,14 @@ func checkStart(policy escalation.Policy, input ChainInput) error {
 	return nil
 }
 
-// escalate returns a step at a higher tier, which follows session.
-func (s step) escalate(session escalation.Session, tier escalation.Tier, request *EscalateSignal) step {
-	return step{Action: stepSession, Tier: tier, Parent: &session, Request: request}
+// escalate returns the work of a higher tier, which follows session.
+func escalate(session escalation.Session, tier escalation.Tier, request *EscalateSignal) work {
+	return work{Tier: tier, Parent: &session, Request: request}
 }
 
 // handOff returns s with a handoff instead of a resumed conversation. The argument failed is the session that could
 // not resume the conversation, or was refused in it. The argument left holds the tool calls of that session that have no result.
-func (s step) handOff(failed escalation.Session, left []activities.ToolCall) step {
+func (s work) handOff(failed escalation.Session, left []activities.ToolCall) work {
 	s.Parent = s.Parent.Disown(failed)
 	switch {
 	case failed.BeganWork() || failed.Ending == escalation.EndingRefused: // failed has lost its own conversation, not its parent's
@@ -142,68 +155,53 @@ func (s step) handOff(failed escalation.Session, left []activities.ToolCall) ste
 	return s
 }
 
-// lookAgain returns the step that follows a wait of s. Normally this is a recheck, which finds out at low cost
+// lookAgain returns the work that follows a wait of s. Normally this is a recheck, which finds out at low cost
 // whether s is still needed. In five cases lookAgain returns s itself: a person requested s, s follows no session,
 // s corrects a change, s continues unfinished work, or s is a recheck.
-func (s step) lookAgain() step {
+func (s work) lookAgain() work {
 	if s.Parent == nil || s.Request != nil || s.Corrects || s.Continues != nil || s.Purpose == escalation.PurposeRecheck {
-		s.Action = stepSession
 		return s
 	}
-	return step{Action: stepSession, Tier: escalation.TierObserve, Purpose: escalation.PurposeRecheck, Parent: s.Parent, MinTier: s.Tier}
+	return work{Tier: escalation.TierObserve, Purpose: escalation.PurposeRecheck, Parent: s.Parent, MinTier: s.Tier}
 }
 
-// checkHealed returns a step that runs instead of s: a recheck that verifies that the problem has healed. If the recheck
+// checkHealed returns the work that replaces s: a recheck that verifies that the problem has healed. If the recheck
 // finds the problem again, a gate opens, and s runs only after the gate. If the latest session belongs to s, the caller
 // passes it as last. Otherwise last is nil.
-func (s step) checkHealed(last *escalation.Session) step {
-	return step{
-		Action: stepSession, Tier: escalation.TierObserve, Purpose: escalation.PurposeRecheck,
-		Parent: cmp.Or(last, s.Parent), MinTier: s.Tier, Healed: true,
+func (s work) checkHealed(last *escalation.Session) work {
+	return work{
+		Tier: escalation.TierObserve, Purpose: escalation.PurposeRecheck, Parent: cmp.Or(last, s.Parent), MinTier: s.Tier, Healed: true,
 	}
 }
 
-// lookAnew returns the first look once more, in a new session. The step s is the one that waits because that look failed.
+// lookAnew returns the first look once more, in a new session. The work s is the one that waits because that look failed.
 // In the meantime a look of another chain had a result.
-func (s step) lookAnew() step {
-	anew := step{Action: stepSession, Tier: escalation.TierObserve, Healed: true}
+func (s work) lookAnew() work {
+	anew := work{Tier: escalation.TierObserve, Healed: true}
 	if s.Tier == anew.Tier && s.Purpose == anew.Purpose {
 		anew.Parent = s.Parent
 	}
 	return anew
 }
 
-// requested returns the step that follows a person's request. Normally this is s, at the requested tier if that is
+// requested returns the work that follows a person's request. Normally this is s, at the requested tier if that is
 // higher. If s continues an interrupted session, a higher tier escalates from that session.
-func (s step) requested(request *EscalateSignal) step {
+func (s work) requested(request *EscalateSignal) work {
 	if s.Continues != nil && request.ToTier > s.Tier { // a higher tier cannot continue that session
-		return s.escalate(*s.Continues, request.ToTier, request)
+		return escalate(*s.Continues, request.ToTier, request)
 	}
-	s.Action, s.Tier, s.Request = stepSession, max(s.Tier, request.ToTier), request
+	s.Tier, s.Request = max(s.Tier, request.ToTier), request
 	return s
 }
 
-// forced reports whether a person allowed the step to skip the cooldowns.
-func (s step) forced() bool { return s.Request != nil && s.Request.Force }
-
-// waiting returns s as a step that waits. The decision gives the reason and the end of the wait.
-func (s step) waiting(decision escalation.Decision) step {
-	s.Action, s.Decision = stepWait, decision
-	return s
-}
-
-// gated returns s as a step that opens a gate. The decision gives the reason.
-func (s step) gated(decision escalation.Decision) step {
-	s.Action, s.Decision = stepOpenGate, decision
-	return s
-}
+// forced reports whether a person allowed the work to skip the cooldowns.
+func (s work) forced() bool { return s.Request != nil && s.Request.Force }
 
 // origin returns the session that s continues or, without one, its parent; nil if there is neither.
-func (s step) origin() *escalation.Session { return cmp.Or(s.Continues, s.Parent) }
+func (s work) origin() *escalation.Session { return cmp.Or(s.Continues, s.Parent) }
 
-// goesOn reports whether the step goes on with work that something has cut off: the cooldowns have begun with its own repairs.
-func (s step) goesOn() bool { return (s.Continues != nil || s.CutOff != nil) && !s.Chosen }
+// goesOn reports whether the session goes on with work that something has cut off: the cooldowns have begun with its own repairs.
+func (s work) goesOn() bool { return (s.Continues != nil || s.CutOff != nil) && !s.Chosen }
 
-// hasRun reports whether this step has run. The argument last is the chain's latest session; nil if no session has
-// run.
-func (s step) hasRun(last *escalation.Session) bool { return !s.Refused && last != nil }
+// hasRun reports whether the work has run. The argument last is the chain's latest session; nil if no session has run.
+func (s pending) hasRun(last *escalation.Session) bool { return !s.Refused && last != nil }

@@ -14,12 +14,12 @@ import (
 func TestARecheckThatWaits(t *testing.T) {
 	t.Parallel()
 	session := &escalation.Session{ID: 7}
-	waited := step{Tier: escalation.TierFullRepair, Parent: session}.lookAgain()
+	waited := work{Tier: escalation.TierFullRepair, Parent: session}.lookAgain()
 	require.Equal(t, escalation.TierFullRepair, waited.MinTier)
-	require.Equal(t, waited, waited.waiting(escalation.Decision{}).lookAgain())
+	require.Equal(t, waited, waited.lookAgain())
 
-	healed := step{Tier: escalation.TierSafeRepair, Parent: session}.checkHealed(nil)
-	require.True(t, healed.waiting(escalation.Decision{}).lookAgain().Healed)
+	healed := work{Tier: escalation.TierSafeRepair, Parent: session}.checkHealed(nil)
+	require.True(t, healed.lookAgain().Healed)
 }
 
 // TestWindowsGoAlong checks that a chain of many sessions still knows the context window of a model whose session it no longer carries.

@@ -14,20 +14,20 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// runSession runs the session of a step, if it is admitted. It returns the step that follows.
-func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
+// do runs a session, if it is admitted. It returns the step that follows.
+func (next sessionStep) do(ctx workflow.Context, c *chainRun) (step, error) {
+	s := next.work
 	if missing := c.missingFromHandoff(s); len(missing) > 0 {
 		return c.askForHandoff(ctx, s, missing)
 	}
 	opening, err := c.sessions.open(ctx, c.request(s))
 	c.incidents.send(ctx) // before the session, which can take hours
 	if err != nil {
-		return step{}, c.abortIfCancelled(ctx, err)
+		return nil, c.abortIfCancelled(ctx, err)
 	}
 	if opening.Refusal != nil {
 		return c.refused(ctx, s, *opening.Refusal)
 	}
-	s.Refused = false
 	session, change := c.runTier(ctx, s, opening)
 	if change != nil && change.Problem == "" && change.Commit == change.Base && c.offered() == "" { // nothing new since the push
 		change = nil
@@ -38,52 +38,50 @@ func (c *chainRun) runSession(ctx workflow.Context, s step) (step, error) {
 		return c.reviewChange(ctx, s, session, change, decision)
 	}
 	if err := c.conclude(ctx, session, decision); err != nil {
-		return step{}, err
+		return nil, err
 	}
-	return c.after(ctx, s, session, decision)
+	return c.after(ctx, pending{work: s}, session, decision)
 }
 
 // after returns the step that follows s. Its arguments are the session of s and the decision on that session.
-func (c *chainRun) after(ctx workflow.Context, s step, session escalation.Session, decision escalation.Decision) (step, error) {
+func (c *chainRun) after(ctx workflow.Context, s pending, session escalation.Session, decision escalation.Decision) (step, error) {
 	switch decision.Action {
 	case escalation.DecisionComplete:
-		return step{}, nil
+		return nil, nil
 	case escalation.DecisionEscalate:
-		return s.escalate(session, decision.Tier, c.requests.take()), nil
+		return sessionStep{escalate(session, decision.Tier, c.requests.take())}, nil
 	case escalation.DecisionHandoff:
-		return s.handOff(session, c.sessions.inFlight), nil
+		return sessionStep{s.handOff(session, c.sessions.inFlight)}, nil
 	case escalation.DecisionWait:
 		if session.Repairs() && session.BeganWork() { // it goes on after the limit
 			s.Continues, s.Chosen, s.Left = &session, false, c.sessions.inFlight
 		}
-		return s.waiting(decision), nil
+		return waitStep{s.work, decision}, nil
 	case escalation.DecisionSplit:
-		return step{}, c.split(ctx, session)
+		return nil, c.split(ctx, session)
 	case escalation.DecisionGate:
 		if decision.Tier != 0 { // a person decides on a tier that has not run
-			s = s.escalate(session, decision.Tier, nil)
-			s.Refused = true
+			s = pending{escalate(session, decision.Tier, nil), true}
 		}
-		return s.gated(decision), nil
+		return gateOpening{s, decision}, nil
 	}
-	return step{}, nil
+	return nil, nil
 }
 
 // refused returns the step that follows s after its admission was refused.
-func (c *chainRun) refused(ctx workflow.Context, s step, refusal escalation.Admission) (step, error) {
+func (c *chainRun) refused(ctx workflow.Context, s work, refusal escalation.Admission) (step, error) {
 	// The step has not run. So a person can request the tier of the step, to skip the rule that refused the step.
 	c.requests.receive(ctx, s.Tier-1)
 	c.incidents.receive(ctx)
 	decision := escalation.Gated(*c.policy, c.decideRefused(s, refusal))
 	if c.requests.counts(ctx, decision) {
-		return s.requested(c.requests.take()), nil
+		return sessionStep{s.requested(c.requests.take())}, nil
 	}
-	s.Refused = true
-	return c.stop(ctx, s, decision)
+	return c.stop(ctx, pending{s, true}, decision)
 }
 
 // decideRefused returns the decision on a refused step.
-func (c *chainRun) decideRefused(s step, refusal escalation.Admission) escalation.Decision {
+func (c *chainRun) decideRefused(s work, refusal escalation.Admission) escalation.Decision {
 	decision := escalation.DecideRefused(refusal)
 	switch {
 	case s.Healed && c.incidents.healed():
@@ -95,37 +93,37 @@ func (c *chainRun) decideRefused(s step, refusal escalation.Admission) escalatio
 	return c.quietly(s, decision)
 }
 
-// stop returns the step that follows a decision on a step that has not run: a wait, a gate, or the end of the chain.
-// stop records the decision, unless the step waits. A later activity records the decision to wait.
-func (c *chainRun) stop(ctx workflow.Context, s step, decision escalation.Decision) (step, error) {
+// stop returns the step that follows a decision on work that has not run: a wait, a gate, or the end of the chain.
+// stop records the decision, unless the chain waits. A later activity records the decision to wait.
+func (c *chainRun) stop(ctx workflow.Context, s pending, decision escalation.Decision) (step, error) {
 	switch {
 	case decision.Action == escalation.DecisionWait:
-		return s.waiting(decision), nil
+		return waitStep{s.work, decision}, nil
 	case c.mustSettle(decision):
 		if c.proposed.Ending == nil {
 			c.proposed.Ending = &decision
 		}
-		return step{Action: stepReview, Tier: s.Tier, Parent: s.Parent, Refused: s.Refused}, nil
+		return reviewStep{pending{work{Tier: s.Tier, Parent: s.Parent}, s.Refused}}, nil
 	}
 	if err := c.record(ctx, decision); err != nil || decision.Action != escalation.DecisionGate {
-		return step{}, err
+		return nil, err
 	}
 	if decision.Tier != 0 { // a person decides on decision.Tier, not on a recheck
-		s = step{Tier: decision.Tier, Parent: s.Parent, Refused: true}
+		s = pending{work{Tier: decision.Tier, Parent: s.Parent}, true}
 	}
-	return s.gated(decision), nil
+	return gateOpening{s, decision}, nil
 }
 
-// request returns the request for the session of a step.
-func (c *chainRun) request(s step) sessionRequest {
+// request returns the request for a session.
+func (c *chainRun) request(s work) sessionRequest {
 	return sessionRequest{
 		tier: s.Tier, purpose: s.Purpose, context: c.continuity(s), origin: s.origin(), continues: s.Continues != nil,
 		force: s.forced(), passes: s.Passes, corrects: s.Corrects || s.goesOn(), waitingSince: c.waitingSince,
 	}
 }
 
-// continuity chooses how the session of a step gets its context.
-func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
+// continuity chooses how a session gets its context.
+func (c *chainRun) continuity(s work) escalation.ContinuityChoice {
 	switch {
 	case s.Continues == nil || s.Chosen:
 	case s.Corrects:
@@ -149,7 +147,7 @@ func (c *chainRun) continuity(s step) escalation.ContinuityChoice {
 // session has the status failed. If the activity was cancelled, the session has the status stopped. runTier also returns
 // what the session has committed; nil if it has committed nothing, or nobody asks.
 func (c *chainRun) runTier(
-	ctx workflow.Context, s step, opening escalation.AdmissionResult,
+	ctx workflow.Context, s work, opening escalation.AdmissionResult,
 ) (escalation.Session, *activities.Change) {
 	session := opening.Session
 	input := activities.RunTierInput{
@@ -201,7 +199,7 @@ func (c *chainRun) runTier(
 }
 
 // decide returns the decision on a session that has ended. It considers a request by a person that has arrived by now.
-func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Session) escalation.Decision {
+func (c *chainRun) decide(ctx workflow.Context, s work, session escalation.Session) escalation.Decision {
 	recognition := c.incidents.recognize(ctx, s, session)
 	c.requests.receive(ctx, session.Tier)
 	input := escalation.DecisionInput{
@@ -211,9 +209,9 @@ func (c *chainRun) decide(ctx workflow.Context, s step, session escalation.Sessi
 	return c.quietly(s, c.requests.override(ctx, session, escalation.Decide(*c.policy, session, input)))
 }
 
-// quietly returns the decision on the session of a step that has ended or was refused. If the step is a scheduled look, nobody needs to
-// act because of a limit that passes.
-func (c *chainRun) quietly(s step, decision escalation.Decision) escalation.Decision {
+// quietly returns the decision on a session that has ended or was refused. If it is a scheduled look, nobody needs to act because of a
+// limit that passes.
+func (c *chainRun) quietly(s work, decision escalation.Decision) escalation.Decision {
 	first := c.log.chain.Last() == nil || decision.Rule == escalation.RuleAccountLimit && s.Purpose == escalation.PurposeTier
 	if c.log.chain.Trigger == escalation.TriggerScheduled && s.Tier == escalation.TierObserve && first {
 		return escalation.QuietIfSpent(decision)
@@ -250,7 +248,7 @@ func (c *chainRun) settle(
 	return c.log.publish(ctx)
 }
 
-// record records a decision that does not follow a session, such as the decision on a refused step. A cancelled chain does not wait
+// record records a decision that does not follow a session, such as the decision on a refused session. A cancelled chain does not wait
 // for the database.
 func (c *chainRun) record(ctx workflow.Context, decision escalation.Decision) error {
 	c.decided(ctx, decision)
@@ -285,24 +283,22 @@ func (c *chainRun) decided(ctx workflow.Context, decision escalation.Decision) {
 	}
 }
 
-// openGate opens a gate for a step whose session has ended or was refused. The decision of the step gives the reason
-// for the gate.
-func (c *chainRun) openGate(ctx workflow.Context, s step) (step, error) {
-	request := gateRequest{decision: s.Decision, tier: s.Tier, refused: s.Refused, stopped: c.stopped(s), commit: c.offered()}
+// do opens a gate about a session that has ended or was refused.
+func (s gateOpening) do(ctx workflow.Context, c *chainRun) (step, error) {
+	request := gateRequest{decision: s.decision, tier: s.Tier, refused: s.Refused, stopped: c.stopped(s), commit: c.offered()}
 	if request.commit != "" {
 		request.open, request.noRemote = c.proposed.Loop.Unsolved(), c.proposed.Change.NoRemote
 	}
 	request.decision.Reason = c.tell(request.decision.Reason)
 	opened, err := c.gates.open(ctx, request)
 	if err != nil {
-		return step{}, err
+		return nil, err
 	}
 	if !opened {
-		return step{}, c.record(ctx, escalation.Cancelled())
+		return nil, c.record(ctx, escalation.Cancelled())
 	}
 	c.parent.detach(ctx)
-	s.Action = stepGate
-	return s, nil
+	return gateStep{s.pending}, nil
 }
 
 // tell adds to the reason of a gate what nobody has seen of the commits of the chain.
@@ -328,28 +324,27 @@ func (c *chainRun) told(answer escalation.GateClosing) {
 	}
 }
 
-// waitAtGate waits at the open gate of a step. It returns the step that the answer chose. The returned step still needs
-// its own admission.
-func (c *chainRun) waitAtGate(ctx workflow.Context, s step) (step, error) {
+// do waits at the open gate. It returns the step that the answer chose. The session of that step still needs its own admission.
+func (s gateStep) do(ctx workflow.Context, c *chainRun) (step, error) {
 	last := s.Tier
 	if !s.hasRun(c.log.chain.Worked()) {
-		last-- // the step has not run, so a person may request the same tier
+		last-- // the work has not run, so a person may request the same tier
 	}
 	closed, err := c.gates.wait(ctx, last)
 	if err != nil {
-		return step{}, err
+		return nil, err
 	}
 	if !closed {
-		return step{}, c.continueAsNew(ctx, s)
+		return nil, c.continueAsNew(ctx, s)
 	}
-	return c.afterGate(ctx, s)
+	return c.afterGate(ctx, s.pending)
 }
 
 // afterGate returns the step that follows s. The answer at its gate chooses this step.
-func (c *chainRun) afterGate(ctx workflow.Context, s step) (step, error) {
+func (c *chainRun) afterGate(ctx workflow.Context, s pending) (step, error) {
 	c.waitingSince = time.Time{} // the maximum wait starts again after a person's decision
 	if err := c.gates.renewLimits(ctx); err != nil {
-		return step{}, c.abortIfCancelled(ctx, err)
+		return nil, c.abortIfCancelled(ctx, err)
 	}
 	gate := c.gates.latest()
 	c.told(*gate.Answer)
@@ -359,7 +354,7 @@ func (c *chainRun) afterGate(ctx workflow.Context, s step) (step, error) {
 			session := *c.log.chain.Worked()
 			ran = &session
 		}
-		return c.checkHealed(s, ran), c.log.publish(ctx)
+		return sessionStep{c.checkHealed(s.work, ran)}, c.log.publish(ctx)
 	}
 	about := gate.Rule == escalation.RuleReview || gate.Answer.Action == escalation.GateOverride && c.unpushed()
 	if c.proposed != nil && about && !gate.Answer.Cancelled && gate.Answer.ToTier == 0 {
@@ -367,32 +362,30 @@ func (c *chainRun) afterGate(ctx workflow.Context, s step) (step, error) {
 	}
 	decision, ends := gate.Ending(*gate.Answer)
 	if ends {
-		return step{}, c.record(ctx, decision)
+		return nil, c.record(ctx, decision)
 	}
-	return c.stepFrom(s, gate), c.log.publish(ctx)
+	return sessionStep{c.workFrom(s, gate)}, c.log.publish(ctx)
 }
 
-// checkHealed returns the step that follows s after other chains have found all incidents healed. The parameter last is
+// checkHealed returns the work that follows s after other chains have found all incidents healed. The parameter last is
 // the latest session, if that session belongs to s; nil if not. A look that failed has found nothing that a recheck
 // could check, so the chain looks anew.
-func (c *chainRun) checkHealed(s step, last *escalation.Session) step {
+func (c *chainRun) checkHealed(s work, last *escalation.Session) work {
 	if c.incidents.onlyFailedLooks() {
 		return s.lookAnew()
 	}
 	return s.checkHealed(last)
 }
 
-// stepFrom returns the step that follows s after its gate was closed. The answer in gate selects this step.
-func (c *chainRun) stepFrom(s step, gate *escalation.Gate) step {
-	closing, last := *gate.Answer, c.log.chain.Worked()
-	s.Action = stepSession
-	if s.hasRun(last) {
+// workFrom returns the work that follows s after its gate was closed. The answer in gate selects it.
+func (c *chainRun) workFrom(at pending, gate *escalation.Gate) work {
+	closing, last, s := *gate.Answer, c.log.chain.Worked(), at.work
+	if at.hasRun(last) {
 		s.Passes = nil
 		if closing.ToTier != 0 {
-			return s.escalate(*last, closing.ToTier, c.requests.take())
+			return escalate(*last, closing.ToTier, c.requests.take())
 		}
 	}
-	s.Refused = false
 	if closing.ToTier != 0 {
 		return s.requested(c.requests.take())
 	}

@@ -10,40 +10,39 @@ import (
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
-// wait waits until a refused step may run or its next check is due. It returns one of these steps: a recheck by Tier
-// 1, a step that a person has requested during the wait, another wait, a gate, or the end of the chain.
-func (c *chainRun) wait(ctx workflow.Context, s step) (step, error) {
+// do waits until refused work may run or its next check is due. It returns one of these steps: a recheck by Tier
+// 1, work that a person has requested during the wait, another wait, a gate, or the end of the chain.
+func (s waitStep) do(ctx workflow.Context, c *chainRun) (step, error) {
 	if c.log.chain.Wait == nil {
-		c.beginWait(ctx, s.Decision)
+		c.beginWait(ctx, s.decision)
 	}
 	if err := c.sleep(ctx, s); err != nil {
-		return step{}, err
+		return nil, err
 	}
-	if ctx.Err() == nil && c.requests.pending == nil && c.healed(s) {
+	if ctx.Err() == nil && c.requests.pending == nil && c.healed(s.work) {
 		c.endWait(ctx)
-		return c.checkHealed(s, nil), nil
+		return sessionStep{c.checkHealed(s.work, nil)}, nil
 	}
 	decision := escalation.Cancelled()
 	if ctx.Err() == nil {
 		if request := c.requests.take(); request != nil {
-			s = s.requested(request)
+			s.work = s.requested(request)
 		}
-		admission, err := c.sessions.review(ctx, c.request(s))
+		admission, err := c.sessions.review(ctx, c.request(s.work))
 		if err != nil {
-			return step{}, c.abortIfCancelled(ctx, err)
+			return nil, c.abortIfCancelled(ctx, err)
 		}
 		if admission.Granted {
 			c.endWait(ctx)
-			return s.lookAgain(), nil
+			return sessionStep{s.lookAgain()}, nil
 		}
-		decision = c.decideRefused(s, admission)
+		decision = c.decideRefused(s.work, admission)
 		if decision.Action == escalation.DecisionWait {
-			return s.waiting(decision), nil
+			return waitStep{s.work, decision}, nil
 		}
 	}
 	c.endWait(ctx)
-	s.Refused = true
-	return c.stop(ctx, s, escalation.Gated(*c.policy, decision))
+	return c.stop(ctx, pending{s.work, true}, escalation.Gated(*c.policy, decision))
 }
 
 func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision) {
@@ -62,8 +61,8 @@ func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision)
 // for this chain. Otherwise each cycle would begin and add another waiting chain. A wait can begin for one rule and
 // continue for another. Either of two events ends the wait earlier: a person requests a tier, or other chains have found all incidents
 // healed.
-func (c *chainRun) sleep(ctx workflow.Context, s step) error {
-	decision := s.Decision
+func (c *chainRun) sleep(ctx workflow.Context, s waitStep) error {
+	decision := s.decision
 	if decision.Rule != escalation.RuleDayBudget && decision.Rule != escalation.RuleAccountLimit {
 		c.parent.detach(ctx)
 	}
@@ -83,7 +82,7 @@ func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 		Summary: clip(plaintext.Compact(fmt.Sprintf("%s: %s", decision.Rule, decision.Reason))),
 	})
 	wait := c.log.chain.Wait
-	for ctx.Err() == nil && !timer.IsReady() && c.requests.pending == nil && !c.healed(s) {
+	for ctx.Err() == nil && !timer.IsReady() && c.requests.pending == nil && !c.healed(s.work) {
 		_ = workflow.Await(ctx, func() bool { // an error means that ctx has ended
 			return timer.IsReady() || c.requests.arrived(ctx) || c.incidents.arrived(ctx)
 		})
@@ -95,7 +94,7 @@ func (c *chainRun) sleep(ctx workflow.Context, s step) error {
 
 // healed reports whether s need not wait any longer, because other chains have found all incidents healed. If s is
 // already a recheck of such a finding, healed returns false.
-func (c *chainRun) healed(s step) bool { return !s.Healed && c.incidents.healed() }
+func (c *chainRun) healed(s work) bool { return !s.Healed && c.incidents.healed() }
 
 func (c *chainRun) endWait(ctx workflow.Context) {
 	c.log.chain.Wait = nil
