@@ -9,8 +9,9 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Admissions decides which sessions can start. It decides from the records of all chains.
-type Admissions interface {
+// Recorder keeps the records of chains and conversations. Every method that writes is idempotent, because a retry of the activity
+// repeats the call.
+type Recorder interface {
 	// OpenSession admits a session under policy and stores the session. If the session is refused, OpenSession stores
 	// nothing. If a session with this SessionID is already stored, OpenSession returns the stored session unchanged.
 	// The time of the decision is the session's StartedAt.
@@ -18,36 +19,38 @@ type Admissions interface {
 		policy escalation.Policy) (escalation.AdmissionResult, error)
 	// Review returns the decision that OpenSession would make at the time request.At. It changes nothing.
 	Review(ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy) (escalation.Admission, error)
+	// Conversation returns the session of a conversation.
+	Conversation(ctx context.Context, sessionID string) (escalation.Session, error)
+	// CloseSession stores the result of a session. It also opens and resolves incidents.
+	CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error
+	// AppendEvents stores events. It skips events whose key is already stored.
+	AppendEvents(ctx context.Context, events []escalation.Event) error
 	// ReleaseServices unlocks the services of a chain, so that other chains can repair them.
 	ReleaseServices(ctx context.Context, chainID string) error
-}
 
-// Incidents keeps the incidents of all chains. OpenSession and CloseSession of the same store open and resolve
-// incidents.
-type Incidents interface {
-	// KnownIncidents returns the incidents that input selects. It returns open incidents, and incidents that were resolved
-	// at most escalation.IncidentMemory before the time input.At.
-	KnownIncidents(ctx context.Context, input KnownIncidentsInput) ([]escalation.Incident, error)
+	// KnownIncidents returns the selected incidents that are open, or were resolved at most escalation.IncidentMemory before of.At.
+	KnownIncidents(ctx context.Context, of escalation.KnownIncidents) ([]escalation.Incident, error)
 	// ChainIncidents returns the incidents that a chain works on (own), and those on which other chains still work
 	// although a session of the chain has resolved them (healed). Each incident lists the work of other chains only.
 	ChainIncidents(ctx context.Context, chain escalation.ChainRun, sessionID string) (own, healed []escalation.Incident, err error)
 	// RecordProgress stores the progress of a chain with its incidents.
 	RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error
+
+	// OpenTalk returns what is recorded of a conversation.
+	OpenTalk(ctx context.Context, conversationID string) (escalation.TalkOpening, error)
+	// AnswerSession returns the session that has answered a turn; nil if there is none.
+	AnswerSession(ctx context.Context, conversationID string, turn int) (*escalation.Session, error)
+	// Chain returns the sessions of a chain by sequence.
+	Chain(ctx context.Context, chainID string) ([]escalation.Session, error)
+	// AddMessage stores a message as the next turn. A stored message keeps its turn, and so does another one with the same ID.
+	AddMessage(
+		ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time,
+	) (escalation.TalkStored, error)
+	// EndTurn stores the end of a turn.
+	EndTurn(ctx context.Context, conversationID string, turn int, end escalation.TalkEnd) error
 }
 
-// Recorder keeps records. Every method that writes is idempotent, because a retry of the activity repeats the call.
-type Recorder interface {
-	Admissions
-	Incidents
-	// FindSession returns the session of a conversation; false if none is stored.
-	FindSession(ctx context.Context, sessionID string) (escalation.Session, bool, error)
-	// CloseSession stores the result of a session.
-	CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error
-	// AppendEvents stores events. It skips events whose key is already stored.
-	AppendEvents(ctx context.Context, events []escalation.Event) error
-}
-
-// Records keeps the records of chains.
+// Records keeps the records of chains and conversations.
 type Records struct {
 	Store Recorder
 	// Catalog holds the services that the operator has described; nil if there are none. A chain that began before a service
@@ -118,11 +121,15 @@ type FindSessionResult struct {
 
 // FindSession looks up the session of a conversation.
 func (r *Records) FindSession(ctx context.Context, sessionID string) (FindSessionResult, error) {
-	session, found, err := r.Store.FindSession(ctx, sessionID)
-	if err != nil {
+	session, err := r.Store.Conversation(ctx, sessionID)
+	switch {
+	case err == nil:
+		return FindSessionResult{Found: true, Session: session}, nil
+	case r.isUnknown(err):
+		return FindSessionResult{}, nil
+	default:
 		return FindSessionResult{}, r.translate(fmt.Errorf("look up session %s: %w", sessionID, err))
 	}
-	return FindSessionResult{Found: found, Session: session}, nil
 }
 
 // CloseSessionInput holds the result of a session, and the events of the decision on that session.
@@ -160,18 +167,8 @@ func (r *Records) CloseSession(ctx context.Context, input CloseSessionInput) (es
 	return brief, nil
 }
 
-// KnownIncidentsInput selects incidents by services and kind, or by IDs.
-type KnownIncidentsInput struct {
-	// Services and Kind limit the incidents; empty for no limit.
-	Services []string `json:"services,omitempty"`
-	Kind     string   `json:"kind,omitempty"`
-	// IDs adds the incidents with these IDs, whatever their services and kind.
-	IDs []string  `json:"ids,omitempty"`
-	At  time.Time `json:"at"`
-}
-
 // KnownIncidents returns the incidents with which a chain compares the faults that it has found.
-func (r *Records) KnownIncidents(ctx context.Context, input KnownIncidentsInput) ([]escalation.Incident, error) {
+func (r *Records) KnownIncidents(ctx context.Context, input escalation.KnownIncidents) ([]escalation.Incident, error) {
 	input.Services = r.Catalog.CanonicalAll(input.Services)
 	incidents, err := r.Store.KnownIncidents(ctx, input)
 	if err != nil {
@@ -224,7 +221,7 @@ func (r *Records) appendEvents(ctx context.Context, chainID, firstRunID string, 
 // stores the events.
 func (r *Records) WithdrawSession(ctx context.Context, input CloseSessionInput) error {
 	err := r.Store.CloseSession(ctx, input.SessionID, input.Report, input.EndedAt)
-	if err != nil && (r.IsUnknown == nil || !r.IsUnknown(err)) {
+	if err != nil && !r.isUnknown(err) {
 		return r.translate(fmt.Errorf("withdraw the record of session %s: %w", input.SessionID, err))
 	}
 	return r.RecordEvents(ctx, RecordEventsInput{
@@ -234,8 +231,11 @@ func (r *Records) WithdrawSession(ctx context.Context, input CloseSessionInput) 
 
 // translate makes a permanent error non-retryable. It returns any other error unchanged.
 func (r *Records) translate(err error) error {
-	if r.IsPermanent != nil && r.IsPermanent(err) {
+	if err != nil && r.IsPermanent != nil && r.IsPermanent(err) {
 		return permanent(ErrorTypeRecords, err)
 	}
 	return err
 }
+
+// isUnknown reports whether an error means that the record does not exist.
+func (r *Records) isUnknown(err error) bool { return r.IsUnknown != nil && r.IsUnknown(err) }

@@ -15,6 +15,8 @@ import (
 
 // fakeRecorder fails every call with err, if it is set.
 type fakeRecorder struct {
+	activities.Recorder
+
 	err    error
 	events []escalation.Event
 	closed []string
@@ -45,10 +47,15 @@ func (f *fakeRecorder) Review(context.Context, escalation.AdmissionRequest, esca
 	return escalation.Admission{Granted: f.refuse == "", Reason: f.refuse}, f.err
 }
 
-func (f *fakeRecorder) FindSession(_ context.Context, sessionID string) (escalation.Session, bool, error) {
+func (f *fakeRecorder) Conversation(_ context.Context, sessionID string) (escalation.Session, error) {
 	session, found := f.known[sessionID]
-	return session, found, f.err
+	if !found && f.err == nil {
+		return session, errUnknown
+	}
+	return session, f.err
 }
+
+var errUnknown = errors.New("no such record")
 
 func (f *fakeRecorder) ReleaseServices(_ context.Context, chainID string) error {
 	f.released = append(f.released, chainID)
@@ -60,7 +67,7 @@ func (f *fakeRecorder) CloseSession(_ context.Context, sessionID string, _ escal
 	return f.err
 }
 
-func (f *fakeRecorder) KnownIncidents(context.Context, activities.KnownIncidentsInput) ([]escalation.Incident, error) {
+func (f *fakeRecorder) KnownIncidents(context.Context, escalation.KnownIncidents) ([]escalation.Incident, error) {
 	return f.incidents, f.err
 }
 
@@ -135,7 +142,10 @@ func TestRecordsOfARefusedSession(t *testing.T) {
 
 func TestFindSession(t *testing.T) {
 	t.Parallel()
-	records := &activities.Records{Store: &fakeRecorder{known: map[string]escalation.Session{ownID: {ID: 7}}}}
+	records := &activities.Records{
+		Store:     &fakeRecorder{known: map[string]escalation.Session{ownID: {ID: 7}}},
+		IsUnknown: func(err error) bool { return errors.Is(err, errUnknown) },
+	}
 	result, err := records.FindSession(t.Context(), ownID)
 	require.NoError(t, err)
 	require.Equal(t, activities.FindSessionResult{Found: true, Session: escalation.Session{ID: 7}}, result)
@@ -161,7 +171,7 @@ func TestRecordsErrors(t *testing.T) {
 			_, reviewErr := records.Review(t.Context(), activities.ReviewInput{})
 			_, findErr := records.FindSession(t.Context(), ownID)
 			releaseErr := records.RecordEvents(t.Context(), activities.RecordEventsInput{Release: true})
-			_, incidentsErr := records.KnownIncidents(t.Context(), activities.KnownIncidentsInput{})
+			_, incidentsErr := records.KnownIncidents(t.Context(), escalation.KnownIncidents{})
 			progressErr := records.RecordEvents(t.Context(), activities.RecordEventsInput{Progress: &escalation.ChainProgress{}})
 			for _, err := range []error{openErr, closeErr, reviewErr, findErr, releaseErr, incidentsErr, progressErr} {
 				require.ErrorIs(t, err, tt.err)
@@ -230,7 +240,7 @@ func TestRecordsOfIncidents(t *testing.T) {
 	require.Equal(t, []escalation.ChainProgress{*closing.Progress, *closing.Progress, *closing.Progress}, store.progress)
 	require.Equal(t, []escalation.ChainRun{chain, chain, chain, chain, chain, chain}, store.chains)
 
-	known, err := records.KnownIncidents(t.Context(), activities.KnownIncidentsInput{Services: []string{"web"}})
+	known, err := records.KnownIncidents(t.Context(), escalation.KnownIncidents{Services: []string{"web"}})
 	require.NoError(t, err)
 	require.Equal(t, own, known)
 }

@@ -25,8 +25,6 @@ type MemoryProposer interface {
 // Talker holds what sessions of conversations need in addition to what sessions of chains need.
 type Talker struct {
 	Store TalkKeeper
-	// AllowedCalls returns the IDs of the calls of a session that the guard has allowed.
-	AllowedCalls func(ctx context.Context, sessionID string) ([]string, error)
 	// Proposals records proposed memories; nil if nothing is remembered.
 	Proposals MemoryProposer
 	Persona   prompts.Persona
@@ -132,7 +130,7 @@ func (t *talking) concluded(ctx context.Context, spent escalation.Report) (*Agen
 	if err != nil || found == nil {
 		return nil, err
 	}
-	allowed, err := t.Talk.AllowedCalls(ctx, t.input.SessionID)
+	allowed, err := t.Talk.Store.AllowedCalls(ctx, t.input.SessionID)
 	if err != nil {
 		return nil, err
 	}

@@ -108,7 +108,7 @@ func runTalk(
 	tiers := newTiers(t, agent)
 	tiers.Memories = book
 	tiers.Talk = activities.Talker{
-		Store: book, AllowedCalls: book.AllowedCalls, Proposals: book,
+		Store: book, Proposals: book,
 		IsUnknown: func(err error) bool { return errors.Is(err, errEnded) },
 		Persona:   prompts.Persona{Identity: "You are Bubba."}, Project: "/srv",
 	}

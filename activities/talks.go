@@ -9,28 +9,6 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// TalkReader reads the records of conversations.
-type TalkReader interface {
-	// OpenTalk returns what is recorded of a conversation.
-	OpenTalk(ctx context.Context, conversationID string) (escalation.TalkOpening, error)
-	// AnswerSession returns the session that has answered a turn; nil if there is none.
-	AnswerSession(ctx context.Context, conversationID string, turn int) (*escalation.Session, error)
-	// Chain returns the sessions of a chain by sequence.
-	Chain(ctx context.Context, chainID string) ([]escalation.Session, error)
-}
-
-// TalkRecorder keeps the messages and the turns of conversations. Every method that writes is idempotent.
-type TalkRecorder interface {
-	TalkReader
-
-	// AddMessage stores a message as the next turn. A stored message keeps its turn, and so does another one with the same ID.
-	AddMessage(
-		ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time,
-	) (escalation.TalkStored, error)
-	// EndTurn stores the end of a turn.
-	EndTurn(ctx context.Context, conversationID string, turn int, end escalation.TalkEnd) error
-}
-
 // TalkKeeper keeps what the sessions of conversations need and leave. Every method that writes is idempotent.
 type TalkKeeper interface {
 	// TalkTurn returns a turn.
@@ -43,14 +21,8 @@ type TalkKeeper interface {
 	KeepReply(ctx context.Context, of escalation.TalkSession, reply escalation.TalkReply, report escalation.Report) error
 	// KeptReport returns the report of a session that has replied; nil if the session has not.
 	KeptReport(ctx context.Context, of escalation.TalkSession) (*escalation.Report, error)
-}
-
-// Talks keeps the records of conversations.
-type Talks struct {
-	Store TalkRecorder
-	// IsPermanent reports whether an error of Store is permanent, so that a retry would fail, too. IsUnknown reports
-	// whether an error means that the record does not exist.
-	IsPermanent, IsUnknown func(error) bool
+	// AllowedCalls returns the IDs of the calls of a session that the guard has allowed.
+	AllowedCalls(ctx context.Context, sessionID string) ([]string, error)
 }
 
 // OpenTalkInput names a conversation that begins.
@@ -62,15 +34,15 @@ type OpenTalkInput struct {
 
 // OpenTalk returns what the records know of a conversation. If the conversation is about a chain and has no answer yet, the
 // result has the last session of that chain. A conversation that has begun stays about the chain that it began from.
-func (t *Talks) OpenTalk(ctx context.Context, input OpenTalkInput) (escalation.TalkOpening, error) {
-	opening, err := t.Store.OpenTalk(ctx, input.ConversationID)
+func (r *Records) OpenTalk(ctx context.Context, input OpenTalkInput) (escalation.TalkOpening, error) {
+	opening, err := r.Store.OpenTalk(ctx, input.ConversationID)
 	if err == nil && opening.Turn == 0 {
 		opening.About = input.About
 	}
 	if err != nil || opening.About == "" || opening.Last != nil {
-		return opening, t.translate(err)
+		return opening, r.translate(err)
 	}
-	sessions, err := t.Store.Chain(ctx, opening.About)
+	sessions, err := r.Store.Chain(ctx, opening.About)
 	for i := range sessions {
 		if sessions[i].HasConversation() {
 			opening.Last = withoutTexts(&sessions[i])
@@ -80,7 +52,7 @@ func (t *Talks) OpenTalk(ctx context.Context, input OpenTalkInput) (escalation.T
 		err = permanent(ErrorTypeNoConversation, fmt.Errorf("chain %s has no session that has ended, and so no conversation to begin "+
 			"from: send the message when its first session has ended", opening.About))
 	}
-	return opening, t.translate(err)
+	return opening, r.translate(err)
 }
 
 // withoutTexts returns the session without its verdict and its error, which can be long.
@@ -100,9 +72,9 @@ type StoreMessageInput struct {
 }
 
 // StoreMessage stores a message as the next turn.
-func (t *Talks) StoreMessage(ctx context.Context, input StoreMessageInput) (escalation.TalkStored, error) {
-	stored, err := t.Store.AddMessage(ctx, input.ConversationID, input.Message, input.After, input.At)
-	return stored, t.translate(err)
+func (r *Records) StoreMessage(ctx context.Context, input StoreMessageInput) (escalation.TalkStored, error) {
+	stored, err := r.Store.AddMessage(ctx, input.ConversationID, input.Message, input.After, input.At)
+	return stored, r.translate(err)
 }
 
 // TurnInput names a turn.
@@ -112,10 +84,10 @@ type TurnInput struct {
 }
 
 // ReadAnswerSession returns the session that has answered a turn, without long texts; nil if there is none.
-func (t *Talks) ReadAnswerSession(ctx context.Context, input TurnInput) (*escalation.Session, error) {
-	session, err := t.Store.AnswerSession(ctx, input.ConversationID, input.Turn)
+func (r *Records) ReadAnswerSession(ctx context.Context, input TurnInput) (*escalation.Session, error) {
+	session, err := r.Store.AnswerSession(ctx, input.ConversationID, input.Turn)
 	if err != nil || session == nil {
-		return nil, t.translate(err)
+		return nil, r.translate(err)
 	}
 	return withoutTexts(session), nil
 }
@@ -128,20 +100,12 @@ type EndTurnInput struct {
 }
 
 // EndTurn stores the end of a turn.
-func (t *Talks) EndTurn(ctx context.Context, input EndTurnInput) error {
-	err := t.Store.EndTurn(ctx, input.ConversationID, input.Turn, input.End)
-	if err != nil && t.IsUnknown != nil && t.IsUnknown(err) {
+func (r *Records) EndTurn(ctx context.Context, input EndTurnInput) error {
+	err := r.Store.EndTurn(ctx, input.ConversationID, input.Turn, input.End)
+	if r.isUnknown(err) {
 		return nil // restored records lack the turn, and nothing can bring its message back
 	}
-	return t.translate(err)
-}
-
-// translate makes a permanent error non-retryable. It returns any other error unchanged.
-func (t *Talks) translate(err error) error {
-	if err != nil && t.IsPermanent != nil && t.IsPermanent(err) {
-		return permanent(ErrorTypeRecords, err)
-	}
-	return err
+	return r.translate(err)
 }
 
 // errNoMessage is the error for a turn without a record, or with one that has ended.

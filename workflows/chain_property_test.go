@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/workflows"
 )
 
@@ -104,7 +106,9 @@ const tierTakes = 7 * time.Minute
 
 func (w *trial) register(env *testsuite.TestWorkflowEnvironment) {
 	env.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
-	env.RegisterActivity(&activities.Records{Store: w.records})
+	env.RegisterActivity(&activities.Records{
+		Store: w.records, IsUnknown: func(err error) bool { return errors.Is(err, store.ErrNotFound) },
+	})
 	env.RegisterActivity(&activities.Settings{})
 	env.RegisterActivity(&activities.Tiers{})
 	env.RegisterActivity(&activities.Notifications{})

@@ -202,10 +202,10 @@ func (c *conversationRun) checkInput(ctx workflow.Context) error {
 
 // open reads what the records know of the conversation: an earlier workflow with the same ID may have been terminated.
 func (c *conversationRun) open(ctx workflow.Context) error {
-	var talks *activities.Talks
+	var records *activities.Records
 	var opening escalation.TalkOpening
 	input := activities.OpenTalkInput{ConversationID: c.log.chain.ID, About: c.input.About}
-	if err := readRecords(withRecords(ctx, "what was said before"), talks.OpenTalk, input, &opening); err != nil {
+	if err := readRecords(withRecords(ctx, "what was said before"), records.OpenTalk, input, &opening); err != nil {
 		return err
 	}
 	c.last, c.about = opening.Last, opening.About

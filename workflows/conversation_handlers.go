@@ -164,18 +164,18 @@ func (c *conversationRun) store(ctx workflow.Context, message escalation.TalkMes
 // activity, the message is stored once, because its ID is known. If its sender gives up before it arrives again, the next message tells
 // the conversation of it (Missed). If ctx ends, an attempt that has begun is awaited, because it may store the message.
 func (c *conversationRun) storeOnce(ctx workflow.Context, message escalation.TalkMessage) (stored escalation.TalkStored, err error) {
-	var talks *activities.Talks
+	var records *activities.Records
 	input := activities.StoreMessageInput{
 		ConversationID: c.log.chain.ID, Message: message, After: c.turns.latest, At: workflow.Now(ctx),
 	}
 	ctx = withOpening(ctx, "store a message")
 	local, cancel := workflow.NewDisconnectedContext(ctx)
 	defer cancel()
-	if err = workflow.ExecuteLocalActivity(local, talks.StoreMessage, input).Get(local, &stored); err == nil || permanent(err) {
+	if err = workflow.ExecuteLocalActivity(local, records.StoreMessage, input).Get(local, &stored); err == nil || permanent(err) {
 		return stored, err
 	}
 	stored = escalation.TalkStored{}
-	err = workflow.ExecuteActivity(ctx, talks.StoreMessage, input).Get(ctx, &stored)
+	err = workflow.ExecuteActivity(ctx, records.StoreMessage, input).Get(ctx, &stored)
 	return stored, err
 }
 

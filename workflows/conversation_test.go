@@ -40,10 +40,7 @@ type talkBook struct {
 	change func(*escalation.Session)
 }
 
-var (
-	_ activities.TalkRecorder = (*talkBook)(nil)
-	_ activities.Recorder     = (*talkBook)(nil)
-)
+var _ activities.Recorder = (*talkBook)(nil)
 
 func (b *talkBook) OpenSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
@@ -116,8 +113,6 @@ func (b *talkBook) AnswerSession(_ context.Context, _ string, turn int) (*escala
 	return b.answers[turn], nil
 }
 
-func (b *talkBook) Chain(context.Context, string) ([]escalation.Session, error) { return nil, nil }
-
 // talkStage runs a conversation in the workflow environment.
 type talkStage struct {
 	*testsuite.TestWorkflowEnvironment
@@ -146,7 +141,6 @@ func newSlowTalkStage(t *testing.T, takes time.Duration) *talkStage {
 	policy := escalation.Policy{Tiers: []escalation.TierPolicy{{Model: "sonnet", BudgetUSD: 1, Timeout: escalation.Duration(time.Minute)}}, ResumeThreshold: 0.8}
 	s.RegisterActivity(&activities.Settings{TalkPolicy: policy, Windows: s.book})
 	s.RegisterActivity(&activities.Records{Store: s.book})
-	s.RegisterActivity(&activities.Talks{Store: s.book})
 	s.RegisterActivity(&activities.Attempts{Reader: noAgents{}})
 	s.answer = func(int, activities.RunTalkInput) (activities.RunTalkResult, error) { return replied(), nil }
 	tiers := &activities.Tiers{}
@@ -268,8 +262,8 @@ func TestConversationKnowsAnAnsweredMessage(t *testing.T) {
 	t.Parallel()
 	s := newTalkStage(t)
 	s.book.turns = []escalation.TalkTurn{{Turn: 1, TalkMessage: message("m-1"), State: escalation.TalkAnswered}}
-	var talks *activities.Talks
-	s.OnActivity(talks.OpenTalk, mock.Anything, mock.Anything).After(time.Second).Return(escalation.TalkOpening{Turn: 1}, nil)
+	var records *activities.Records
+	s.OnActivity(records.OpenTalk, mock.Anything, mock.Anything).After(time.Second).Return(escalation.TalkOpening{Turn: 1}, nil)
 	again := s.update(0, SendMessage, message("m-1"))
 	next := s.update(time.Minute, SendMessage, message("m-2"))
 	s.run()
@@ -711,8 +705,8 @@ func TestConversationRefusesAnotherMessageWithAKnownID(t *testing.T) {
 func TestConversationThatCannotBeginStoresNothing(t *testing.T) {
 	t.Parallel()
 	s := newTalkStage(t)
-	var talks *activities.Talks
-	s.OnActivity(talks.OpenTalk, mock.Anything, mock.Anything).After(time.Second).Return(escalation.TalkOpening{},
+	var records *activities.Records
+	s.OnActivity(records.OpenTalk, mock.Anything, mock.Anything).After(time.Second).Return(escalation.TalkOpening{},
 		temporal.NewNonRetryableApplicationError("chain chain-1 has no session that has ended", activities.ErrorTypeNoConversation, nil))
 	sent := s.update(0, SendMessage, message("m-1"))
 	s.ExecuteWorkflow(Conversation, ConversationInput{About: "chain-1"})
@@ -800,8 +794,8 @@ func TestConversationStopsAfterManyMessages(t *testing.T) {
 func TestConversationCancelledWhileAMessageIsStored(t *testing.T) {
 	t.Parallel()
 	s := newTalkStage(t)
-	var talks *activities.Talks
-	s.OnActivity(talks.StoreMessage, mock.Anything, mock.Anything).After(10 * time.Second).Return(
+	var records *activities.Records
+	s.OnActivity(records.StoreMessage, mock.Anything, mock.Anything).After(10 * time.Second).Return(
 		func(ctx context.Context, input activities.StoreMessageInput) (escalation.TalkStored, error) {
 			return s.book.AddMessage(ctx, input.ConversationID, input.Message, input.After, input.At)
 		})

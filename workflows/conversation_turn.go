@@ -82,9 +82,9 @@ func (c *conversationRun) precedingSession(ctx workflow.Context, turn *talkTurn)
 	case *turn.After == 0:
 		return escalation.ContinuityInput{}, nil
 	}
-	var talks *activities.Talks
+	var records *activities.Records
 	var session *escalation.Session
-	err := readRecords(withRecords(ctx, fmt.Sprintf("the session of turn %d", *turn.After)), talks.ReadAnswerSession,
+	err := readRecords(withRecords(ctx, fmt.Sprintf("the session of turn %d", *turn.After)), records.ReadAnswerSession,
 		activities.TurnInput{ConversationID: c.log.chain.ID, Turn: *turn.After}, &session)
 	if session == nil {
 		unknown := &escalation.Session{Unusable: escalation.ReasonTranscriptLost, Report: escalation.Report{ReportedSessionID: "unknown"}}
@@ -199,8 +199,8 @@ func (c *conversationRun) conclude(ctx workflow.Context, turn *talkTurn, decisio
 	if ctx.Err() != nil { // a cancelled conversation must not wait for an unavailable database
 		recording = withOneTry(recording, "end of a turn")
 	}
-	var talks *activities.Talks
-	ended := workflow.ExecuteActivity(recording, talks.EndTurn, activities.EndTurnInput{
+	var records *activities.Records
+	ended := workflow.ExecuteActivity(recording, records.EndTurn, activities.EndTurnInput{
 		TurnInput: activities.TurnInput{ConversationID: c.log.chain.ID, Turn: turn.Turn},
 		End: escalation.TalkEnd{
 			State: decision.State, Note: decision.Note, Failure: decision.Failure, Cost: cost, EndedAt: workflow.Now(ctx),

@@ -73,7 +73,7 @@ type world struct {
 	brief     escalation.IncidentBrief
 	// opening is the answer of the records about incidents when a session is opened.
 	opening  escalation.IncidentBrief
-	compared []activities.KnownIncidentsInput
+	compared []escalation.KnownIncidents
 
 	// transcript reports whether a conversation can be resumed; nil means that it can.
 	transcript func() (reachable bool, err error)
@@ -251,7 +251,7 @@ func (w *world) answer(t *testing.T) {
 			return w.brief, w.close(input)
 		})
 	w.env.OnActivity("KnownIncidents", mock.Anything, mock.Anything).Maybe().Return(
-		func(_ context.Context, input activities.KnownIncidentsInput) ([]escalation.Incident, error) {
+		func(_ context.Context, input escalation.KnownIncidents) ([]escalation.Incident, error) {
 			defer w.alone()()
 			w.compared = append(w.compared, input)
 			return w.incidents, nil

@@ -69,12 +69,12 @@ func (n *incidents) recognize(ctx workflow.Context, s work, session escalation.S
 }
 
 // candidates selects the incidents to which a fault of the session can belong.
-func (n *incidents) candidates(session escalation.Session) activities.KnownIncidentsInput {
+func (n *incidents) candidates(session escalation.Session) escalation.KnownIncidents {
 	if session.LookFailed() {
-		return activities.KnownIncidentsInput{Kind: escalation.KindLookFailed, IDs: n.log.chain.OwnIncidents()}
+		return escalation.KnownIncidents{Kind: escalation.KindLookFailed, IDs: n.log.chain.OwnIncidents()}
 	}
 	verdict := session.Verdict
-	input := activities.KnownIncidentsInput{Services: verdict.Services}
+	input := escalation.KnownIncidents{Services: verdict.Services}
 	for _, issue := range verdict.Issues {
 		input.Services = escalation.MergeServices(input.Services, issue.Services)
 	}

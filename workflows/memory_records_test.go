@@ -22,6 +22,8 @@ import (
 // memoryRecords keeps records in memory and admits sessions like the store. TestMemoryRecordsAreLikeTheStore compares
 // them.
 type memoryRecords struct {
+	activities.Recorder
+
 	mu       sync.Mutex
 	sessions []escalation.Session
 	entries  []escalation.LedgerEntry
@@ -152,14 +154,14 @@ func (m *memoryRecords) ReleaseServices(_ context.Context, chainID string) error
 	return nil
 }
 
-func (m *memoryRecords) FindSession(_ context.Context, sessionID string) (escalation.Session, bool, error) {
+func (m *memoryRecords) Conversation(_ context.Context, sessionID string) (escalation.Session, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := m.find(sessionID)
 	if at < 0 {
-		return escalation.Session{}, false, nil
+		return escalation.Session{}, store.ErrNotFound
 	}
-	return m.sessions[at], true, nil
+	return m.sessions[at], nil
 }
 
 func (m *memoryRecords) CloseSession(_ context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
@@ -200,7 +202,7 @@ func (m *memoryRecords) presume(session escalation.Session) {
 }
 
 // KnownIncidents returns none: the property test is about admission and the ledger.
-func (m *memoryRecords) KnownIncidents(context.Context, activities.KnownIncidentsInput) ([]escalation.Incident, error) {
+func (m *memoryRecords) KnownIncidents(context.Context, escalation.KnownIncidents) ([]escalation.Incident, error) {
 	return nil, nil
 }
 

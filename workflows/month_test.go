@@ -26,25 +26,6 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
-// storeRecords adapts the store to the interface for chains.
-type storeRecords struct{ *store.Store }
-
-var _ activities.Recorder = storeRecords{}
-
-func (r storeRecords) FindSession(ctx context.Context, sessionID string) (escalation.Session, bool, error) {
-	session, err := r.BySessionID(ctx, sessionID)
-	if errors.Is(err, store.ErrNotFound) {
-		return session, false, nil
-	}
-	return session, err == nil, err
-}
-
-func (r storeRecords) KnownIncidents(ctx context.Context, input activities.KnownIncidentsInput) ([]escalation.Incident, error) {
-	return r.Incidents(ctx, store.IncidentFilter{
-		Since: input.At.Add(-escalation.IncidentMemory), Services: input.Services, Kind: input.Kind, IDs: input.IDs,
-	})
-}
-
 const (
 	monthDays   = 30
 	monthCycles = monthDays * 24
@@ -281,7 +262,7 @@ func newMonth(t *testing.T, silent bool) (*month, *store.Store) {
 	m.env.RegisterWorkflow(monthly)
 	m.env.RegisterWorkflow(workflows.Cycle)
 	m.env.RegisterWorkflowWithOptions(workflows.EscalationChain, workflow.RegisterOptions{Name: workflows.ChainWorkflow})
-	m.env.RegisterActivity(&activities.Records{Store: storeRecords{records}})
+	m.env.RegisterActivity(&activities.Records{Store: records, IsUnknown: func(err error) bool { return errors.Is(err, store.ErrNotFound) }})
 	m.env.RegisterActivity(&activities.Settings{})
 	m.env.RegisterActivity(&activities.Tiers{})
 	m.env.RegisterActivity(&activities.Notifications{})

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/workflows"
@@ -50,14 +49,14 @@ func TestOverlappingLooks(t *testing.T) {
 			}
 			compared := 0
 			m.env.OnActivity("KnownIncidents", mock.Anything, mock.Anything).Return(
-				func(ctx context.Context, input activities.KnownIncidentsInput) ([]escalation.Incident, error) {
+				func(ctx context.Context, input escalation.KnownIncidents) ([]escalation.Incident, error) {
 					m.mu.Lock()
 					defer m.mu.Unlock()
 					compared++
 					if compared <= 2 { // both compare before the other one has recorded anything
 						return nil, nil
 					}
-					return storeRecords{records}.KnownIncidents(ctx, input)
+					return records.KnownIncidents(ctx, input)
 				})
 			m.env.ExecuteWorkflow(overlapping)
 			require.NoError(t, m.env.GetWorkflowError())

@@ -79,6 +79,8 @@ func relayTo(
 
 // keeper stores records and admits every session.
 type keeper struct {
+	activities.Recorder
+
 	opened []escalation.Session
 	closed []string
 	events []escalation.Event
@@ -98,16 +100,12 @@ func (k *keeper) Review(context.Context, escalation.AdmissionRequest, escalation
 
 func (k *keeper) ReleaseServices(context.Context, string) error { return nil }
 
-func (k *keeper) FindSession(context.Context, string) (escalation.Session, bool, error) {
-	return escalation.Session{}, false, nil
-}
-
 func (k *keeper) CloseSession(_ context.Context, sessionID string, _ escalation.Report, _ time.Time) error {
 	k.closed = append(k.closed, sessionID)
 	return nil
 }
 
-func (k *keeper) KnownIncidents(context.Context, activities.KnownIncidentsInput) ([]escalation.Incident, error) {
+func (k *keeper) KnownIncidents(context.Context, escalation.KnownIncidents) ([]escalation.Incident, error) {
 	return nil, nil
 }
 

@@ -379,3 +379,13 @@ func (v *Verdict) Attempt() string {
 	}
 	return ClipIncidentText(v.Remediation)
 }
+
+// KnownIncidents selects incidents by services and kind, or by IDs.
+type KnownIncidents struct {
+	// Services and Kind limit the incidents; empty for no limit.
+	Services []string `json:"services,omitempty"`
+	Kind     string   `json:"kind,omitempty"`
+	// IDs adds the incidents with these IDs, whatever their services and kind.
+	IDs []string  `json:"ids,omitempty"`
+	At  time.Time `json:"at"`
+}

@@ -51,7 +51,7 @@ func (b *brokenDisk) CloseSession(context.Context, activities.CloseSessionInput)
 }
 
 // KnownIncidents returns none, because no other chain knows the disk.
-func (b *brokenDisk) KnownIncidents(context.Context, activities.KnownIncidentsInput) ([]escalation.Incident, error) {
+func (b *brokenDisk) KnownIncidents(context.Context, escalation.KnownIncidents) ([]escalation.Incident, error) {
 	return nil, nil
 }
 

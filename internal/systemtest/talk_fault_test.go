@@ -136,8 +136,7 @@ func startConversationWorker(t *testing.T, s *site, limit int) *conversationWork
 	chains := worker.New(s.client, s.cfg.Worker.TaskQueue, worker.Options{})
 	chains.RegisterWorkflowWithOptions(workflows.NewConversation(limit), workflow.RegisterOptions{Name: workflows.ConversationWorkflow})
 	chains.RegisterActivity(&activities.Settings{TalkPolicy: policy, Windows: w})
-	chains.RegisterActivity(&activities.Records{Store: talkRecords{w.Store}})
-	chains.RegisterActivity(&activities.Talks{Store: w.Store})
+	chains.RegisterActivity(&activities.Records{Store: w.Store})
 	agents := worker.New(s.client, workflows.TalksTaskQueue(s.cfg.Worker.TaskQueue), worker.Options{DisableWorkflowWorker: true})
 	agents.RegisterActivityWithOptions(w.RunTalk, activity.RegisterOptions{Name: "RunTalk"})
 	require.NoError(t, chains.Start())
@@ -147,20 +146,6 @@ func startConversationWorker(t *testing.T, s *site, limit int) *conversationWork
 		chains.Stop()
 	})
 	return w
-}
-
-// talkRecords is a store as activities.Recorder.
-type talkRecords struct{ *store.Store }
-
-var _ activities.Recorder = talkRecords{}
-
-func (r talkRecords) KnownIncidents(context.Context, activities.KnownIncidentsInput) ([]escalation.Incident, error) {
-	return nil, nil
-}
-
-func (r talkRecords) FindSession(ctx context.Context, sessionID string) (escalation.Session, bool, error) {
-	session, err := r.BySessionID(ctx, sessionID)
-	return session, err == nil, err
 }
 
 // TestConversationContinuesAsNew continues as new at every turn, while four clients send, wait and send again what they have

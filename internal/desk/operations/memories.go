@@ -13,7 +13,6 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/escalation/memory"
 	"github.com/claudeops/claudeops/internal/plaintext"
-	"github.com/claudeops/claudeops/internal/plant/supervisor"
 	"github.com/claudeops/claudeops/internal/records/store"
 )
 
@@ -239,7 +238,8 @@ func (m Memories) checkMemory(content escalation.MemoryProposal) (escalation.Mem
 	if err != nil {
 		return content, err
 	}
-	masked := supervisor.MaskProposal(m.mask, content)
+	masked := content
+	masked.Service, masked.Subject, masked.Text = m.mask.Text(content.Service), m.mask.Text(content.Subject), m.mask.Text(content.Text)
 	if masked != content {
 		m.Masked()
 	}

@@ -23,7 +23,7 @@ func TestCallsAreMasked(t *testing.T) {
 	opened, err := store.Open(t.Context(), database)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, opened.Close()) })
-	r := records{opened, redact.New([]string{"FLEET_TOKEN=" + secret}), nil, nil}
+	r := opened.With(store.Hooks{Mask: redact.New([]string{"FLEET_TOKEN=" + secret})})
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	actions := []escalation.CallAction{{Kind: escalation.ActionRestart, Service: secret}}
 	given := []escalation.CallDecision{

@@ -14,7 +14,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/records/store"
-	"github.com/claudeops/claudeops/internal/redact"
 )
 
 // unanswered is a client whose queries fail.
@@ -36,8 +35,8 @@ func TestRecoveryOfUnknownChains(t *testing.T) {
 		opened, openErr := store.Open(t.Context(), filepath.Join(t.TempDir(), "ops.db"))
 		require.NoError(t, openErr)
 		t.Cleanup(func() { require.NoError(t, opened.Close()) })
-		mask := redact.New(nil)
-		r := records{opened, mask, nil, &recovery{unanswered{err: err}, opened, mask, slog.New(slog.DiscardHandler)}}
+		way := recovery{unanswered{err: err}, opened, slog.New(slog.DiscardHandler)}
+		r := opened.With(store.Hooks{Recover: way.record})
 		return r.OpenSession(t.Context(),
 			escalation.Session{ChainID: "chain", SessionID: "new", ParentID: 7, Tier: escalation.TierObserve, StartedAt: now},
 			escalation.AdmissionRequest{Previous: "lost", Parent: "elsewhere", ParentChain: "gone"},

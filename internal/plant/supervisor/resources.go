@@ -9,7 +9,9 @@ import (
 	"github.com/claudeops/claudeops/internal/agent"
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plant/config"
+	"github.com/claudeops/claudeops/internal/plant/telemetry"
 	"github.com/claudeops/claudeops/internal/records/store"
 	"github.com/claudeops/claudeops/internal/records/transcripts"
 	"github.com/claudeops/claudeops/internal/redact"
@@ -18,12 +20,14 @@ import (
 // resources holds everything that Close releases.
 type resources struct {
 	archive *transcripts.Archive
+	// store is the database, and records is the way of activities, agents and sweeps to it, which masks, counts and recovers.
 	store   *store.Store
+	records *store.Store
 	places  *places
 	agents  *agent.Runner
 	// mask masks secrets, including secrets in this process's environment.
 	mask *redact.Redactor
-	// recovery records sessions again. Run sets its client and its records.
+	// recovery records sessions again. Run sets its client.
 	recovery *recovery
 }
 
@@ -37,7 +41,6 @@ func openResources(
 		}
 	}()
 	r.mask, r.places = redact.New(withSecrets(env.Environ, cfg)), &places{config: cfg, environ: env.Environ}
-	r.recovery = &recovery{mask: r.mask, logger: env.Logger}
 	if r.archive, err = OpenArchive(ctx, cfg); err != nil {
 		return r, err
 	}
@@ -47,12 +50,23 @@ func openResources(
 	if err := r.store.CheckWritable(ctx); err != nil {
 		return r, err
 	}
+	r.recovery = &recovery{logger: env.Logger}
+	r.records = r.store.With(hooks(r.mask, env.Telemetry.Metrics(), r.recovery))
+	r.recovery.records = r.records
 	r.agents, err = agent.New(ctx, agent.Options{
 		Config: cfg, Environ: env.Environ, CLI: cli, Policy: policy, Place: r.places.of, Archive: r.archive,
-		Records: records{r.store, r.mask, env.Telemetry.Metrics(), r.recovery}, Executable: env.Executable,
+		Records: r.records, Executable: env.Executable,
 		CheckLimit: env.CheckLimit, ArchiveFailed: env.Telemetry.Metrics().ArchiveFailed, Mask: r.mask, Logger: env.Logger,
 	})
 	return r, err
+}
+
+// hooks returns what a worker adds to its calls of the records.
+func hooks(mask *redact.Redactor, metrics *telemetry.Metrics, recovery *recovery) store.Hooks {
+	return store.Hooks{
+		Mask: mask, Failed: metrics.StoreFailed, Ended: metrics.SessionEnded, Recover: recovery.record, HostTimes: true,
+		Refused: func(decision escalation.CallDecision) { metrics.CallRefused(decision.Tier, decision.Rule) },
+	}
 }
 
 // withSecrets returns environ with the encryption keys as additional variables, so that the keys are masked like other

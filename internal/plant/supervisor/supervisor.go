@@ -48,11 +48,9 @@ type Supervisor struct {
 	// sweepInterval is Environment.SweepInterval.
 	sweepInterval time.Duration
 	settings      activities.Settings
-	// Run sets the fields that depend on the client: leases, the stores of records, talks and tiers.Talk, and
-	// notifications.Deliveries.
+	// Run sets the leases, which depend on the client.
 	leases        *reconcile.Leases
-	records       activities.Records
-	talks         activities.Talks
+	recording     activities.Records
 	notifications activities.Notifications
 	tiers         activities.Tiers
 }
@@ -174,17 +172,18 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		settings: activities.Settings{
 			Policy: cfg.Policy(), TalkPolicy: cfg.TalkPolicy(), Windows: opened.store, Catalog: cfg.Services.Catalog,
 		},
-		talks:   activities.Talks{IsPermanent: isPermanent, IsUnknown: isUnknown},
-		records: activities.Records{IsPermanent: isPermanent, IsUnknown: isUnknown, Catalog: cfg.Services.Catalog},
+		recording: activities.Records{
+			Store: opened.records, IsPermanent: isPermanent, IsUnknown: isUnknown, Catalog: cfg.Services.Catalog,
+		},
 		notifications: activities.Notifications{
-			Targets: maskTargets(opened.mask, targets), IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL, PagesURL: cfg.Web.URL,
+			Targets: maskTargets(opened.mask, targets), Deliveries: opened.records, IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL, PagesURL: cfg.Web.URL,
 		},
 		tiers: activities.Tiers{
 			Agent: watchedAgent{opened.agents, env.Telemetry, env.Logger}, Prompts: texts, Briefs: briefs(policy),
 			Pusher: opened.agents, Proposer: opened.agents, Plans: opened.agents, Catalog: cfg.Services.Catalog, PagesURL: cfg.Web.URL,
-			ReadFile: config.ReadInstructions, Host: env.Host, Version: env.Version,
+			ReadFile: config.ReadInstructions, Host: env.Host, Version: env.Version, Memories: opened.records,
 			Talk: activities.Talker{
-				Persona: cfg.Talk.Persona, Project: cfg.Claude.WorkDir, IsUnknown: isUnknown,
+				Store: opened.records, Proposals: opened.records, Persona: cfg.Talk.Persona, Project: cfg.Claude.WorkDir, IsUnknown: isUnknown,
 				Zone: time.Local, //nolint:gosmopolitan // people mean the time of their host
 			},
 		},
@@ -234,7 +233,7 @@ func (s *Supervisor) Run(ctx context.Context, c client.Client, namespace string)
 	s.logVersion(ctx, c)
 	failed := make(chan error, 3) // one for each worker, so that none blocks
 	onFatal := func(err error) { failed <- err }
-	refused := newAudit(s.records.Store.AppendEvents, s.logger)
+	refused := newAudit(s.records.AppendEvents, s.logger)
 	stopAudit := inBackground(context.WithoutCancel(ctx), refused.run) // the audit ends after the chains' worker
 	defer stopAudit()
 	queue, places := s.config.Worker.TaskQueue, s.config.Worker
@@ -325,8 +324,7 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 	if err != nil {
 		return sweeper, err
 	}
-	way := records{s.store, s.mask, s.telemetry.Metrics(), s.recovery}
-	switch err := way.Claim(ctx, own, time.Now()); {
+	switch err := s.records.Claim(ctx, own, time.Now()); {
 	case store.IsTransient(err): // each sweep takes them, too
 		s.logger.Warn("the records cannot be taken for the namespace yet", "error", err)
 	case err != nil:
@@ -338,12 +336,9 @@ func (s *Supervisor) enter(ctx context.Context, c client.Client, namespace strin
 	if err := s.rename(ctx); err != nil {
 		return sweeper, err
 	}
-	s.recovery.client, s.recovery.records = c, s.store
-	s.records.Store, s.tiers.Memories, s.notifications.Deliveries = way, way, way
-	s.talks.Store, s.tiers.Talk.Store, s.tiers.Talk.Proposals = way, way, way
-	s.tiers.Talk.AllowedCalls = way.AllowedCalls
+	s.recovery.client = c
 	return reconcile.Sweeper{
-		Records: way, Temporal: c, Converter: s.converter(), Namespace: own,
+		Records: s.records, Temporal: c, Converter: s.converter(), Namespace: own,
 		Holder: s.identity, Interval: s.sweepInterval, Logger: s.logger,
 	}, nil
 }
@@ -368,8 +363,7 @@ func (s *Supervisor) rename(ctx context.Context) error {
 func (s *Supervisor) clean(ctx context.Context, c client.Client, sweeper reconcile.Sweeper) (stop func()) {
 	stopSweeping := inBackground(ctx, sweeper.Run)
 	retention := reconcile.Retention{
-		Records: records{Store: s.store, mask: s.mask, metrics: s.telemetry.Metrics(), recovery: s.recovery},
-		Talks:   s.store, Archive: s.archive, Temporal: c, Holder: s.identity, Keep: s.config.State.Retention, Logger: s.logger,
+		Records: s.records, Talks: s.store, Archive: s.archive, Temporal: c, Holder: s.identity, Keep: s.config.State.Retention, Logger: s.logger,
 	}
 	stopRemoving := inBackground(ctx, retention.Run)
 	return func() {
@@ -382,8 +376,7 @@ func (s *Supervisor) clean(ctx context.Context, c client.Client, sweeper reconci
 func (s *Supervisor) register(chains worker.Registry, c client.Client) {
 	registerWorkflows(chains)
 	chains.RegisterActivity(&s.settings)
-	chains.RegisterActivity(&s.records)
-	chains.RegisterActivity(&s.talks)
+	chains.RegisterActivity(&s.recording)
 	chains.RegisterActivity(&s.notifications)
 	chains.RegisterActivity(s.tiers.FindTranscript)
 	chains.RegisterActivity(s.tiers.PushChange)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/internal/records/store"
 )
 
 // namespace begins the names of this program's own metrics. The names of the Temporal SDK's metrics begin with "temporal_".
@@ -276,33 +277,13 @@ func (m *Metrics) ArchiveFailed(save bool) {
 	m.archiveErrors.WithLabelValues(operation).Inc()
 }
 
-// StoreOperation is an operation on the database of records.
-type StoreOperation string
-
-// The operations.
-const (
-	StoreOpenSession  StoreOperation = "open_session"
-	StoreCloseSession StoreOperation = "close_session"
-	StoreReview       StoreOperation = "review"
-	StoreRelease      StoreOperation = "release_services"
-	StoreFindSession  StoreOperation = "find_session"
-	StoreEvents       StoreOperation = "append_events"
-	StoreIncidents    StoreOperation = "incidents"
-	StoreMemories     StoreOperation = "memories"
-	StoreDecisions    StoreOperation = "append_decisions"
-	StoreCharge       StoreOperation = "charge"
-	StoreSweep        StoreOperation = "sweep"
-	StoreObserve      StoreOperation = "observe"
-	StoreTalk         StoreOperation = "conversations"
-)
-
-var storeOperations = []StoreOperation{
-	StoreOpenSession, StoreCloseSession, StoreReview, StoreRelease, StoreFindSession, StoreEvents, StoreIncidents, StoreMemories,
-	StoreDecisions, StoreCharge, StoreSweep, StoreObserve, StoreTalk,
+var storeOperations = []store.Operation{
+	store.OpOpenSession, store.OpCloseSession, store.OpReview, store.OpRelease, store.OpFindSession, store.OpEvents, store.OpIncidents,
+	store.OpMemories, store.OpDecisions, store.OpCharge, store.OpSweep, store.OpObserve, store.OpTalk,
 }
 
 // StoreFailed counts an operation on the database of records if err is not nil.
-func (m *Metrics) StoreFailed(operation StoreOperation, err error) {
+func (m *Metrics) StoreFailed(operation store.Operation, err error) {
 	if m != nil && err != nil {
 		m.storeErrors.WithLabelValues(string(operation)).Inc()
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plant/telemetry"
+	"github.com/claudeops/claudeops/internal/records/store"
 )
 
 // start starts telemetry with metrics on a free port, and returns the address of its server.
@@ -98,8 +99,8 @@ func TestMetrics(t *testing.T) {
 	m.CallRefused(1, "./agents-own-program --with words")
 	m.CallRefused(1, "cooldown")
 	m.ArchiveFailed(true)
-	m.StoreFailed(telemetry.StoreCharge, io.EOF)
-	m.StoreFailed(telemetry.StoreCharge, nil)
+	m.StoreFailed(store.OpCharge, io.EOF)
+	m.StoreFailed(store.OpCharge, nil)
 	ended := m.AgentStarted()
 	m.Observe(telemetry.Observation{
 		At: at, Gates: 2, OldestGate: at.Add(-time.Hour), Incidents: map[escalation.IncidentState]int{escalation.IncidentWaiting: 3},
@@ -180,7 +181,7 @@ func TestOff(t *testing.T) {
 		m.SessionEnded(escalation.Session{})
 		m.CallRefused(1, "x")
 		m.ArchiveFailed(false)
-		m.StoreFailed(telemetry.StoreCharge, io.EOF)
+		m.StoreFailed(store.OpCharge, io.EOF)
 		m.Observe(telemetry.Observation{})
 		m.AgentStarted()()
 		off.SetProbe(nil)

@@ -26,13 +26,18 @@ import (
 // again and returns the existing record with its budget unchanged. It also locks those of the session's services that
 // are free again.
 //
+// If the records lack a session that the session refers to, and Temporal does not know that one either, OpenSession records the session
+// without a parent, so that the chain continues.
+//
 // The error is ErrConflict if the existing record belongs to another chain. It is ErrNotFound if session.ParentID or
 // request.Parent is unknown, or if request.Previous is not recorded as ended. It is ErrInvalid if session.ChainID,
 // session.SessionID or session.StartedAt is empty, or if policy has no entry for session.Tier.
 func (s *Store) OpenSession(
 	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (opening escalation.AdmissionResult, err error) {
+	defer s.count(OpOpenSession, &err)
 	id := session.SessionID
+	session.Report = s.hooks.report(session.Report)
 	if session, err = canonical(session); err == nil {
 		request, err = canonical(request)
 	}
@@ -44,11 +49,23 @@ func (s *Store) OpenSession(
 	if err == nil {
 		err = checkRequest(request, policy)
 	}
-	if err == nil {
-		err = s.write(ctx, func(tx *sql.Tx) (err error) {
+	recovered := false
+	open := func() error {
+		return s.write(ctx, func(tx *sql.Tx) (err error) {
 			opening, err = openOnce(ctx, tx, session, request, policy)
 			return err
 		})
+	}
+	if err == nil {
+		err = s.recovering(ctx, func() error {
+			err := open()
+			if recovered && errors.Is(err, ErrNotFound) {
+				session.ParentID, request.Previous, request.Parent = 0, "", ""
+				return open()
+			}
+			recovered = true
+			return err
+		}, session.ChainID, request.ParentChain)
 	}
 	if err != nil {
 		return escalation.AdmissionResult{}, fmt.Errorf("record session %q: %w", id, err)
@@ -60,6 +77,7 @@ func (s *Store) OpenSession(
 func (s *Store) Review(
 	ctx context.Context, request escalation.AdmissionRequest, policy escalation.Policy,
 ) (admission escalation.Admission, err error) {
+	defer s.count(OpReview, &err)
 	if request, err = canonical(request); err == nil {
 		err = checkRequest(request, policy)
 	}

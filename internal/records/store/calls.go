@@ -38,13 +38,19 @@ func callsOfQuery(sessions int) string {
 // Long texts are cut: inputs at 16 KiB, rules and reasons at 4 KiB, names at 500 bytes. A text that was cut ends with a
 // note of the original length. At most 100 actions of a call are kept. The error is ErrInvalid if a decision has no
 // ChainID, SessionID, Call, Tool or At.
-func (s *Store) AppendDecisions(ctx context.Context, decisions []escalation.CallDecision) error {
-	decisions, err := canonical(decisions)
+func (s *Store) AppendDecisions(ctx context.Context, decisions []escalation.CallDecision) (err error) {
+	defer s.count(OpDecisions, &err)
+	decisions, err = canonical(s.hooks.decisions(decisions))
 	if err == nil && len(decisions) > 0 {
 		err = s.write(ctx, func(tx *sql.Tx) error { return appendDecisions(ctx, tx, decisions) })
 	}
 	if err != nil {
-		return fmt.Errorf("record decisions on calls: %w", err)
+		return fmt.Errorf("record decisions on calls: %w", err) // the caller tries again
+	}
+	for i := range decisions {
+		if !decisions[i].Allowed && s.hooks.Refused != nil {
+			s.hooks.Refused(decisions[i])
+		}
 	}
 	return nil
 }

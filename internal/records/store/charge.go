@@ -21,6 +21,8 @@ import (
 // charge.ChainID. It is ErrInvalid if charge.Call or charge.At is empty, if the name of a service is invalid, or if an action
 // is of a kind without a cooldown.
 func (s *Store) Charge(ctx context.Context, charge escalation.Charge) (refusal *escalation.ChargeRefusal, err error) {
+	defer s.count(OpCharge, &err)
+	charge.Actions = s.hooks.actions(charge.Actions)
 	if charge, err = canonical(charge); err == nil {
 		for i := range charge.Actions {
 			charge.Actions[i].Service = strings.TrimSpace(charge.Actions[i].Service)
@@ -28,10 +30,12 @@ func (s *Store) Charge(ctx context.Context, charge escalation.Charge) (refusal *
 		err = checkCharge(charge)
 	}
 	if err == nil {
-		err = s.write(ctx, func(tx *sql.Tx) (err error) {
-			refusal, err = chargeOnce(ctx, tx, charge)
-			return err
-		})
+		err = s.recovering(ctx, func() error {
+			return s.write(ctx, func(tx *sql.Tx) (err error) {
+				refusal, err = chargeOnce(ctx, tx, charge)
+				return err
+			})
+		}, charge.ChainID)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("charge call %q of session %q: %w", charge.Call, charge.SessionID, err)
@@ -43,11 +47,12 @@ const returnQuery = "DELETE FROM ledger WHERE session_id = $1 AND call_id = $2"
 
 // ReturnCharge removes the charge of a call from the ledger. Use it for a call that never ran. If the call has no
 // charge, ReturnCharge does nothing.
-func (s *Store) ReturnCharge(ctx context.Context, sessionID, call string) error {
+func (s *Store) ReturnCharge(ctx context.Context, sessionID, call string) (err error) {
+	defer s.count(OpCharge, &err)
 	if call == "" { // ledger entries from verdicts have an empty call, and must stay
 		return fmt.Errorf("return the charge of a call of session %q: %w: it has no id", sessionID, ErrInvalid)
 	}
-	err := s.write(ctx, func(tx *sql.Tx) error {
+	err = s.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, returnQuery, sessionID, call)
 		return err
 	})

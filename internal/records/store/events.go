@@ -19,8 +19,9 @@ var eventsQuery = "SELECT " + columns(eventFields(new(escalation.Event))) + " FR
 // AppendEvents records events in the given order. If it fails, it records none of them. If an event with the same Key
 // is already recorded, the recorded event stays unchanged. The error is ErrInvalid if an event has no Key, ChainID or
 // At.
-func (s *Store) AppendEvents(ctx context.Context, events []escalation.Event) error {
-	events, err := canonical(events)
+func (s *Store) AppendEvents(ctx context.Context, events []escalation.Event) (err error) {
+	defer s.count(OpEvents, &err)
+	events, err = canonical(s.hooks.events(events))
 	if err == nil && len(events) > 0 {
 		err = s.write(ctx, func(tx *sql.Tx) error { return appendEvents(ctx, tx, events) })
 	}

@@ -16,6 +16,7 @@ import (
 func (s *Store) ChainIncidents(
 	ctx context.Context, chain escalation.ChainRun, sessionID string,
 ) (own, healed []escalation.Incident, err error) {
+	defer s.count(OpIncidents, &err)
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		if own, err = ownIncidents(ctx, tx, chain); err != nil {
 			return err

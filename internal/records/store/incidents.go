@@ -121,6 +121,15 @@ func (s *Store) Incidents(ctx context.Context, filter IncidentFilter) (incidents
 	return incidents, nil
 }
 
+// KnownIncidents returns the incidents that a chain may meet again: those that are open, and those that were resolved at most
+// escalation.IncidentMemory before.
+func (s *Store) KnownIncidents(ctx context.Context, of escalation.KnownIncidents) (incidents []escalation.Incident, err error) {
+	defer s.count(OpIncidents, &err)
+	return s.Incidents(ctx, IncidentFilter{
+		Since: of.At.Add(-escalation.IncidentMemory), Services: of.Services, Kind: of.Kind, IDs: of.IDs,
+	})
+}
+
 // Incident returns one incident. If id is unknown, the error is ErrNotFound.
 func (s *Store) Incident(ctx context.Context, id string) (incident escalation.Incident, err error) {
 	err = s.read(ctx, func(tx *sql.Tx) error {
@@ -181,7 +190,9 @@ func (s *Store) CloseIncident(ctx context.Context, id string, closing IncidentCl
 // RecordProgress records the progress of a chain with its incidents. If progress.Only is set, RecordProgress changes
 // only the incidents in that list. It adds the chain to the incidents in progress.Owns, and removes the chain from the
 // incidents in progress.Leaves.
-func (s *Store) RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) error {
+func (s *Store) RecordProgress(ctx context.Context, chain escalation.ChainRun, progress escalation.ChainProgress) (err error) {
+	defer s.count(OpIncidents, &err)
+	progress.Reason = s.hooks.text(progress.Reason)
 	ids, err := incidentsOf(ctx, s.db, chain)
 	if err == nil && len(ids)+len(progress.Owns) > 0 { // a chain that finds nothing wrong has no incidents
 		err = s.write(ctx, func(tx *sql.Tx) error { return recordProgress(ctx, tx, chain, progress) })

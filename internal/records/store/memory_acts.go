@@ -20,13 +20,18 @@ const MaxCandidates = 500
 // maxProposals limits the proposals that are kept of one memory. A look that proposes the same each time must not fill the records.
 const maxProposals = 50
 
-// ProposeMemories records proposals of a session, whose texts contain no secrets. It drops proposals that memory.Check
+// ProposeMemories records proposals of a session. It drops proposals that memory.Check
 // refuses. A proposal with the kind, the service and the words of a known memory becomes a source of that memory; if a
 // second incident has now shown it, the memory is confirmed. Recording the same proposal of a session again changes nothing.
 // ProposeMemories returns the memories, except those that a person has deleted.
 func (s *Store) ProposeMemories(
 	ctx context.Context, source memory.Source, proposals []escalation.MemoryProposal,
 ) (known []memory.Memory, err error) {
+	defer s.count(OpMemories, &err)
+	proposals = slices.Clone(proposals)
+	for i := range proposals {
+		proposals[i] = s.hooks.proposal(proposals[i])
+	}
 	err = s.write(ctx, func(tx *sql.Tx) (err error) {
 		known, err = proposeMemories(ctx, tx, source, proposals)
 		return err

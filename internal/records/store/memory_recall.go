@@ -47,6 +47,7 @@ func confirmedOfQuery(services int) string {
 // memories are in the text. First come those with words of recall.Text, then those of a service, then the more trusted, then
 // those used last. A repetition for the same session returns the same memories, unless they have changed.
 func (s *Store) RecallMemories(ctx context.Context, recall memory.Recall) (brief memory.Brief, err error) {
+	defer s.count(OpMemories, &err)
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		found, err := s.matching(ctx, tx, recall)
 		brief = memory.NewBrief(found)

@@ -44,8 +44,12 @@ var (
 // Claim records that the database belongs to a namespace, of which a worker runs now. A worker calls it before it reads or records
 // anything, and once a minute. If the database belongs to another namespace, or to several, Claim changes nothing, and the error is
 // ErrForeign.
-func (s *Store) Claim(ctx context.Context, own Namespace, now time.Time) error {
-	err := s.write(ctx, func(tx *sql.Tx) error {
+func (s *Store) Claim(ctx context.Context, own Namespace, now time.Time) (err error) {
+	defer s.count(OpSweep, &err)
+	if now, err = s.at(ctx, now); err != nil {
+		return err
+	}
+	err = s.write(ctx, func(tx *sql.Tx) error {
 		if err := s.checkOwner(ctx, tx, own); err != nil {
 			return err
 		}

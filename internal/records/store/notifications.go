@@ -41,8 +41,12 @@ func (s *Store) RecordDelivery(ctx context.Context, key, target string, at time.
 	if key == "" || target == "" || at.IsZero() {
 		return fmt.Errorf("record a notification: %w: it lacks its key, its target or its time", ErrInvalid)
 	}
+	at, err := s.at(ctx, at)
+	if err != nil {
+		return err
+	}
 	query, args := insertInto("notifications", deliveryFields(&delivery{key, target, at}))
-	err := s.write(ctx, func(tx *sql.Tx) error {
+	err = s.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, query+" ON CONFLICT (notification_key, target) DO NOTHING", args...)
 		return err
 	})

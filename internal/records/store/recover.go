@@ -27,7 +27,7 @@ type Recovered struct {
 // ended, and the records do not say so, Recover records that with its incidents, and releases its services. Recover cannot
 // bring back the decisions on calls, and the charges of calls that no verdict names.
 func (s *Store) Recover(ctx context.Context, chain escalation.Chain) (recovered Recovered, err error) {
-	if chain, err = canonical(chain); err == nil {
+	if chain, err = canonical(s.hooks.chain(chain)); err == nil {
 		err = s.write(ctx, func(tx *sql.Tx) (err error) {
 			r := recovery{tx: tx, chain: chain, numbers: map[int64]int64{}}
 			err = r.record(ctx)

@@ -24,6 +24,12 @@ const takenQuery = "SELECT COUNT(*) > 0 FROM duties WHERE name = $1 AND holder <
 // A duty that ends much later than the caller's own would end was claimed with a wrong clock. It counts as free, because the
 // holder may be gone, and nobody else could have the duty until then.
 func (s *Store) ClaimDuty(ctx context.Context, name, holder string, now, until time.Time) (claimed bool, err error) {
+	defer s.count(OpSweep, &err)
+	at, err := s.at(ctx, now)
+	if err != nil {
+		return false, err
+	}
+	now, until = at, at.Add(until.Sub(now))
 	var taken bool
 	err = s.db.QueryRowContext(ctx, takenQuery, name, holder, now.UnixMilli(), latestClaim(now, until)).Scan(&taken)
 	if err == nil && !taken {

@@ -40,8 +40,9 @@ const (
 const everyService = ""
 
 // ReleaseServices releases all locks of a chain. If the chain has no locks, ReleaseServices does nothing.
-func (s *Store) ReleaseServices(ctx context.Context, chainID string) error {
-	err := s.write(ctx, func(tx *sql.Tx) error {
+func (s *Store) ReleaseServices(ctx context.Context, chainID string) (err error) {
+	defer s.count(OpRelease, &err)
+	err = s.write(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, releaseQuery, chainID)
 		return err
 	})

@@ -27,7 +27,7 @@ import (
 // If sessionID is unknown, the error is ErrNotFound. If the report has no final status, or if endedAt is zero, the error
 // is ErrInvalid.
 func (s *Store) CloseSession(ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time) error {
-	_, err := s.closeSession(ctx, closing{sessionID: sessionID, report: report, endedAt: endedAt})
+	_, err := s.closeSession(ctx, OpCloseSession, closing{sessionID: sessionID, report: report, endedAt: endedAt})
 	return err
 }
 
@@ -37,7 +37,10 @@ func (s *Store) CloseSession(ctx context.Context, sessionID string, report escal
 func (s *Store) SettleSession(
 	ctx context.Context, sessionID string, report escalation.Report, endedAt time.Time,
 ) (settled bool, err error) {
-	return s.closeSession(ctx, closing{sessionID: sessionID, report: report, endedAt: endedAt, onlyOpen: true})
+	if endedAt, err = s.at(ctx, endedAt); err != nil {
+		return false, err
+	}
+	return s.closeSession(ctx, OpSweep, closing{sessionID: sessionID, report: report, endedAt: endedAt, onlyOpen: true})
 }
 
 // BySessionID returns the record of the conversation with the CLI's id sessionID. If there is no record, the error is
@@ -52,8 +55,12 @@ func (s *Store) BySessionID(ctx context.Context, sessionID string) (escalation.S
 
 // Conversation returns the session with a conversation ID, to resume that conversation. If the latest session that resumed it could not
 // use it, Unusable says so. That does not count if a later session was refused without it, too: then something else was wrong.
-func (s *Store) Conversation(ctx context.Context, sessionID string) (escalation.Session, error) {
-	session, err := s.BySessionID(ctx, sessionID)
+func (s *Store) Conversation(ctx context.Context, sessionID string) (session escalation.Session, err error) {
+	session, err = s.BySessionID(ctx, sessionID)
+	if errors.Is(err, ErrNotFound) {
+		return session, err // which is an answer
+	}
+	defer s.count(OpFindSession, &err)
 	if err != nil {
 		return session, err
 	}
@@ -83,20 +90,27 @@ type closing struct {
 	onlyOpen bool
 }
 
-func (s *Store) closeSession(ctx context.Context, end closing) (closed bool, err error) {
-	if end.report, err = canonical(end.report); err == nil {
+func (s *Store) closeSession(ctx context.Context, operation Operation, end closing) (wasOpen bool, err error) {
+	defer s.count(operation, &err)
+	if end.report, err = canonical(s.hooks.report(end.report)); err == nil {
 		err = checkClosing(end)
 	}
+	var ended *escalation.Session
 	if err == nil {
-		err = s.write(ctx, func(tx *sql.Tx) (err error) {
-			closed, err = closeOnce(ctx, tx, end)
-			return err
+		err = s.recovering(ctx, func() error {
+			return s.write(ctx, func(tx *sql.Tx) (err error) {
+				ended, err = closeOnce(ctx, tx, end)
+				return err
+			})
 		})
 	}
 	if err != nil {
 		return false, fmt.Errorf("close session %q: %w", end.sessionID, err)
 	}
-	return closed, nil
+	if ended != nil && s.hooks.Ended != nil {
+		s.hooks.Ended(*ended)
+	}
+	return ended != nil, nil
 }
 
 func checkOpening(session escalation.Session) error {
@@ -171,20 +185,22 @@ func insertSession(ctx context.Context, tx *sql.Tx, session escalation.Session) 
 	return oneSession(ctx, tx, selectSessions+" WHERE id = $1", id)
 }
 
-// closeOnce records the report of a session. If this report is already recorded, closeOnce changes nothing and returns
-// false.
-func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err error) {
+// closeOnce records the report of a session. If this report is already recorded, closeOnce changes nothing. It returns the session if
+// that was open; nil if it was not.
+func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (ended *escalation.Session, err error) {
 	current, err := bySessionID(ctx, tx, end.sessionID)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	if !current.EndedAt.IsZero() {
+	if current.EndedAt.IsZero() {
+		ended = &current
+	} else {
 		if end.onlyOpen {
-			return false, nil
+			return nil, nil
 		}
 		known, err := keepReport(ctx, tx, current, end.report)
 		if known || err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	current.SetReport(end.report)
@@ -192,7 +208,7 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err e
 		field{"continuity", &current.Continuity}, field{"continuity_reason", &current.ContinuityReason})
 	query := fmt.Sprintf("UPDATE sessions SET %s WHERE id = $%d", assignments(fields), len(fields)+1) //nolint:gosec // our own column names
 	if _, err := tx.ExecContext(ctx, query, append(values(fields), current.ID)...); err != nil {
-		return false, err
+		return nil, err
 	}
 	switch {
 	case current.MayHaveActed():
@@ -210,7 +226,8 @@ func closeOnce(ctx context.Context, tx *sql.Tx, end closing) (closed bool, err e
 	if err == nil {
 		err = learn(ctx, tx, current, end.endedAt)
 	}
-	return true, err
+	current.EndedAt = end.endedAt
+	return ended, err
 }
 
 // keepReport prepares a closed session for next, a further report. If next is already recorded, as the current or as

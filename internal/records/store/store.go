@@ -15,6 +15,7 @@ type Store struct {
 	db      *sql.DB
 	dialect dialect
 	place   place
+	hooks   Hooks
 	// writing holds one element while this Store writes. Other writers wait for this channel, and stop as soon as
 	// their context ends. If they waited for SQLite's lock instead, they would poll, and a writer could starve. If
 	// they waited for PostgreSQL's lock, each would take a connection.

@@ -105,6 +105,8 @@ var (
 func (s *Store) AddMessage(
 	ctx context.Context, conversationID string, message escalation.TalkMessage, after int, at time.Time,
 ) (stored escalation.TalkStored, err error) {
+	defer s.count(OpTalk, &err)
+	message.Text, message.Actor = s.hooks.text(message.Text), s.hooks.text(message.Actor)
 	record := escalation.TalkTurn{
 		ConversationID: conversationID, TalkMessage: message, ReceivedAt: at, State: escalation.TalkWaiting,
 	}
@@ -169,6 +171,7 @@ func pendingTurns(ctx context.Context, tx *sql.Tx, query string, args ...any) (p
 // TalkTurn returns a turn of a conversation, with the proposals that people have confirmed. If the turn is unknown, the
 // error is ErrNotFound.
 func (s *Store) TalkTurn(ctx context.Context, conversationID string, turn int) (found escalation.TalkTurn, err error) {
+	defer s.count(OpTalk, &err)
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		turns, err := collect(ctx, tx, talkFields, turnQuery, conversationID, turn)
 		if err == nil && len(turns) == 0 {
@@ -265,6 +268,7 @@ func (s *Store) LatestTurns(
 // OpenTalk returns what the records know of a conversation: its latest turn, the session of its latest answer, and the
 // turns that have not ended.
 func (s *Store) OpenTalk(ctx context.Context, conversationID string) (opening escalation.TalkOpening, err error) {
+	defer s.count(OpTalk, &err)
 	err = s.read(ctx, func(tx *sql.Tx) error {
 		var err error
 		if opening.Turn, opening.About, err = latestTurn(ctx, tx, conversationID); err != nil {
@@ -290,6 +294,7 @@ func (s *Store) latestAnswer(ctx context.Context, tx *sql.Tx, conversationID str
 
 // AnswerSession returns the session that has answered a turn; nil if the turn has no answer, or its records are gone.
 func (s *Store) AnswerSession(ctx context.Context, conversationID string, turn int) (session *escalation.Session, err error) {
+	defer s.count(OpTalk, &err)
 	err = s.read(ctx, func(tx *sql.Tx) (err error) {
 		session, err = sessionOfAnswer(ctx, tx, answerQuery, conversationID, turn, string(escalation.TalkAnswered))
 		return err
@@ -316,7 +321,7 @@ func sessionOfAnswer(ctx context.Context, tx *sql.Tx, query string, args ...any)
 // BeginTurn records the session of a turn, and the context that the session gets, which was true at the time at. If the turn has ended,
 // the error is ErrNotFound.
 func (s *Store) BeginTurn(ctx context.Context, of escalation.TalkSession, text string, at time.Time) error {
-	record := escalation.TalkTurn{SessionID: of.SessionID, Context: storable(text), SeenAt: at, State: escalation.TalkRunning}
+	record := escalation.TalkTurn{SessionID: of.SessionID, Context: storable(s.hooks.text(text)), SeenAt: at, State: escalation.TalkRunning}
 	return s.updateTurn(ctx, of.ConversationID, of.Turn, andOpen, []field{
 		{"session_id", &record.SessionID}, {"context", &record.Context}, {"seen_at", millis{&record.SeenAt}}, {"state", &record.State},
 	})
@@ -325,9 +330,9 @@ func (s *Store) BeginTurn(ctx context.Context, of escalation.TalkSession, text s
 // KeepReply stores the reply of a session to the message of a turn, with the session's report. If the turn has ended, the error is
 // ErrNotFound: the reply is late, and must not replace what the turn has ended with.
 func (s *Store) KeepReply(ctx context.Context, of escalation.TalkSession, reply escalation.TalkReply, report escalation.Report) error {
-	reply, err := canonical(reply)
+	reply, err := canonical(maskedJSON(s.hooks, reply))
 	if err == nil {
-		report, err = canonical(report)
+		report, err = canonical(s.hooks.report(report))
 	}
 	if err != nil {
 		return fmt.Errorf("keep the reply of turn %d of %q: %w", of.Turn, of.ConversationID, err)
@@ -346,7 +351,8 @@ func (s *Store) KeepReply(ctx context.Context, of escalation.TalkSession, reply 
 const keptQuery = "SELECT report FROM talk_turns" + ofTurn + " AND session_id = $3 AND report IS NOT NULL"
 
 // KeptReport returns the report of a session that has already replied in a turn; nil if the session has not.
-func (s *Store) KeptReport(ctx context.Context, of escalation.TalkSession) (*escalation.Report, error) {
+func (s *Store) KeptReport(ctx context.Context, of escalation.TalkSession) (_ *escalation.Report, err error) {
+	defer s.count(OpTalk, &err)
 	fields := func(report **escalation.Report) []field {
 		return []field{{"report", jsonText[*escalation.Report]{report}}}
 	}
@@ -363,7 +369,8 @@ func (s *Store) KeptReport(ctx context.Context, of escalation.TalkSession) (*esc
 const allowedCallsQuery = "SELECT call_id FROM calls WHERE session_id = $1 AND allowed"
 
 // AllowedCalls returns the IDs of the calls of a session that the guard has allowed.
-func (s *Store) AllowedCalls(ctx context.Context, sessionID string) ([]string, error) {
+func (s *Store) AllowedCalls(ctx context.Context, sessionID string) (_ []string, err error) {
+	defer s.count(OpTalk, &err)
 	found, err := collect(ctx, s.db, func(id *string) []field { return []field{{"call_id", id}} }, allowedCallsQuery, sessionID)
 	if err != nil {
 		return nil, fmt.Errorf("read the allowed calls of session %q: %w", sessionID, err)
@@ -373,6 +380,7 @@ func (s *Store) AllowedCalls(ctx context.Context, sessionID string) ([]string, e
 
 // EndTurn records the end of a turn. A turn that ends without an answer loses a reply that its session has kept late.
 func (s *Store) EndTurn(ctx context.Context, conversationID string, turn int, end escalation.TalkEnd) error {
+	end.Failure = s.hooks.text(end.Failure)
 	fields := []field{
 		{"state", &end.State},
 		{"note", &end.Note},
@@ -394,12 +402,13 @@ func (s *Store) EndTurn(ctx context.Context, conversationID string, turn int, en
 const andOpen = " AND ended_at IS NULL"
 
 // updateTurn changes a turn to which the condition applies. If there is none, the error is ErrNotFound.
-func (s *Store) updateTurn(ctx context.Context, conversationID string, turn int, condition string, fields []field) error {
+func (s *Store) updateTurn(ctx context.Context, conversationID string, turn int, condition string, fields []field) (err error) {
+	defer s.count(OpTalk, &err)
 	next := len(fields) + 1
 	const update = "UPDATE talk_turns SET %s WHERE conversation_id = $%d AND turn = $%d"
 	query := fmt.Sprintf(update, assignments(fields), next, next+1) + condition //nolint:gosec // our own column names
 	args := append(values(fields), conversationID, turn)
-	err := s.write(ctx, func(tx *sql.Tx) error {
+	err = s.write(ctx, func(tx *sql.Tx) error {
 		result, err := tx.ExecContext(ctx, query, args...)
 		if err != nil {
 			return err

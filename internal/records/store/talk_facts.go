@@ -40,6 +40,7 @@ const maxRecentSessions = 200
 // TalkFacts returns what a session of a conversation learns about the infrastructure. If cold is true, it includes what
 // only a new conversation learns.
 func (s *Store) TalkFacts(ctx context.Context, conversationID string, at time.Time, cold bool) (facts escalation.TalkFacts, err error) {
+	defer s.count(OpTalk, &err)
 	const talk = string(escalation.PurposeTalk)
 	err = s.read(ctx, func(tx *sql.Tx) (err error) {
 		if facts.Incidents, err = mostImportant(ctx, tx, nil); err != nil {

@@ -116,52 +116,18 @@ type installation struct {
 	kinds    map[string]int // how many problems have a format
 }
 
-// storeRecords adapts the store to the interfaces of activities. Like a worker, it records the sessions of a chain again that the records
-// lack.
-type storeRecords struct {
-	*store.Store
-
-	client temporalClient
-}
-
-// OpenSession implements activities.Admissions.
-func (r storeRecords) OpenSession(
-	ctx context.Context, session escalation.Session, request escalation.AdmissionRequest, policy escalation.Policy,
-) (escalation.AdmissionResult, error) {
-	result, err := r.Store.OpenSession(ctx, session, request, policy)
-	if !isUnknown(err) {
-		return result, err
-	}
-	for _, id := range []string{session.ChainID, request.ParentChain} {
+// recover records the sessions of chains again that the records lack, as a worker does.
+func (i *installation) recover(ctx context.Context, chains ...string) (bool, error) {
+	for _, id := range chains {
 		var chain escalation.Chain
-		answer, err := r.client.QueryWorkflow(ctx, id, "", workflows.ChainQuery)
+		answer, err := i.client.QueryWorkflow(ctx, id, "", workflows.ChainQuery)
 		if err == nil && answer.Get(&chain) == nil {
-			if _, err = r.Recover(ctx, chain); err != nil {
-				return result, err
+			if _, err = i.records.Recover(ctx, chain); err != nil {
+				return false, err
 			}
 		}
 	}
-	if result, err = r.Store.OpenSession(ctx, session, request, policy); isUnknown(err) {
-		session.ParentID, request.Previous, request.Parent = 0, "", ""
-		return r.Store.OpenSession(ctx, session, request, policy)
-	}
-	return result, err
-}
-
-// FindSession implements activities.Recorder.
-func (r storeRecords) FindSession(ctx context.Context, sessionID string) (escalation.Session, bool, error) {
-	session, err := r.BySessionID(ctx, sessionID)
-	if isUnknown(err) {
-		return session, false, nil
-	}
-	return session, err == nil, err
-}
-
-// KnownIncidents implements activities.Recorder.
-func (r storeRecords) KnownIncidents(ctx context.Context, input activities.KnownIncidentsInput) ([]escalation.Incident, error) {
-	return r.Incidents(ctx, store.IncidentFilter{
-		Since: input.At.Add(-escalation.IncidentMemory), Services: input.Services, Kind: input.Kind, IDs: input.IDs,
-	})
+	return len(chains) > 0, nil
 }
 
 func isPermanent(err error) bool { return !store.IsTransient(err) }
@@ -266,12 +232,12 @@ func (i *installation) start() {
 	require.NoError(i.t, err)
 	texts, err := prompts.Load(i.cfg.Prompts.Overrides())
 	require.NoError(i.t, err)
-	kept := storeRecords{i.records, i.client}
+	kept := i.records.With(store.Hooks{Recover: i.recover})
 	i.chains = activities.Records{Store: kept, IsPermanent: isPermanent, IsUnknown: isUnknown}
 	i.tiers = activities.Tiers{
 		Agent: i.agents, Plans: i.agents, Pusher: i.agents, Prompts: texts, Memories: kept, Heartbeats: i.temporal, ReadFile: config.ReadInstructions, Host: "host-1", Version: "test",
 		Talk: activities.Talker{
-			Store: kept, Proposals: kept, AllowedCalls: i.records.AllowedCalls, Persona: i.cfg.Talk.Persona, IsUnknown: isUnknown, Zone: i.zone,
+			Store: kept, Proposals: kept, Persona: i.cfg.Talk.Persona, IsUnknown: isUnknown, Zone: i.zone,
 		},
 	}
 	i.settings = activities.Settings{Windows: kept}
@@ -285,7 +251,7 @@ func (i *installation) start() {
 	env.RegisterWorkflowWithOptions(workflows.PhaseExecution, workflow.RegisterOptions{Name: workflows.PhaseExecutionWorkflow})
 	env.RegisterWorkflowWithOptions(workflows.Conversation, workflow.RegisterOptions{Name: workflows.ConversationWorkflow})
 	for _, one := range []any{
-		&i.settings, &i.chains, &i.tiers, &activities.Talks{Store: kept, IsPermanent: isPermanent, IsUnknown: isUnknown},
+		&i.settings, &i.chains, &i.tiers,
 		&activities.Notifications{Targets: []activities.NotifyTarget{people{i}, pager{i}}, Deliveries: i.records, IsPermanent: isPermanent},
 		&activities.Schedules{},
 		&activities.Attempts{Reader: reconcile.PendingReader{Temporal: i.client, Converter: converter.GetDefaultDataConverter()}},

@@ -77,7 +77,7 @@ func (a *app) recoverSince(ctx context.Context, since time.Duration) (err error)
 	if err != nil {
 		return err
 	}
-	if err := view.record(ctx, records, chains); err != nil {
+	if err := view.record(ctx, records.With(store.Hooks{Mask: redact.New(a.Environ)}), chains); err != nil {
 		return err
 	}
 	if err := a.Print(view, func(w io.Writer) { writeRecovered(w, view) }); err != nil {
@@ -99,7 +99,6 @@ func (a *app) chainsSince(
 		return nil, err
 	}
 	slices.SortFunc(rows, func(one, other operations.Row) int { return one.StartedAt.Compare(other.StartedAt) })
-	mask := redact.New(a.Environ)
 	for _, row := range rows {
 		chain, err := a.chain(ctx, c, row)
 		if err != nil {
@@ -107,7 +106,7 @@ func (a *app) chainsSince(
 			view.Unanswered = append(view.Unanswered, row.ID)
 			continue
 		}
-		chains = append(chains, supervisor.MaskChain(mask, chain))
+		chains = append(chains, chain)
 	}
 	view.Asked = len(chains)
 	return chains, nil
