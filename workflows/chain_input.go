@@ -1,12 +1,10 @@
 package workflows
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strings"
 
@@ -15,9 +13,6 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
-
-// maxPromptBytes keeps an input well below Temporal's limit of 2 MB for one payload.
-const maxPromptBytes = 100_000
 
 // triggerPattern matches a valid trigger.
 var triggerPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
@@ -178,9 +173,6 @@ func (in ChainInput) validateModels() error {
 	return nil
 }
 
-// maxRepositoryBytes is the maximum length of a path on Linux, in bytes.
-const maxRepositoryBytes = 4096
-
 func (in ChainInput) validateRepository() error {
 	if len(in.Repository) > maxRepositoryBytes || !plaintext.IsLine(in.Repository) {
 		return fmt.Errorf("repository %q is not the path of a directory", clip(in.Repository))
@@ -208,32 +200,4 @@ func checkWritten(field string, tier *escalation.Tier) error {
 
 func tierProblem(field string, tier escalation.Tier) error {
 	return fmt.Errorf("%s %d is not a tier: it must be 1, 2 or 3", field, int(tier))
-}
-
-// decodeStrictly decodes one JSON object into target. Its error messages are written for people.
-func decodeStrictly(data []byte, target any) error {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(target)
-	var wrongType *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &wrongType) && wrongType.Field == "":
-		return fmt.Errorf("input must be a JSON object, not %s", withArticle(wrongType.Value))
-	case errors.As(err, &wrongType):
-		return fmt.Errorf("%s must not be %s", wrongType.Field, withArticle(wrongType.Value))
-	case err != nil:
-		return fmt.Errorf("input is not valid: %s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("input must be one JSON object, with nothing after it")
-	}
-	return nil
-}
-
-// withArticle returns the name of a kind of JSON value with its article: an array, a string.
-func withArticle(kind string) string {
-	if strings.HasPrefix(kind, "array") || strings.HasPrefix(kind, "object") {
-		return "an " + kind
-	}
-	return "a " + kind
 }

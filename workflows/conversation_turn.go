@@ -164,12 +164,6 @@ func (c *conversationRun) origin(choice escalation.ContinuityChoice) *escalation
 	return c.before
 }
 
-// brief returns those fields of a session that the next turn needs.
-func brief(session escalation.Session) *escalation.Session {
-	session.Verdict, session.Error, session.Worktree = nil, "", nil
-	return &session
-}
-
 // runTalk runs the agent of a session, and returns the ended session. The argument forgets keeps the earlier turns from a new conversation.
 func (c *conversationRun) runTalk(
 	ctx workflow.Context, turn *talkTurn, session escalation.Session, forgets bool,

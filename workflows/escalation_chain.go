@@ -2,9 +2,7 @@ package workflows
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"time"
 
@@ -15,15 +13,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
-// Names that clients use.
-const (
-	// ChainWorkflow is the workflow type of EscalationChain.
-	ChainWorkflow = "EscalationChain"
-	// ChainQuery is the query that returns the whole chain as JSON.
-	ChainQuery = "chain"
-	// ErrorTypeInput is the type of the application error for an invalid input.
-	ErrorTypeInput = "InvalidInput"
-)
+// ChainWorkflow is the workflow type of EscalationChain.
+const ChainWorkflow = "EscalationChain"
 
 // ChainResult is the final state of a chain.
 type ChainResult = escalation.Chain
@@ -115,19 +106,6 @@ func (c *chainRun) loadPolicy(ctx workflow.Context) error {
 	return nil
 }
 
-// loadPolicy returns the policy in the worker's configuration.
-func loadPolicy(ctx workflow.Context) (escalation.Policy, error) {
-	loaded, err := loadSettings(ctx, activities.LoadPolicyInput{})
-	return loaded.Policy, err
-}
-
-// loadSettings returns the policy in the worker's configuration, and the canonical names of the services in input.
-func loadSettings(ctx workflow.Context, input activities.LoadPolicyInput) (loaded activities.LoadPolicyResult, err error) {
-	var settings *activities.Settings
-	err = readRecords(withRecords(ctx, "policy snapshot"), settings.LoadPolicy, input, &loaded)
-	return loaded, err
-}
-
 // checkInput returns the first error that can be found in the input before the policy is loaded. If the input comes
 // from the previous run and this worker cannot decode it, checkInput panics. A panic fails the workflow task, and not
 // the chain. A worker of a release that can decode the input then continues the chain.
@@ -145,16 +123,6 @@ func (c *chainRun) checkInput(ctx workflow.Context) error {
 		return fmt.Errorf("the workflow ID of a chain must not begin with %s, which is for conversations", escalation.ConversationPrefix)
 	}
 	return nil
-}
-
-// errCarried is the error for an input that has Carried but does not come from a previous run of the chain.
-var errCarried = errors.New("carried is not for people: a chain gives it to itself when it goes on in a new run")
-
-// isContinued reports whether this run continues an earlier run of the chain. A run that cron starts, or that retries a
-// failed run, also has a previous run. isContinued returns false for such a run, because its input comes from a client.
-func isContinued(ctx workflow.Context) bool {
-	info := workflow.GetInfo(ctx)
-	return info.ContinuedExecutionRunID != "" && info.CronSchedule == "" && info.Attempt == 1
 }
 
 func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
@@ -297,28 +265,5 @@ func applyLimits(policy escalation.Policy, input ChainInput) escalation.Policy {
 			own.Model, own.ContextWindow = model, 0 // unknown until the CLI reports it
 		}
 	}
-	if own := input.BudgetUSD; own > 0 && (policy.ChainBudgetUSD == 0 || own < policy.ChainBudgetUSD) {
-		policy.ChainBudgetUSD, policy.OwnBudgetUSD = own, own
-	}
-	return policy
-}
-
-// findRepository returns the allowed directory whose path, or whose last path element, is name. If name is empty, it
-// returns "" for the default directory. If no directory matches, or several directories match, it returns an error.
-func findRepository(allowed []string, name string) (string, error) {
-	if name == "" {
-		return "", nil
-	}
-	if cleaned := path.Clean(name); slices.Contains(allowed, cleaned) {
-		return cleaned, nil
-	}
-	named := slices.DeleteFunc(slices.Clone(allowed), func(directory string) bool { return path.Base(directory) != name })
-	switch len(named) {
-	case 1:
-		return named[0], nil
-	case 0:
-		return "", fmt.Errorf("repository %q is none that CLAUDEOPS_REPOSITORIES lists for the workers", name)
-	default:
-		return "", fmt.Errorf("repository %q is the name of %d directories: give the path of one", name, len(named))
-	}
+	return withBudget(policy, input.BudgetUSD)
 }

@@ -219,3 +219,17 @@ func permanent(err error) bool {
 	application, is := errors.AsType[*temporal.ApplicationError](err)
 	return is && application.NonRetryable()
 }
+
+// rootMessage returns the innermost message of an activity's error.
+func rootMessage(err error) string {
+	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok {
+		return application.Message()
+	}
+	if timeout, ok := errors.AsType[*temporal.TimeoutError](err); ok {
+		return fmt.Sprintf("no worker finished the tier in time (%s)", timeout.TimeoutType())
+	}
+	return err.Error()
+}
+
+// cancelled returns the error of a cancelled chain, with the chain in its details.
+func cancelled(chain escalation.Chain) error { return temporal.NewCanceledError(chain) }

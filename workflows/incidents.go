@@ -35,17 +35,16 @@ type incidentNews struct {
 
 // recognize compares the faults that a session has found with the incidents in the records. It does so only for a
 // look: an ordinary session of Tier 1, or a recheck. The only fault of a failed look is its failure. A recheck counts as
-// a look, because another chain may have begun to repair the fault during the wait. A recheck of a report that the
-// incidents have healed is no look, so this chain keeps its incidents.
+// a look, because another chain may have begun to repair the fault during the wait.
 //
-// recognize returns nil in three cases: the session is no look, it finds no fault, or a person forces the work. If the
+// recognize returns nil in three cases: the session is no look, it finds no fault, or its faults are this chain's own (mine). If the
 // records cannot be read, it also returns nil, and every fault counts as new.
-func (n *incidents) recognize(ctx workflow.Context, s work, session escalation.Session) *escalation.Recognition {
+func (n *incidents) recognize(ctx workflow.Context, session escalation.Session, mine bool) *escalation.Recognition {
 	n.recognition = nil
-	recheck := session.Purpose == escalation.PurposeRecheck && !s.Healed
-	look := session.Tier == escalation.TierObserve && (session.Purpose == escalation.PurposeTier || recheck)
+	look := session.Tier == escalation.TierObserve &&
+		(session.Purpose == escalation.PurposeTier || session.Purpose == escalation.PurposeRecheck)
 	finds := session.Status == escalation.SessionCompleted && session.Verdict != nil && session.Verdict.FindsFault()
-	if !look || s.forced() || !finds && !session.LookFailed() {
+	if !look || mine || !finds && !session.LookFailed() {
 		return nil
 	}
 	input := n.candidates(session)

@@ -123,9 +123,6 @@ func (c *chainRun) runIssue(ctx workflow.Context, observer escalation.Session, a
 	}
 }
 
-// cancelled returns the error of a cancelled chain, with the chain in its details.
-func cancelled(chain escalation.Chain) error { return temporal.NewCanceledError(chain) }
-
 // cancelledChain returns the chain from the details of err. If err has no details, cancelledChain returns the zero
 // value.
 func cancelledChain(err error) (chain escalation.Chain) {

@@ -72,18 +72,18 @@ type planStep struct {
 }
 
 // PlanReview has a plan reviewed, and amended until it is approved. Its state is an escalation.Chain.
-func PlanReview(ctx workflow.Context, input PlanInput) (ChainResult, error) {
+func PlanReview(ctx workflow.Context, input PlanInput) (escalation.Chain, error) {
 	return runPlan(ctx, escalation.PlanReviewed, input)
 }
 
 // PhaseExecution has the phases of a plan carried out by an author, one after the other. The commit of each is checked and
 // reviewed before the next begins. Its state is an escalation.Chain.
-func PhaseExecution(ctx workflow.Context, input PlanInput) (ChainResult, error) {
+func PhaseExecution(ctx workflow.Context, input PlanInput) (escalation.Chain, error) {
 	return runPlan(ctx, escalation.PlanRun, input)
 }
 
 // runPlan works on a plan until it is approved, or a person ends the work.
-func runPlan(ctx workflow.Context, task escalation.PlanTask, input PlanInput) (ChainResult, error) {
+func runPlan(ctx workflow.Context, task escalation.PlanTask, input PlanInput) (escalation.Chain, error) {
 	p := newPlanRun(ctx, task, input)
 	err := p.setUp(ctx)
 	if err == nil {
@@ -182,7 +182,7 @@ func (p *planRun) load(ctx workflow.Context) (activities.PlanResult, error) {
 	if err != nil {
 		return activities.PlanResult{}, err
 	}
-	*p.policy = applyLimits(policy, ChainInput{BudgetUSD: p.input.BudgetUSD})
+	*p.policy = withBudget(policy, p.input.BudgetUSD)
 	refuse := func(problem error) error {
 		return temporal.NewNonRetryableApplicationError(problem.Error(), ErrorTypeInput, nil)
 	}

@@ -112,15 +112,6 @@ func (c *chainRun) firstWork(ctx workflow.Context) (work, error) {
 	return first, nil
 }
 
-// checkActor returns an error if nobody says who starts the chain, and somebody else must answer at its gates.
-func checkActor(policy escalation.Policy, actor string) error {
-	if policy.Gate.FourEyes && policy.Gate.Timeout > 0 && actor == "" {
-		return errors.New("actor is empty: say who starts the chain, because CLAUDEOPS_GATE_FOUR_EYES " +
-			"lets somebody else answer at its gates")
-	}
-	return nil
-}
-
 // checkStart returns the reason why the policy forbids the chain. If the chain may start, checkStart returns nil.
 func checkStart(policy escalation.Policy, input ChainInput) error {
 	if err := checkActor(policy, input.Actor); err != nil {

@@ -1,13 +1,11 @@
 package workflows
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
@@ -200,7 +198,9 @@ func (c *chainRun) runTier(
 
 // decide returns the decision on a session that has ended. It considers a request by a person that has arrived by now.
 func (c *chainRun) decide(ctx workflow.Context, s work, session escalation.Session) escalation.Decision {
-	recognition := c.incidents.recognize(ctx, s, session)
+	// A recheck of a report that the incidents have healed is no look: this chain keeps its incidents.
+	mine := s.forced() || s.Healed && session.Purpose == escalation.PurposeRecheck
+	recognition := c.incidents.recognize(ctx, session, mine)
 	c.requests.receive(ctx, session.Tier)
 	input := escalation.DecisionInput{
 		MinTier: s.MinTier, Healed: s.Healed, Recognition: recognition, WaitingSince: c.waitingSince,
@@ -402,15 +402,4 @@ func (c *chainRun) workFrom(at pending, gate *escalation.Gate) work {
 		s.Continues, s.Chosen = &continued, true
 	}
 	return s
-}
-
-// rootMessage returns the innermost message of an activity's error.
-func rootMessage(err error) string {
-	if application, ok := errors.AsType[*temporal.ApplicationError](err); ok {
-		return application.Message()
-	}
-	if timeout, ok := errors.AsType[*temporal.TimeoutError](err); ok {
-		return fmt.Sprintf("no worker finished the tier in time (%s)", timeout.TimeoutType())
-	}
-	return err.Error()
 }

@@ -33,6 +33,9 @@ func SearchAttributes() []temporal.SearchAttributeKey {
 	}
 }
 
+// ChainQuery is the query that returns the whole chain as JSON.
+const ChainQuery = "chain"
+
 // view holds the state of a running workflow that people see in queries, search attributes and the current details of
 // the Web UI.
 type view struct {
