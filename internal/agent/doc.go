@@ -1,15 +1,13 @@
-// Package agent runs the session of a tier. It converts between the types of the domain and the types of the claude driver.
-// Each session has several helpers:
+// Package agent runs the session of a tier. It translates a run of the domain to a cell.Spec, and what came of it to a report:
 //
-//	Runner         starts, watches and reports a session         agent.go, report.go
-//	workplaces     give each repairing session a worktree, or    workplace.go
-//	               lock the session's directory
-//	workspace      exchanges files with the agent                workspace.go
-//	conversations  restores and archives the transcript          conversations.go
-//	keys           issues a key for the model's API, and counts  keys.go, upstream.go, cost.go
-//	               the cost
-//	sandboxes      restricts the agent by the kernel             sandbox.go, probe.go
-//	guards         decides on the calls and records them         guards.go, call_audit.go
+//	Runner      translates, runs the cell and reports             agent.go, report.go
+//	session     takes acts and progress to the records            session.go
+//	archive     brings a conversation to this host and keeps it   archive.go
+//	workplaces  give each repairing session a worktree, or lock   workplace.go
+//	            the session's directory
+//	inspection  looks at what was committed, and checks it        inspect.go, preview.go
+//
+// Runner also pushes and proposes what was approved (push.go, propose.go).
 //
 // The package does not depend on chains. Activities start sessions through activities.Agent, which Runner implements.
 package agent

@@ -1,22 +1,21 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/change/checkout"
-	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/escalation/review"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
@@ -49,7 +48,7 @@ type inspection struct {
 
 	place   workplace
 	session activities.AgentRun
-	own     *private
+	scratch *cell.Scratch
 	// tree contains the commit that is looked at, and nothing else.
 	tree *checkout.Worktree
 }
@@ -118,7 +117,7 @@ func (r *Runner) inspect(
 // is not about the files that have changed.
 func (r *Runner) markFiles(run activities.AgentRun, change *activities.Change, patch string) {
 	for i := range change.Files {
-		change.Files[i].Listed = r.guards.policy.MayChange(int(run.Tier), change.Files[i].Path)
+		change.Files[i].Listed = r.policy.MayChange(int(run.Tier), change.Files[i].Path)
 	}
 	if run.Authoring == nil || !run.Authoring.Whole {
 		review.MarkUnread(change.Files, patch, r.mask.Text)
@@ -160,18 +159,18 @@ func (r *Runner) readPlan(ctx context.Context, place workplace, name string, cha
 func (r *Runner) runCommands(
 	ctx context.Context, place workplace, run activities.AgentRun, found *checkout.Change, change *activities.Change,
 ) {
-	own, err := r.privates.open(ctx, "inspect-"+rand.Text())
+	scratch, err := r.host.Scratch(ctx, "inspect-"+rand.Text())
 	if err != nil {
 		change.CheckOutput = err.Error()
 		return
 	}
-	defer r.free(ctx, own)
+	defer scratch.Close(ctx)
 	tree, err := place.Committed(ctx, found.Commit)
 	if err != nil {
 		change.CheckOutput = r.mask.Text(err.Error())
 		return
 	}
-	i := &inspection{Runner: r, place: place, session: run, own: own, tree: tree}
+	i := &inspection{Runner: r, place: place, session: run, scratch: scratch, tree: tree}
 	if err := i.check(ctx, found, change); err != nil {
 		change.Checks, change.CheckOutput = review.QualityUnknown, r.mask.Text(err.Error())
 	}
@@ -200,7 +199,7 @@ func (i *inspection) check(ctx context.Context, found *checkout.Change, change *
 			others, shown = append(others, file.Path), append(shown, plaintext.Name(file.Path))
 		}
 	}
-	checking, cancel := context.WithTimeout(ctx, i.checkLimit)
+	checking, cancel := context.WithTimeout(ctx, cmp.Or(i.CheckLimit, checkLimit))
 	defer cancel()
 	output := tail{most: maxChecksOutput}
 	defer func() { change.CheckOutput = output.text() }()
@@ -272,42 +271,20 @@ func (i *inspection) run(ctx context.Context, asked command) (output string, cod
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	said := tail{full: func() { stop(errTooMuchOutput) }}
-	script := claude.Script{
-		Shell: asked.words[0], Args: asked.words[1:], Dir: i.tree.Guarded.Top, Keyless: true, Stdout: &said, Stderr: &said,
-		Env: i.own.variables(),
+	program := cell.Program{
+		Path: asked.words[0], Args: asked.words[1:], Dir: i.tree.Guarded.Top, Stdout: &said, Stderr: &said,
+		Readable: i.tree.Readable(), Executables: asked.executables,
 	}
 	if asked.trusted {
-		maps.Copy(script.Env, i.variablesOf(filepath.Base(asked.words[0])))
-		observer := i.session
-		observer.Tier, observer.Directory = escalation.TierObserve, i.tree.Guarded.Top
-		if script.Sandbox, _ = i.sandboxes.of(observer, nil); script.Sandbox != nil {
-			i.own.grant(script.Sandbox)
-		}
+		program.Passed = []string{filepath.Base(asked.words[0])}
 	} else {
-		home := filepath.Join(i.own.temporary.path, homeName)
-		if err := claude.AsUser(i.own.user, func() error { return os.MkdirAll(home, 0o700) }); err != nil {
-			return "", 0, err
-		}
-		script.Cell, script.Sandbox = true, i.sandboxes.cell(i.own.home)
-		script.Limits = claude.ScriptLimits{Processes: maxCellProcesses, Memory: maxCellMemory}
-		script.Env = map[string]string{"HOME": home, "TMPDIR": i.own.temporary.path}
-		script.Sandbox.Writable = []string{i.own.temporary.path}
+		program.Sealed, program.Limits = true, claude.ScriptLimits{Processes: maxCellProcesses, Memory: maxCellMemory}
 	}
-	if script.Sandbox != nil {
-		readable := append(i.tree.Readable(), asked.words[0]) // the program can be in a home
-		if asked.prepared != "" {
-			readable = append(readable, asked.prepared)
-			script.Env["TF_DATA_DIR"] = asked.prepared
-		}
-		for _, dir := range readable {
-			script.Sandbox.Readable = append(script.Sandbox.Readable, resolved(dir)...)
-		}
-		script.Sandbox.Executable = nil
-		if asked.executables != nil {
-			script.Sandbox.Executable = except(asked.executables.All(), script.Sandbox.Writable)
-		}
+	if asked.prepared != "" {
+		program.Readable = append(program.Readable, asked.prepared)
+		program.Env = map[string]string{"TF_DATA_DIR": asked.prepared}
 	}
-	code, err = claude.RunScript(ctx, ClaudeOptions(i.settings, i.environ), script)
+	code, err = i.scratch.Run(ctx, program)
 	if cause := context.Cause(ctx); err == nil && errors.Is(cause, errTooMuchOutput) {
 		err = cause
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/cell"
+	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/escalation/review"
 	"github.com/claudeops/claudeops/internal/plant/config"
@@ -46,7 +48,9 @@ func TestPreviewThatCannotRun(t *testing.T) {
 		tier escalation.Tier
 	}{{without, escalation.TierFullRepair}, {with, escalation.TierSafeRepair}} {
 		i := inspection{
-			Runner:  &Runner{environ: []string{"PATH=" + c.dir}, guards: &guards{policy: policy}},
+			Runner: &Runner{
+				Options: Options{Cell: cell.Options{Driver: claude.Options{Environ: []string{"PATH=" + c.dir}}}}, policy: policy,
+			},
 			session: activities.AgentRun{Tier: c.tier},
 		}
 		_, ran := i.preview(t.Context(), previewCommand{words: []string{"ansible-playbook", "--check", "--diff", "./site.yml"}})

@@ -19,18 +19,18 @@ import (
 // with what that tier may execute. If the program is missing, or a directory that it needs, ran is false.
 func (i *inspection) preview(ctx context.Context, wanted previewCommand) (preview activities.Preview, ran bool) {
 	tier, name := int(i.session.Tier), wanted.words[0]
-	program := guard.Host{}.LookPath(name, filepath.SplitList(pathIn(i.environ)))
-	if !filepath.IsAbs(program) || !i.guards.policy.Runs(tier, name) {
+	program := i.lookPath(name)
+	if program == "" || !i.policy.Runs(tier, name) {
 		return preview, false
 	}
 	asked := command{
-		words: append([]string{program}, wanted.words[1:]...), executables: i.guards.policy.Executables(tier),
+		words: append([]string{program}, wanted.words[1:]...), executables: i.policy.Executables(tier),
 		trusted: name == "kubectl", // it reads manifests, and executes nothing that they name
 	}
 	if wanted.prepared != "" {
 		asked.prepared = i.place.Worktree.Shared(wanted.prepared)
 		info, err := os.Lstat(asked.prepared)
-		if err != nil || !info.IsDir() || !slices.Equal(resolved(asked.prepared), []string{asked.prepared}) {
+		if err != nil || !info.IsDir() || !isReal(asked.prepared) {
 			return preview, false // a link would grant the directory that it leads to
 		}
 	}
@@ -44,6 +44,12 @@ func (i *inspection) preview(ctx context.Context, wanted previewCommand) (previe
 		output += fmt.Sprintf("\nexit code %d", code)
 	}
 	return activities.Preview{Command: strings.Join(wanted.words, " "), Output: output}, true
+}
+
+// isReal reports whether no part of a path is a link.
+func isReal(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	return err == nil && real == path
 }
 
 // failed reports whether a program ended with an error. kubectl diff says with 1 that there are differences.

@@ -1,21 +1,17 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"maps"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/cell/claude"
-	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/change/forge"
-	"github.com/claudeops/claudeops/internal/escalation"
 )
 
 const (
@@ -34,21 +30,21 @@ func (r *Runner) Propose(ctx context.Context, proposal activities.Proposal) (act
 	if !branchPattern.MatchString(proposal.Branch) {
 		return activities.ProposeResult{Problem: "only the branch of a chain is proposed"}, nil
 	}
-	if !slices.Contains(forge.Programs(), program) || !r.guards.policy.Runs(int(proposal.Tier), string(program)) {
+	if !slices.Contains(forge.Programs(), program) || !r.policy.Runs(int(proposal.Tier), string(program)) {
 		return activities.ProposeResult{Problem: fmt.Sprintf("the policy does not grant %s to tier %d", program, proposal.Tier)}, nil
 	}
-	if r.forgeProgram(program) == "" {
+	if r.lookPath(string(program)) == "" {
 		return activities.ProposeResult{}, fmt.Errorf("this host does not have %s", program)
 	}
-	own, err := r.privates.open(ctx, "propose-"+rand.Text())
+	scratch, err := r.host.Scratch(ctx, "propose-"+rand.Text())
 	if err != nil {
 		return activities.ProposeResult{}, err
 	}
-	defer r.free(ctx, own)
+	defer scratch.Close(ctx)
 	ctx, cancel := context.WithTimeout(ctx, proposeLimit)
 	defer cancel()
 	client := forge.NewClient(proposal.Project, func(ctx context.Context, args []string, input []byte) (forge.Answer, error) {
-		return r.askForge(ctx, own, program, args, input)
+		return r.askForge(ctx, scratch, program, args, input)
 	})
 	address, err := r.propose(ctx, client, proposal)
 	if refused, is := errors.AsType[*forge.RefusedError](err); is {
@@ -72,31 +68,14 @@ func (r *Runner) propose(ctx context.Context, client forge.Client, proposal acti
 	return known.URL, err
 }
 
-// forgeProgram returns the path of a forge's program; "" if this host does not have it.
-func (r *Runner) forgeProgram(program forge.Program) string {
-	path := guard.Host{}.LookPath(string(program), filepath.SplitList(pathIn(r.environ)))
-	if !filepath.IsAbs(path) {
-		return ""
-	}
-	return path
-}
-
 // askForge runs a forge's program. What it prints is masked only in messages, because the rest is not shown.
 func (r *Runner) askForge(
-	ctx context.Context, own *private, program forge.Program, args []string, input []byte,
+	ctx context.Context, scratch *cell.Scratch, program forge.Program, args []string, input []byte,
 ) (forge.Answer, error) {
-	variables := own.variables()
-	maps.Copy(variables, forge.Environment())
-	maps.Copy(variables, r.variablesOf(string(program)))
-	sandbox, _ := r.sandboxes.of(activities.AgentRun{Directory: own.temporary.path, Tier: escalation.TierObserve}, nil)
-	if sandbox != nil {
-		own.grant(sandbox)
-		sandbox.Executable = nil // the program can be a script
-	}
 	output, said := head{most: maxForgeOutput}, tail{}
-	code, err := claude.RunScript(ctx, ClaudeOptions(r.settings, r.environ), claude.Script{
-		Shell: r.forgeProgram(program), Args: args, Dir: own.temporary.path, Env: variables, Keyless: true, Sandbox: sandbox,
-		Stdin: strings.NewReader(string(input)), Stdout: &output, Stderr: &said,
+	code, err := scratch.Run(ctx, cell.Program{
+		Path: r.lookPath(string(program)), Args: args, Env: forge.Environment(), Passed: []string{string(program)},
+		Stdin: bytes.NewReader(input), Stdout: &output, Stderr: &said,
 	})
 	switch {
 	case err != nil:
@@ -120,7 +99,7 @@ func (r *Runner) locate(ctx context.Context, place workplace, run activities.Age
 	change.NoRemote = remote.Push == ""
 	var usable []forge.Program
 	for _, program := range forge.Programs() {
-		if r.guards.policy.Runs(int(run.Tier), string(program)) && r.forgeProgram(program) != "" {
+		if r.policy.Runs(int(run.Tier), string(program)) && r.lookPath(string(program)) != "" {
 			usable = append(usable, program)
 		}
 	}
@@ -139,14 +118,14 @@ func (r *Runner) locate(ctx context.Context, place workplace, run activities.Age
 
 // hasLogin reports whether a forge's program has a login at a host.
 func (r *Runner) hasLogin(ctx context.Context, program forge.Program, host string) bool {
-	own, err := r.privates.open(ctx, "login-"+rand.Text())
+	scratch, err := r.host.Scratch(ctx, "login-"+rand.Text())
 	if err != nil {
 		return false
 	}
-	defer r.free(ctx, own)
+	defer scratch.Close(ctx)
 	ctx, cancel := context.WithTimeout(ctx, loginLimit)
 	defer cancel()
-	answer, err := r.askForge(ctx, own, program, program.StatusArgs(host), nil)
+	answer, err := r.askForge(ctx, scratch, program, program.StatusArgs(host), nil)
 	return err == nil && answer.Code == 0
 }
 

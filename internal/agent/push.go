@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"maps"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -12,10 +11,8 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/cell/claude"
-	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/change/checkout"
-	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plaintext"
 )
 
@@ -38,7 +35,7 @@ func (r *Runner) Push(ctx context.Context, request activities.PushRequest) (acti
 	}
 	ctx, stop := r.untilDrained(ctx)
 	defer stop()
-	run, err := r.inDirectory(activities.AgentRun{Directory: request.Directory, Tier: escalation.TierObserve})
+	run, err := r.inDirectory(activities.AgentRun{Directory: request.Directory})
 	if err != nil {
 		return activities.PushResult{}, err
 	}
@@ -51,24 +48,31 @@ func (r *Runner) Push(ctx context.Context, request activities.PushRequest) (acti
 	if origin.Remote == "" {
 		return activities.PushResult{NoRemote: true}, nil
 	}
-	own, err := r.privates.open(ctx, "push-"+rand.Text())
+	scratch, err := r.host.Scratch(ctx, "push-"+rand.Text())
 	if err != nil {
 		return activities.PushResult{}, err
 	}
-	defer r.free(ctx, own)
+	defer scratch.Close(ctx)
 	limited, cancel := context.WithTimeout(ctx, pushLimit)
 	defer cancel()
-	variables := own.variables()
-	maps.Copy(variables, r.variablesOf("git", "gh", "glab")) // git's helper for credentials can be one of them
+	writable := make([]string, 0, 4)
+	for _, dir := range []string{"refs", "logs", "reftable"} {
+		writable = append(writable, filepath.Join(origin.Common, dir))
+	}
+	if filepath.IsAbs(origin.Remote) { // a directory
+		writable = append(writable, origin.Remote)
+	}
 	var said tail
-	code, err := claude.RunScript(limited, ClaudeOptions(r.settings, r.environ), claude.Script{
-		Shell: guard.Host{}.LookPath("git", filepath.SplitList(pathIn(r.environ))), Dir: origin.Top, Env: variables, Keyless: true,
+	code, err := scratch.Run(limited, cell.Program{
+		Path: r.lookPath("git"), Dir: origin.Top,
+		Passed:   []string{"git", "gh", "glab"}, // git's helper for credentials can be one of them
+		Readable: []string{run.Directory, origin.Top, origin.Common}, Writable: writable,
 		Args: []string{
 			"-c", "safe.directory=" + origin.Top, "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0",
 			"push", "--no-verify", "--no-follow-tags", "--no-signed", "--recurse-submodules=no", "--porcelain", "origin",
 			request.Commit + ":refs/heads/" + request.Branch,
 		},
-		Sandbox: r.pushSandbox(run, own, origin), Stdout: &said, Stderr: &said,
+		Stdout: &said, Stderr: &said,
 	})
 	result := activities.PushResult{Remote: withoutCredentials(origin.Remote)}
 	switch {
@@ -80,25 +84,6 @@ func (r *Runner) Push(ctx context.Context, request activities.PushRequest) (acti
 		result.Problem = fmt.Sprintf("git push: exit code %d: %s", code, r.mask.Text(plaintext.Cut(plaintext.Compact(said.text()), 500)))
 	}
 	return result, nil
-}
-
-// pushSandbox returns the sandbox of a push: that of a tier that only looks, with git's directory, and with the remote if that
-// is a directory. It does not limit what git executes: the repository's configuration names no program.
-func (r *Runner) pushSandbox(run activities.AgentRun, own *private, origin checkout.Origin) *claude.Sandbox {
-	sandbox, _ := r.sandboxes.of(run, nil)
-	if sandbox == nil {
-		return nil
-	}
-	own.grant(sandbox)
-	sandbox.Readable = append(sandbox.Readable, origin.Top, origin.Common)
-	for _, dir := range []string{"refs", "logs", "reftable"} {
-		sandbox.Writable = append(sandbox.Writable, filepath.Join(origin.Common, dir))
-	}
-	if filepath.IsAbs(origin.Remote) {
-		sandbox.Writable = append(sandbox.Writable, resolved(origin.Remote)...)
-	}
-	sandbox.Executable = nil
-	return sandbox
 }
 
 // withoutCredentials returns the address of a remote without a user and a password.

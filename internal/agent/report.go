@@ -1,70 +1,19 @@
 package agent
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/claude"
-	"github.com/claudeops/claudeops/internal/cell/proxy"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
 // notStarted returns the report and the error of a run whose CLI was not started. Another attempt can succeed.
 func notStarted(err error) (activities.AgentReport, error) {
 	return activities.AgentReport{Report: escalation.Report{Status: escalation.SessionFailed, Error: err.Error()}}, err
-}
-
-// report converts the result of a run and sets its cost. It warns if the agent has left processes behind.
-func (r *Runner) report(ctx context.Context, run activities.AgentRun, result claude.Result, count proxy.Count) activities.AgentReport {
-	report := reportOf(result)
-	r.settleCost(ctx, &report, run, count)
-	if result.UnlistedModel != "" { // the proxy counts with the same guess
-		report.CostEstimated = true
-		r.warnOfGuess(ctx, run.SessionID, result.UnlistedModel)
-	}
-	if report.Survivors > 0 {
-		r.logger.WarnContext(ctx, "processes of an agent could not be ended and may still be at work: look for them by their environment",
-			"session_id", run.SessionID, "processes", report.Survivors, "variable", claude.SessionVariable)
-	}
-	return report
-}
-
-// warnOfGuess logs once that the price of a model is not known.
-func (r *Runner) warnOfGuess(ctx context.Context, sessionID, model string) {
-	if _, logged := r.guessed.LoadOrStore(model, true); !logged {
-		r.logger.WarnContext(ctx, "the price of a model is not known: costs with it are guesses, and so are budgets",
-			"session_id", sessionID, "model", model)
-	}
-}
-
-// describeSandbox describes the agent's level and sandbox for the records. If there was no sandbox, the description has
-// the reason that the caller gives.
-func (r *Runner) describeSandbox(result claude.Result, without string) string {
-	text := cmp.Or(result.Sandbox, without)
-	if text == "" { // the CLI was not started
-		return ""
-	}
-	if r.settings.HasAgentUser() {
-		text += ", as user " + r.settings.AgentUser
-	}
-	return fmt.Sprintf("%s: %s", levelOf(result.Confined, r.settings.Account != nil), text)
-}
-
-// endedByItself reports whether the CLI ended without being stopped. In that case the agent had finished, or had used
-// up the limits of its session.
-func endedByItself(err error) bool {
-	failure, ok := errors.AsType[*claude.Error](err)
-	if !ok {
-		return err == nil
-	}
-	ends := []claude.ErrorKind{claude.KindNoStructuredOutput, claude.KindSchemaNotMet, claude.KindMaxTurns, claude.KindBudget}
-	return slices.Contains(ends, failure.Kind)
 }
 
 // judged completes the report of a session whose CLI has ended with a failure. The provider can refuse a request because of what
@@ -147,9 +96,9 @@ func join(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "\n\n")
 }
 
-// reportOf converts the driver's result to a report.
-func reportOf(result claude.Result) activities.AgentReport {
-	report := activities.AgentReport{
+// reportOf converts the result of a run.
+func reportOf(result cell.Result) activities.AgentReport {
+	return activities.AgentReport{
 		Report: escalation.Report{
 			Cost: escalation.Cost{CostUSD: result.CostUSD, CostEstimated: result.CostEstimated},
 
@@ -163,11 +112,11 @@ func reportOf(result claude.Result) activities.AgentReport {
 			CLIVersion:        result.CLIVersion,
 			Containment:       string(result.Containment),
 			Survivors:         result.Survivors,
+			Sandbox:           result.Sandbox,
 		},
-		Output: result.Structured,
+		Output: result.Structured, InFlight: inFlightOf(result.InFlight), Unarchived: result.Unarchived,
+		Handoff: activities.LeftFile{Content: result.Left, Problem: result.LeftProblem},
 	}
-	report.InFlight = inFlightOf(result.InFlight)
-	return report
 }
 
 // inFlightOf converts the tool calls that have no result.
@@ -181,9 +130,8 @@ func inFlightOf(calls []claude.ToolCall) []activities.ToolCall {
 	return all
 }
 
-// progressOf converts the driver's progress. If the proxy has counted calls, progressOf takes the cost from this count,
-// because the count includes calls that the CLI does not report.
-func progressOf(p claude.Progress, count proxy.Count) activities.AgentProgress {
+// progressOf converts the progress of a run.
+func progressOf(p claude.Progress) activities.AgentProgress {
 	progress := activities.AgentProgress{
 		PID:      p.PID,
 		Turns:    p.Turns,
@@ -191,9 +139,6 @@ func progressOf(p claude.Progress, count proxy.Count) activities.AgentProgress {
 		CostUSD:  p.CostUSD,
 		Text:     p.Text,
 		InFlight: inFlightOf(p.InFlight),
-	}
-	if count.Calls > 0 {
-		progress.CostUSD = count.CostUSD
 	}
 	for _, call := range p.Recent {
 		progress.Tools = append(progress.Tools, activities.ToolCall{

@@ -8,16 +8,8 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/cell/claude"
-	"github.com/claudeops/claudeops/internal/cell/proxy"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
-
-func TestProgressHasTheProxysCount(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "so far", progressOf(claude.Progress{Text: "so far"}, proxy.Count{}).Text)
-	require.InDelta(t, 0.2, progressOf(claude.Progress{CostUSD: 0.2}, proxy.Count{}).CostUSD, 1e-12)
-	require.InDelta(t, 0.3, progressOf(claude.Progress{CostUSD: 0.2}, proxy.Count{Calls: 1, CostUSD: 0.3}).CostUSD, 1e-12)
-}
 
 // TestJudged checks for each kind of failure what the records say of it: in a new conversation, in a resumed one before its first answer,
 // and in a resumed one after it.

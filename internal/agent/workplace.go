@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/change/checkout"
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/plant/config"
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
 const (
 	// leaveLimit limits the time in which a worktree is examined at the end of a session.
 	leaveLimit = time.Minute
-	// drainLeaveLimit replaces leaveLimit when the worker stops. The sum of drainLeaveLimit and drainSaveLimit must fit
+	// drainLeaveLimit replaces leaveLimit when the worker stops. The sum of drainLeaveLimit and cell.HurriedSave must fit
 	// into ReportTime.
 	drainLeaveLimit = ReportTime / 4
 )
@@ -39,52 +40,57 @@ type workplaces struct {
 	logger   *slog.Logger
 }
 
-func newWorkplaces(options Options, boxes sandboxes) (workplaces, error) {
-	settings, checkouts := options.Config.Claude, checkoutOptions(options.Config, options.Environ, boxes)
+func newWorkplaces(options Options) (workplaces, error) {
+	checkouts := checkoutOptions(options)
 	checkouts.End = func(session string) error {
 		_, err := claude.EndSession(session)
 		return err
 	}
 	keeper, err := checkout.New(checkouts)
 	if err == nil {
-		for _, problem := range reviewProblems(options.Config, checkouts) {
-			options.Logger.Warn("reviewed commits: " + problem)
+		for _, problem := range ReviewProblems(options) {
+			options.Cell.Logger.Warn("reviewed commits: " + problem)
 		}
 	}
 	return workplaces{
-		keeper: keeper, scratch: options.Config.ScratchDir(), otherUser: settings.Account != nil,
-		reviewed: options.Config.Review.Changes == escalation.ReviewRequired,
-		mask:     options.Mask, logger: options.Logger,
+		keeper: keeper, scratch: options.Scratch, otherUser: options.Cell.Driver.User != nil, reviewed: options.Reviewed,
+		mask: options.Cell.Mask, logger: options.Cell.Logger,
 	}, err
 }
 
 // checkoutOptions returns the options for the directories of sessions.
-func checkoutOptions(cfg config.Config, environ []string, boxes sandboxes) checkout.Options {
-	driver := ClaudeOptions(cfg.Claude, environ)
-	options := checkout.Options{
-		Locks: filepath.Join(cfg.State.Dir, "directories"), SearchPath: pathIn(environ), User: driver.User,
-		Containment: driver.Containment, Patience: activities.MaxDirectoryWait, Sandbox: boxes.ofGit(),
+func checkoutOptions(options Options) checkout.Options {
+	driver := options.Cell.Driver
+	return checkout.Options{
+		Locks: options.Locks, Worktrees: options.Worktrees, SearchPath: pathIn(driver.Environ), User: driver.User,
+		Containment: driver.Containment, Patience: activities.MaxDirectoryWait, Sandbox: cell.GitSandbox(options.Cell),
 	}
-	if cfg.Claude.Worktrees == config.WorktreesAuto {
-		options.Worktrees = cfg.WorktreesDir()
-	}
-	return options
 }
 
-// reviewProblems says in which directories of agents sessions may not commit, or commits cannot be pushed, if each commit is reviewed.
-func reviewProblems(cfg config.Config, options checkout.Options) []string {
-	if cfg.Review.Changes != escalation.ReviewRequired {
+// ReviewProblems says in which directories of agents sessions may not commit, or commits cannot be pushed, if each commit is reviewed.
+func ReviewProblems(options Options) []string {
+	if !options.Reviewed {
 		return nil
 	}
 	var all []string
-	for _, dir := range append([]string{cfg.Claude.WorkDir}, cfg.Claude.Repositories...) {
-		if missing := checkout.Missing(context.Background(), options, dir); missing != "" {
+	checkouts := checkoutOptions(options)
+	for _, dir := range append([]string{options.WorkDir}, options.Repositories...) {
+		if missing := checkout.Missing(context.Background(), checkouts, dir); missing != "" {
 			all = append(all, fmt.Sprintf("sessions may not commit in %s, because there can be no worktree: %s", dir, missing))
-		} else if checkout.NoRemote(context.Background(), options, dir) {
+		} else if checkout.NoRemote(context.Background(), checkouts, dir) {
 			all = append(all, fmt.Sprintf("what is approved in %s stays on its branch, because the repository has no remote origin", dir))
 		}
 	}
 	return all
+}
+
+// lookPath returns the path of a program on the agents' PATH; "" if it is not there.
+func (r *Runner) lookPath(program string) string {
+	path := guard.Host{}.LookPath(program, filepath.SplitList(pathIn(r.Cell.Driver.Environ)))
+	if !filepath.IsAbs(path) {
+		return ""
+	}
+	return path
 }
 
 // pathIn returns the value of PATH in an environment.
@@ -162,6 +168,18 @@ func (p workplace) tree() *checkout.Worktree {
 	return p.Worktree
 }
 
+// policyOf returns the policy for a run. An author proposes nothing itself. If commits are reviewed, a session without a worktree commits
+// nothing.
+func (p workplace) policyOf(policy *guard.Policy, run activities.AgentRun) *guard.Policy {
+	if run.Authoring != nil {
+		policy = policy.WithoutProposals()
+	}
+	if missing := p.missing(run); missing != "" {
+		policy = policy.WithoutCommits(missing)
+	}
+	return policy
+}
+
 // missing says why a session has no worktree, if it may not commit because of that; empty otherwise.
 func (p workplace) missing(run activities.AgentRun) string {
 	switch {
@@ -184,32 +202,24 @@ func (p workplace) describe(left checkout.Left) escalation.Worktree {
 	}
 }
 
-// adjust changes an invocation so that the agent can work with git in its worktree.
-func (p workplace) adjust(invocation *claude.Invocation) {
+// adjust lets the agent work with git in its worktree.
+func (p workplace) adjust(spec *cell.Spec) {
 	tree := p.tree()
 	if tree == nil {
 		return
 	}
+	spec.Origin = tree.Guarded.Origin
 	for _, of := range []string{"GIT_AUTHOR_", "GIT_COMMITTER_"} { // the account may have no full name
-		invocation.Env[of+"NAME"] = checkout.AuthorName
+		spec.Env[of+"NAME"] = checkout.AuthorName
 	}
-	invocation.Env["EMAIL"] = checkout.AuthorAddress // git uses it if its configuration names no address
+	spec.Env["EMAIL"] = checkout.AuthorAddress // git uses it if its configuration names no address
 	// Inside its sandbox the agent cannot write the repository's configuration. With this setting git does not try to
 	// record the upstream of a new branch in this configuration.
-	invocation.GitSettings = [][2]string{{"branch.autoSetupMerge", "false"}}
+	spec.GitSettings = [][2]string{{"branch.autoSetupMerge", "false"}}
 	if p.otherUser { // git refuses a repository of another user, but the operator chose this one for agents
-		invocation.GitSettings = append(invocation.GitSettings, [2]string{"safe.directory", tree.Guarded.Top})
+		spec.GitSettings = append(spec.GitSettings, [2]string{"safe.directory", tree.Guarded.Top})
 	}
-	sandbox := invocation.Sandbox
-	if sandbox == nil {
-		return
-	}
-	for _, dir := range append(tree.Readable(), p.shared) {
-		sandbox.Readable = append(sandbox.Readable, resolved(dir)...)
-	}
-	for _, dir := range tree.Writable() {
-		sandbox.Writable = append(sandbox.Writable, resolved(dir)...)
-	}
+	spec.Readable, spec.Writable = append(tree.Readable(), p.shared), tree.Writable()
 }
 
 // leave releases the workplace. It returns a description of the worktree and of the changes left there; nil if there was no

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/activities"
-	"github.com/claudeops/claudeops/internal/cell/claude"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/change/checkout"
 	"github.com/claudeops/claudeops/internal/plant/config"
@@ -17,7 +17,6 @@ func TestWhoMayCommit(t *testing.T) {
 	t.Parallel()
 	policy, err := config.Guard{}.LoadPolicy()
 	require.NoError(t, err)
-	g := &guards{policy: policy}
 	shared, tree := &checkout.Place{Shared: "it sets filter.evil.smudge"}, &checkout.Place{Worktree: &checkout.Worktree{}}
 	author := activities.AgentRun{Repairs: true, Authoring: &activities.Authoring{}}
 	for name, c := range map[string]struct {
@@ -33,7 +32,7 @@ func TestWhoMayCommit(t *testing.T) {
 		"a look":                     {workplace{nil, "/w", workplaces{reviewed: true}}, activities.AgentRun{}, "it repairs nothing"},
 	} {
 		require.Equal(t, c.want, c.at.missing(c.run), name)
-		decision := guard.New(g.policyOf(c.run, c.at), guard.Host{}).Decide(guard.Call{
+		decision := guard.New(c.at.policyOf(policy, c.run), guard.Host{}).Decide(guard.Call{
 			Tier: 3, Tool: "Bash", Input: []byte(`{"command":"git commit -m x"}`), Place: guard.Place{Work: []string{t.TempDir()}, Path: []string{"/usr/bin"}},
 		})
 		if c.want == "" {
@@ -47,9 +46,9 @@ func TestWhoMayCommit(t *testing.T) {
 // TestNameOfACommitter checks that git gets a name, because the account of agents may have none.
 func TestNameOfACommitter(t *testing.T) {
 	t.Parallel()
-	invocation := claude.Invocation{Env: map[string]string{}}
-	workplace{&checkout.Place{Worktree: &checkout.Worktree{}}, "/w", workplaces{}}.adjust(&invocation)
+	spec := cell.Spec{Env: map[string]string{}}
+	workplace{&checkout.Place{Worktree: &checkout.Worktree{}}, "/w", workplaces{}}.adjust(&spec)
 	require.Equal(t, map[string]string{
 		"EMAIL": "claudeops@localhost", "GIT_AUTHOR_NAME": "claudeops", "GIT_COMMITTER_NAME": "claudeops",
-	}, invocation.Env)
+	}, spec.Env)
 }

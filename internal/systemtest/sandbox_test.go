@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/agent"
 	"github.com/claudeops/claudeops/internal/cell/process"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -172,7 +171,7 @@ func TestSandboxRequired(t *testing.T) {
 	for _, launch := range simtest.Launches(t, claude) {
 		require.Contains(t, launch.Args, "--version", "no session was started")
 	}
-	_, err = agent.ProbeSandbox(t.Context(), s.cfg, environ)
+	_, err = supervisor.ProbeSandbox(t.Context(), s.cfg, environ)
 	require.ErrorContains(t, err, "the agent's sandbox is required")
 }
 
@@ -290,7 +289,7 @@ func TestAgentUserThatCannotWork(t *testing.T) {
 	cfg, err := config.Load(environ)
 	require.NoError(t, err)
 	require.NoError(t, cfg.MakeDirs())
-	err = agent.CheckUser(t.Context(), cfg, environ)
+	err = supervisor.CheckUser(t.Context(), cfg, environ)
 	require.ErrorContains(t, err, "CLAUDEOPS_AGENT_USER=daemon cannot get at a directory of the agents")
 }
 

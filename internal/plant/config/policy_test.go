@@ -72,7 +72,7 @@ func TestWithoutCommits(t *testing.T) {
 		return guard.New(policy, guard.Host{}).Decide(guard.Call{Tier: tier, Tool: "Bash", Input: input, Place: place}).Reason
 	}
 	const why = "this session has no worktree (worktrees are off)"
-	without := WithoutCommits(policy, "worktrees are off")
+	without := policy.WithoutCommits("worktrees are off")
 	for _, command := range []string{
 		"git commit -m x", "git -C . commit -am x", "git -c user.name=x commit", "true && git commit -m x", "env git commit -m x", "sudo git commit -m x",
 		"sh -c 'git commit -m x'", "git merge x", "git rebase main", "git cherry-pick x", "git revert HEAD", "git am x.patch", "git commit-tree x",

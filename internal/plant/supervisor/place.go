@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeops/claudeops/internal/agent"
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/plant/config"
@@ -56,7 +55,7 @@ func GuardPlace(cfg config.Config, environ []string, session AgentPlace) (guard.
 	if directory == "" {
 		directory = cfg.Claude.WorkDir
 	}
-	given := claude.Variables(agent.ClaudeOptions(cfg.Claude, environ), session.Variables)
+	given := claude.Variables(ClaudeOptions(cfg.Claude, environ), session.Variables)
 	names := make(map[string]string, len(given)+len(shellVariables))
 	for name := range given { // only the names, because the values include credentials and the guard needs no values
 		names[name] = ""

@@ -53,11 +53,12 @@ func openResources(
 	r.recovery = &recovery{logger: env.Logger}
 	r.records = r.store.With(hooks(r.mask, env.Telemetry.Metrics(), r.recovery))
 	r.recovery.records = r.records
-	r.agents, err = agent.New(ctx, agent.Options{
-		Config: cfg, Environ: env.Environ, CLI: cli, Policy: policy, Place: r.places.of, Archive: r.archive,
-		Records: r.records, Executable: env.Executable,
-		CheckLimit: env.CheckLimit, ArchiveFailed: env.Telemetry.Metrics().ArchiveFailed, Mask: r.mask, Logger: env.Logger,
-	})
+	options := AgentOptions(cfg, env.Environ, policy)
+	options.Cell.CLI, options.Cell.Place, options.Cell.Executable = cli, r.places.of, env.Executable
+	options.Cell.Mask, options.Cell.Logger = r.mask, env.Logger
+	options.Archive, options.ArchiveFailed = r.archive, env.Telemetry.Metrics().ArchiveFailed
+	options.Records, options.CheckLimit = r.records, env.CheckLimit
+	r.agents, err = agent.New(ctx, options)
 	return r, err
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/agent"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/cell/guard"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -93,28 +94,28 @@ func locate(ctx context.Context, options claude.Options, logger *slog.Logger) (*
 // WarnOfAccess logs why agents cannot call their model, if that shows without paying. Programs whose agents are real call it at
 // their start.
 func WarnOfAccess(ctx context.Context, cfg config.Config, environ []string, logger *slog.Logger) {
-	if problem := agent.CheckAccess(ctx, agent.ClaudeOptions(cfg.Claude, environ)); problem != "" {
+	if problem := cell.CheckAccess(ctx, ClaudeOptions(cfg.Claude, environ)); problem != "" {
 		logger.WarnContext(ctx, "agents cannot work yet: "+problem)
 	}
 }
 
 // WarnOfRoot logs a warning if agents would run as root. Programs whose agents are real call it at their start.
 func WarnOfRoot(ctx context.Context, cfg config.Config, logger *slog.Logger) {
-	if agent.RootAlone(cfg) {
+	if RootAlone(cfg) {
 		logger.WarnContext(ctx, "agents run as root, like this worker: give them a user of their own with "+config.Prefix+"AGENT_USER")
 	}
 }
 
 // WarnOfVariables logs which variables for agents no program gets. Programs whose agents are real call it at their start.
 func WarnOfVariables(ctx context.Context, cfg config.Config, environ []string, logger *slog.Logger) {
-	if problem, err := agent.CheckVariables(cfg, environ); err == nil && problem != "" {
+	if problem, err := CheckVariables(cfg, environ); err == nil && problem != "" {
 		logger.WarnContext(ctx, problem)
 	}
 }
 
 // withAgentUser creates the agents' user if it is missing. The operator may want to give rights to a new user.
 func withAgentUser(ctx context.Context, cfg config.Config, logger *slog.Logger) (config.Config, error) {
-	cfg, created, err := agent.EnsureUser(ctx, cfg)
+	cfg, created, err := EnsureUser(ctx, cfg)
 	if created {
 		logger.WarnContext(ctx, "created the user as whom agents run; let it into the groups that they need (docker, for example, "+
 			"which is equivalent to root): usermod --append --groups GROUP "+cfg.Claude.AgentUser, "user", cfg.Claude.AgentUser)
@@ -141,10 +142,10 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(agent.CheckUser(ctx, cfg, env.Environ), agent.CheckLevel(cfg)); err != nil {
+	if err := errors.Join(CheckUser(ctx, cfg, env.Environ), CheckLevel(cfg)); err != nil {
 		return nil, err
 	}
-	options := agent.ClaudeOptions(cfg.Claude, env.Environ)
+	options := ClaudeOptions(cfg.Claude, env.Environ)
 	options.SpoolDir = cfg.State.Dir // which no agent can read
 	cli, err := locate(ctx, options, env.Logger)
 	if err != nil {

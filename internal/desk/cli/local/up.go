@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/agent"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
 	"github.com/claudeops/claudeops/internal/desk/web/access"
 	"github.com/claudeops/claudeops/internal/escalation"
@@ -94,7 +94,7 @@ func (a *app) up(ctx context.Context, o upOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, watched.Close()) }()
 	problem := make(chan string, 1)
-	go func() { problem <- agent.CheckAccess(ctx, agent.ClaudeOptions(cfg.Claude, a.Environ)) }()
+	go func() { problem <- cell.CheckAccess(ctx, supervisor.ClaudeOptions(cfg.Claude, a.Environ)) }()
 	one, err := StartAllInOne(ctx, cfg, embedded.Options{
 		DatabaseFile: filepath.Join(cfg.State.Dir, "temporal.db"),
 		FrontendPort: o.port,

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/agent"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	processes "github.com/claudeops/claudeops/internal/cell/process"
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
@@ -191,7 +191,7 @@ func checkNotifications(settings config.Notify) finding {
 
 func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
 	const check = "claude"
-	cli, err := claude.Locate(ctx, agent.ClaudeOptions(cfg.Claude, a.Environ))
+	cli, err := claude.Locate(ctx, supervisor.ClaudeOptions(cfg.Claude, a.Environ))
 	if err != nil {
 		return failed(check, err)
 	}
@@ -210,12 +210,12 @@ func (a *app) checkClaude(ctx context.Context, cfg config.Config) finding {
 // that shows without paying, and who holds them: the worker or the agents.
 func (a *app) checkCredentials(ctx context.Context, cfg config.Config) finding {
 	const check = "credentials"
-	options := agent.ClaudeOptions(cfg.Claude, a.Environ)
-	if problem := agent.CheckAccess(ctx, options); problem != "" {
+	options := supervisor.ClaudeOptions(cfg.Claude, a.Environ)
+	if problem := cell.CheckAccess(ctx, options); problem != "" {
 		return failed(check, errors.New(problem))
 	}
 	where, _ := claude.Credentials(options)
-	_, withWorker, err := agent.APIUpstream(options)
+	_, withWorker, err := cell.APIUpstream(options)
 	if err != nil {
 		return failed(check, err)
 	}
@@ -229,7 +229,7 @@ func (a *app) checkCredentials(ctx context.Context, cfg config.Config) finding {
 // checkVariables reports which variables for agents no program gets.
 func (a *app) checkVariables(cfg config.Config) finding {
 	const check = "variables"
-	problem, err := agent.CheckVariables(cfg, a.Environ)
+	problem, err := supervisor.CheckVariables(cfg, a.Environ)
 	switch {
 	case err != nil:
 		return failed(check, err)
@@ -273,7 +273,7 @@ func checkContainment(choice config.Containment) finding {
 // checkSandbox reports which sandbox this host's kernel provides for agents.
 func (a *app) checkSandbox(ctx context.Context, cfg config.Config) finding {
 	const check = "sandbox"
-	found, err := agent.ProbeSandbox(ctx, cfg, a.Environ)
+	found, err := supervisor.ProbeSandbox(ctx, cfg, a.Environ)
 	if err != nil {
 		return failed(check, fmt.Errorf("%w; set %sSANDBOX=auto to run agents without one where there is none", err, config.Prefix))
 	}
@@ -286,7 +286,7 @@ func (a *app) checkSandbox(ctx context.Context, cfg config.Config) finding {
 // checkCell reports whether checks and previews can run on this host.
 func (a *app) checkCell(ctx context.Context, cfg config.Config) finding {
 	const check = "checks"
-	found, err := agent.ProbeCell(ctx, cfg, a.Environ)
+	found, err := supervisor.ProbeCell(ctx, cfg, a.Environ)
 	if err != nil {
 		return noted(check, err.Error())
 	}
@@ -296,7 +296,7 @@ func (a *app) checkCell(ctx context.Context, cfg config.Config) finding {
 // checkWorktrees reports where sessions may not commit, or nothing can be pushed, although each commit is reviewed.
 func (a *app) checkWorktrees(cfg config.Config) finding {
 	const check = "worktrees"
-	problems, err := agent.ProbeRepositories(cfg, a.Environ)
+	problems, err := supervisor.ProbeRepositories(cfg, a.Environ)
 	switch {
 	case err != nil:
 		return failed(check, err)
@@ -309,11 +309,11 @@ func (a *app) checkWorktrees(cfg config.Config) finding {
 // checkAgentUser tests whether agents can run as the configured user.
 func (a *app) checkAgentUser(ctx context.Context, cfg config.Config) finding {
 	const check = "agents' user"
-	if err := agent.CheckUser(ctx, cfg, a.Environ); err != nil {
+	if err := supervisor.CheckUser(ctx, cfg, a.Environ); err != nil {
 		return failed(check, err)
 	}
 	switch {
-	case agent.RootAlone(cfg):
+	case supervisor.RootAlone(cfg):
 		return noted(check, "agents run as root, like the worker; this is much more than they need, see "+config.Prefix+"AGENT_USER")
 	case !cfg.Claude.HasAgentUser():
 		return passed(check, "agents run as the worker's user")

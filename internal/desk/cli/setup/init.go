@@ -13,13 +13,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/claudeops/claudeops/internal/agent"
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
 	"github.com/claudeops/claudeops/internal/desk/discover"
 	"github.com/claudeops/claudeops/internal/desk/proposal"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/plant/config"
+	"github.com/claudeops/claudeops/internal/plant/supervisor"
 	"github.com/claudeops/claudeops/internal/plant/program"
 	"github.com/claudeops/claudeops/internal/redact"
 )
@@ -148,7 +148,7 @@ func (s *setting) findOut(ctx context.Context) error {
 	if s.now, err = readPresent(s.Environ, s.machine); err != nil {
 		return err
 	}
-	s.cli = discover.FindCLI(ctx, host, agent.ClaudeOptions(s.now.cfg.Claude, s.now.environ))
+	s.cli = discover.FindCLI(ctx, host, supervisor.ClaudeOptions(s.now.cfg.Claude, s.now.environ))
 	s.look = s.lookCost(ctx)
 	if ctx.Err() != nil {
 		return errors.New("left before the end: nothing was written")

@@ -10,7 +10,6 @@ import (
 
 	"charm.land/huh/v2"
 
-	"github.com/claudeops/claudeops/internal/agent"
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
 	"github.com/claudeops/claudeops/internal/desk/operations"
@@ -128,7 +127,7 @@ func (e *ending) tryNotifications(ctx context.Context) {
 
 // wantsLook reports whether to look once. Without the CLI or credentials there is nothing to look with.
 func (e *ending) wantsLook(ctx context.Context) (bool, error) {
-	_, credentials := claude.Credentials(agent.ClaudeOptions(e.cfg.Claude, e.environ))
+	_, credentials := claude.Credentials(supervisor.ClaudeOptions(e.cfg.Claude, e.environ))
 	switch {
 	case e.options.noDryRun:
 		return false, nil

@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/claudeops/claudeops/internal/agent"
-	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plant/program"
@@ -48,15 +47,18 @@ func (a *app) runScript(ctx context.Context, tier escalation.Tier, dir, script s
 	if err != nil {
 		return err
 	}
-	place := func(directory string, variables map[string]string, asked []string) (guard.Place, error) {
-		at := supervisor.AgentPlace{Directory: directory, Variables: variables, Asked: asked}
-		return supervisor.GuardPlace(checker.Config, a.Environ, at)
+	cfg, _, err := supervisor.EnsureUser(ctx, checker.Config)
+	if err != nil {
+		return err
 	}
-	options := agent.Options{
-		Config: checker.Config, Environ: a.Environ, Policy: checker.Policy, Place: place, Logger: slog.New(slog.DiscardHandler),
+	if err := cfg.MakeDirs(); err != nil {
+		return err
 	}
-	code, err := agent.RunScript(ctx, options, agent.Script{
-		Tier: tier, Directory: checker.Place.Work[0], Text: script, Stdout: a.Stdout, Stderr: a.Stderr,
+	options := supervisor.CellOptions(cfg, a.Environ, checker.Policy)
+	options.Logger = slog.New(slog.DiscardHandler)
+	code, err := cell.RunScript(ctx, options, cell.Script{
+		Tier: int(tier), Dir: checker.Place.Work[0], Env: map[string]string{"CLAUDEOPS_TIER": fmt.Sprint(int(tier))}, Text: script,
+		Stdout: a.Stdout, Stderr: a.Stderr,
 	})
 	if err == nil && code != 0 {
 		return program.WithCode(program.ExitCode(code), fmt.Errorf("the script ended with %d", code))

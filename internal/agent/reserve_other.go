@@ -1,6 +1,0 @@
-//go:build unix && !linux
-
-package agent
-
-// take reserves nothing, because this system has no call for it.
-func take(string) {}

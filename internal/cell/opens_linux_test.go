@@ -1,0 +1,44 @@
+package cell
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/cell/guard"
+	"github.com/claudeops/claudeops/internal/cell/process"
+)
+
+// TestSecretsInUsrLocal checks that files with private names are refused in /usr/local, where people put files of their own, and given to
+// programs where packages have them.
+func TestSecretsInUsrLocal(t *testing.T) {
+	t.Parallel()
+	policy, err := guard.ParsePolicy(deploy.Policy)
+	require.NoError(t, err)
+	dir, err := os.MkdirTemp("/usr/local/etc", "claudeops-test-") //nolint:usetesting // where it is about
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	for _, name := range []string{".env", "notes"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("content of "+name+"\n"), 0o644))
+	}
+	rules := fileRules(policy.FileRules(1), nil, nil, nil)
+	require.NotContains(t, rules.Clear, "/usr")
+	require.Subset(t, rules.Clear, []string{"/usr/bin", "/usr/share", "/usr/lib", "/lib", "/usr/local/go"})
+	var printed strings.Builder
+	exit, err := process.Run(t.Context(), process.Spec{
+		Path: "/bin/cat", Args: []string{filepath.Join(dir, ".env"), filepath.Join(dir, "notes")}, Stdout: &printed,
+		Containment: process.ModeSubreaper, Sandbox: &process.Sandbox{Opens: rules},
+	})
+	require.NoError(t, err)
+	if !exit.Sandbox.Opens {
+		require.Empty(t, os.Getenv("CI"), exit.Sandbox)
+		t.Skip(exit.Sandbox)
+	}
+	require.Equal(t, "content of notes\n", printed.String())
+}
