@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/claudeops/claudeops/internal/desk/cli/console"
-	"github.com/claudeops/claudeops/internal/desk/web/apiclient"
+	"github.com/claudeops/claudeops/internal/desk/web/api"
 	"github.com/claudeops/claudeops/internal/plant/config"
 )
 
@@ -49,7 +49,7 @@ func useServer(c *console.Console, command *cobra.Command, flag string) error {
 	if err != nil {
 		return err
 	}
-	client, err := apiclient.New(apiclient.Options{URL: address, Token: token, Mask: c.Masks()})
+	client, err := api.NewClient(api.ClientOptions{URL: address, Token: token, Mask: c.Masks()})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -133,8 +134,9 @@ func (a adapter) Handle(operation *huma.Operation, handler func(huma.Context)) {
 // routes is the set of the API's operations.
 type routes struct{ huma.API }
 
-// route describes an operation.
-type route struct {
+// route describes an operation for both sides: add serves it, and call of a Client asks for it. In holds what the request says, in huma's
+// tags and the field Body; Out is the body of the answer.
+type route[In, Out any] struct {
 	role access.Role
 	// pattern is the method and the path after the prefix.
 	pattern string
@@ -147,41 +149,40 @@ type route struct {
 	maxBody int64
 }
 
-// add adds an operation. It converts the errors of handler to problems.
-func add[I, O any](r routes, described route, handler func(context.Context, *I) (*O, error)) {
-	method, where, _ := strings.Cut(described.pattern, " ")
-	operation := huma.Operation{
-		OperationID: described.id, Method: method, Path: prefix + where, Summary: described.summary, Tags: []string{described.tag},
-		DefaultStatus: described.status, MaxBodyBytes: described.maxBody,
-		Errors: []int{
-			http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable,
-		},
-		Metadata: map[string]any{roleKey: described.role},
-	}
-	if operation.MaxBodyBytes == 0 {
-		operation.MaxBodyBytes = 64 << 10
-	}
-	operation.Description = "Needs the role " + string(described.role) + "."
-	huma.Register(r.API, operation, func(ctx context.Context, input *I) (*O, error) {
-		output, err := handler(ctx, input)
-		if err != nil {
-			return nil, problem(err)
-		}
-		return output, nil
+// reply is an answer with a body. The status 0 stands for that of the route.
+type reply[Out any] struct {
+	Status int
+	Body   Out
+}
+
+// add serves a route by handler, whose errors become problems.
+func add[In, Out any](r routes, described route[In, Out], handler func(context.Context, *In) (Out, error)) {
+	addAnswer(r, described, func(ctx context.Context, in *In) (reply[Out], error) {
+		body, err := handler(ctx, in)
+		return reply[Out]{Body: body}, err
 	})
 }
 
-// result is an answer with a body.
-type result[T any] struct {
-	Body T
-}
-
-// resultOf returns the answer with a body, unless there was an error.
-func resultOf[T any](body T, err error) (*result[T], error) {
-	if err != nil {
-		return nil, err
+// addAnswer is add with a handler that chooses the status.
+func addAnswer[In, Out any](r routes, described route[In, Out], handler func(context.Context, *In) (reply[Out], error)) {
+	method, where, _ := strings.Cut(described.pattern, " ")
+	operation := huma.Operation{
+		OperationID: described.id, Method: method, Path: prefix + where, Summary: described.summary, Tags: []string{described.tag},
+		DefaultStatus: cmp.Or(described.status, http.StatusOK), MaxBodyBytes: cmp.Or(described.maxBody, 64<<10),
+		Errors: []int{
+			http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable,
+		},
+		Description: "Needs the role " + string(described.role) + ".",
+		Metadata:    map[string]any{roleKey: described.role},
 	}
-	return &result[T]{body}, nil
+	huma.Register(r.API, operation, func(ctx context.Context, in *In) (*reply[Out], error) {
+		out, err := handler(ctx, in)
+		if err != nil {
+			return nil, problem(err)
+		}
+		out.Status = cmp.Or(out.Status, operation.DefaultStatus)
+		return &out, nil
+	})
 }
 
 // personIn returns the person who sends the request. The router lets nobody else in.

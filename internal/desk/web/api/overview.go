@@ -17,16 +17,16 @@ type costQuery struct {
 }
 
 func (a *API) registerOverview(r routes) {
-	add(r, route{
+	add(r, route[struct{}, operations.Now]{
 		role: access.View, pattern: "GET /now", id: "getNow", tag: statsTag,
 		summary: "Get what happens now: gates, work, waits, incidents, money and the next cycles",
-	}, func(ctx context.Context, _ *struct{}) (*result[operations.Now], error) {
-		return resultOf(a.operations.Overview.Now(ctx), nil)
+	}, func(ctx context.Context, _ *struct{}) (operations.Now, error) {
+		return a.operations.Overview.Now(ctx), nil
 	})
-	add(r, route{
+	add(r, route[costQuery, operations.CostReport]{
 		role: access.View, pattern: "GET /costs", id: "getCosts", tag: statsTag,
 		summary: "Get what sessions have cost: by day, tier, model, service and trigger",
-	}, func(ctx context.Context, in *costQuery) (*result[operations.CostReport], error) {
-		return resultOf(a.operations.Costs.Report(ctx, operations.CostFilter{From: in.From, To: in.To}))
+	}, func(ctx context.Context, in *costQuery) (operations.CostReport, error) {
+		return a.operations.Costs.Report(ctx, operations.CostFilter{From: in.From, To: in.To})
 	})
 }

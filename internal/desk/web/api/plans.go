@@ -10,11 +10,25 @@ import (
 	"github.com/claudeops/claudeops/workflows"
 )
 
+var startPlan = route[planStart, operations.PlanStarted]{
+	role: access.Operate, pattern: "POST /plans", id: "startPlan", tag: chainsTag,
+	summary: "Have a plan reviewed, or carried out; the result is a chain", status: http.StatusCreated, maxBody: maxStartBody,
+}
+
 func (a *API) registerPlans(r routes) {
-	add(r, route{
-		role: access.Operate, pattern: "POST /plans", id: "startPlan", tag: chainsTag,
-		summary: "Have a plan reviewed, or carried out; the result is a chain", status: http.StatusCreated, maxBody: maxStartBody,
-	}, a.startPlan)
+	add(r, startPlan, func(ctx context.Context, in *planStart) (started operations.PlanStarted, err error) {
+		start := operations.PlanStart{Task: in.Body.Task, ID: in.Body.ID, Input: workflows.PlanInput{
+			File: in.Body.File, Repository: in.Body.Repository, Phases: in.Body.Phases, Prompt: in.Body.Prompt, BudgetUSD: in.Body.BudgetUSD,
+			Actor: personOf(ctx), Verified: true,
+		}}
+		if err := start.Check(); err != nil { // before the attempt is counted
+			return started, err
+		}
+		if err := access.MayStart(ctx); err != nil {
+			return started, err
+		}
+		return a.operations.Plans.Start(ctx, start)
+	})
 }
 
 // PlanRequest says what to do with a plan. The fields mean the same as those of workflows.PlanInput.
@@ -33,17 +47,16 @@ type planStart struct {
 	Body PlanRequest
 }
 
-func (a *API) startPlan(ctx context.Context, in *planStart) (*result[operations.PlanStarted], error) {
-	start := operations.PlanStart{Task: in.Body.Task, ID: in.Body.ID, Input: workflows.PlanInput{
-		File: in.Body.File, Repository: in.Body.Repository, Phases: in.Body.Phases, Prompt: in.Body.Prompt, BudgetUSD: in.Body.BudgetUSD,
-		Actor: personOf(ctx), Verified: true,
-	}}
-	err := start.Check() // before the attempt is counted
-	if err == nil {
-		err = access.MayStart(ctx)
+// Plans does through the API what operations.Plans does.
+type Plans struct{ client *Client }
+
+// Start starts the review or the execution of a plan. Its actor is the person to whom the token belongs.
+func (p Plans) Start(ctx context.Context, start operations.PlanStart) (started operations.PlanStarted, err error) {
+	if err := start.Check(); err != nil {
+		return started, err
 	}
-	if err != nil {
-		return nil, err
-	}
-	return resultOf(a.operations.Plans.Start(ctx, start))
+	return startPlan.call(ctx, p.client, planStart{PlanRequest{
+		Task: start.Task, File: start.Input.File, ID: start.ID, Repository: start.Input.Repository, Phases: start.Input.Phases,
+		Prompt: start.Input.Prompt, BudgetUSD: start.Input.BudgetUSD,
+	}})
 }

@@ -22,11 +22,11 @@ type checkRequest struct {
 }
 
 func (a *API) registerPolicy(r routes) {
-	add(r, route{
+	add(r, route[checkRequest, operations.Decision]{
 		role: access.View, pattern: "POST /policy/check", id: "checkCall", tag: policyTag,
 		summary: "Get what the guard would decide on a call. Nothing is run or recorded",
-	}, func(_ context.Context, in *checkRequest) (*result[operations.Decision], error) {
+	}, func(_ context.Context, in *checkRequest) (operations.Decision, error) {
 		call := operations.Call{Tier: in.Body.Tier, Tool: in.Body.Tool, Command: in.Body.Command, Input: in.Body.Input}
-		return resultOf(a.operations.Policy.Try(call, ""))
+		return a.operations.Policy.Try(call, "")
 	})
 }

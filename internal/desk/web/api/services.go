@@ -22,23 +22,20 @@ type serviceList struct {
 }
 
 func (a *API) registerServices(r routes) {
-	add(r, route{
+	services := a.operations.Services
+	add(r, route[Page, serviceList]{
 		role: access.View, pattern: "GET /services", id: "listServices", summary: "List services", tag: servicesTag,
-	}, a.listServices)
-	add(r, route{
+	}, func(ctx context.Context, in *Page) (list serviceList, err error) {
+		list.ServiceList, err = services.List(ctx)
+		if err == nil {
+			list.Services, list.Next, err = cut(list.Services, *in, func(service operations.Service) string { return service.Name })
+		}
+		return list, err
+	})
+	add(r, route[servicePath, operations.ServiceDetail]{
 		role: access.View, pattern: "GET /services/{name}", id: "getService", tag: servicesTag,
 		summary: "Get a service, and what was done to it",
-	}, func(ctx context.Context, in *servicePath) (*result[operations.ServiceDetail], error) {
-		return resultOf(a.operations.Services.Get(ctx, string(in.Name)))
+	}, func(ctx context.Context, in *servicePath) (operations.ServiceDetail, error) {
+		return services.Get(ctx, string(in.Name))
 	})
-}
-
-func (a *API) listServices(ctx context.Context, in *Page) (*result[serviceList], error) {
-	all, err := a.operations.Services.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var next string
-	all.Services, next, err = cut(all.Services, *in, func(service operations.Service) string { return service.Name })
-	return resultOf(serviceList{all, next}, err)
 }

@@ -1,6 +1,4 @@
-// Package apiclient calls the API of a server (internal/desk/web/api). Its types do the same as their namesakes in
-// internal/desk/operations, with the same results and errors.
-package apiclient
+package api
 
 import (
 	"bytes"
@@ -12,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"time"
 
@@ -24,12 +23,10 @@ const (
 	patience = 90 * time.Second
 	// maxAnswer limits an answer, in bytes. A chain of days has a few megabytes.
 	maxAnswer = 256 << 20
-	// pageSize is the number of items of a page.
-	pageSize = "1000"
 )
 
-// Options describe a server.
-type Options struct {
+// ClientOptions describe a server.
+type ClientOptions struct {
 	// URL is the address of the server, such as https://ops.example.
 	URL string
 	// Token is the caller's token.
@@ -40,15 +37,16 @@ type Options struct {
 	HTTP *http.Client
 }
 
-// Client calls the API of a server.
+// Client calls the API of a server. What it returns does the same as its namesake in internal/desk/operations, with the same results and
+// errors.
 type Client struct {
-	options Options
+	options ClientOptions
 	base    *url.URL
 	http    *http.Client
 }
 
-// New returns a client. It contacts nobody yet. The error says what is wrong with the options.
-func New(options Options) (*Client, error) {
+// NewClient returns a client. It contacts nobody yet. The error says what is wrong with the options.
+func NewClient(options ClientOptions) (*Client, error) {
 	base, err := url.Parse(options.URL)
 	if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" || base.RawQuery != "" || base.User != nil {
 		return nil, operations.Invalid(errors.New("the server must be an address such as https://ops.example"))
@@ -94,48 +92,53 @@ func (c *Client) Conversations() Conversations { return Conversations{c} }
 // Memories does through the API what operations.Memories does.
 func (c *Client) Memories() Memories { return Memories{c} }
 
-// place is a path of the API, with a query. Its elements are escaped.
-type place struct {
-	elements []string
-	query    url.Values
-}
-
-func at(elements ...string) place { return place{elements: elements} }
-
-// url returns the address of a place.
-func (c *Client) url(p place) string {
-	escaped := make([]string, len(p.elements))
-	for i, element := range p.elements {
-		escaped[i] = url.PathEscape(element)
-	}
-	address := strings.TrimSuffix(c.base.String(), "/") + "/api/v1/" + strings.Join(escaped, "/")
-	if len(p.query) > 0 {
-		address += "?" + p.query.Encode()
-	}
-	return address
-}
-
-// get reads a place, and decodes the answer into the value.
-func (c *Client) get(ctx context.Context, p place, value any) error {
-	return c.exchange(ctx, http.MethodGet, p, nil, value)
-}
-
-// post sends a document to a place, and decodes the answer into the value, which can be nil.
-func (c *Client) post(ctx context.Context, p place, document, value any) error {
-	body, err := json.Marshal(document)
+// call sends what in says to a route, and returns the body of the answer.
+func (r route[In, Out]) call(ctx context.Context, c *Client, in In) (out Out, err error) {
+	method, address, body, err := r.request(in)
 	if err != nil {
-		return operations.Invalid(err)
+		return out, operations.Invalid(err)
 	}
-	if c.options.Mask != nil {
+	if body != nil && c.options.Mask != nil {
 		body = c.options.Mask(body)
 	}
-	return c.exchange(ctx, http.MethodPost, p, body, value)
+	return out, c.exchange(ctx, method, address, body, &out)
 }
 
-func (c *Client) exchange(ctx context.Context, method string, p place, body []byte, value any) error {
+// request returns the method of a route, its address below the server's, and the body that in has; nil for none.
+func (r route[In, Out]) request(in In) (method, address string, body []byte, err error) {
+	method, address, _ = strings.Cut(r.pattern, " ")
+	query := url.Values{}
+	value := reflect.ValueOf(in)
+	for _, field := range reflect.VisibleFields(value.Type()) {
+		said := value.FieldByIndex(field.Index)
+		if name := field.Tag.Get("path"); name != "" {
+			address = strings.Replace(address, "{"+name+"}", url.PathEscape(parameter(said)), 1)
+		}
+		if name := field.Tag.Get("query"); name != "" && !said.IsZero() {
+			query.Set(name, parameter(said))
+		}
+		if field.Name == "Body" && !(said.Kind() == reflect.Pointer && said.IsNil()) {
+			body, err = json.Marshal(said.Interface())
+		}
+	}
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	return method, prefix + address, body, err
+}
+
+// parameter returns a value as it stands in a path or a query.
+func parameter(value reflect.Value) string {
+	if at, is := value.Interface().(time.Time); is {
+		return at.UTC().Format(time.RFC3339Nano)
+	}
+	return fmt.Sprint(value.Interface())
+}
+
+func (c *Client) exchange(ctx context.Context, method, address string, body []byte, value any) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	response, err := c.send(ctx, method, p, body)
+	response, err := c.send(ctx, method, address, body)
 	if err != nil {
 		return err
 	}
@@ -144,9 +147,6 @@ func (c *Client) exchange(ctx context.Context, method string, p place, body []by
 	if err != nil {
 		return c.unreachable(err)
 	}
-	if value == nil {
-		return nil
-	}
 	if err := json.Unmarshal(data, value); err != nil {
 		return fmt.Errorf("the server %s answers what this program does not understand; is one of the two older? %w", c.base.Host, err)
 	}
@@ -154,8 +154,9 @@ func (c *Client) exchange(ctx context.Context, method string, p place, body []by
 }
 
 // send sends a request. It returns an error for every answer but a success.
-func (c *Client) send(ctx context.Context, method string, p place, body []byte) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, c.url(p), bytes.NewReader(body))
+func (c *Client) send(ctx context.Context, method, address string, body []byte) (*http.Response, error) {
+	whole := strings.TrimSuffix(c.base.String(), "/") + address
+	request, err := http.NewRequestWithContext(ctx, method, whole, bytes.NewReader(body))
 	if err != nil {
 		return nil, operations.Invalid(err)
 	}
@@ -182,8 +183,8 @@ func (c *Client) unreachable(err error) error {
 	return fmt.Errorf("the server %s cannot be reached: %w; check --server and CLAUDEOPS_SERVER", c.base.Host, err)
 }
 
-// problem is an error in an answer (RFC 9457).
-type problem struct {
+// said is an error in an answer (RFC 9457).
+type said struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 	Errors []struct {
@@ -201,16 +202,16 @@ func (c *Client) refusal(response *http.Response) error {
 	if err != nil {
 		return c.unreachable(err)
 	}
-	var said problem
-	if json.Unmarshal(data, &said) != nil || said.Detail == "" {
+	var refused said
+	if json.Unmarshal(data, &refused) != nil || refused.Detail == "" {
 		return fmt.Errorf("the server %s answers %s: is this the address of Claude Ops?", c.base.Host, response.Status)
 	}
-	said.Status = response.StatusCode
-	return said.err()
+	refused.Status = response.StatusCode
+	return refused.err()
 }
 
 // err returns the error that the server's operation has returned: the same sentence, with the same kind.
-func (p problem) err() error {
+func (p said) err() error {
 	says := plaintext.Cut(plaintext.Line(p.Detail), maxProblem)
 	err := errors.New(says)
 	for _, detail := range p.Errors {
@@ -238,17 +239,22 @@ func kindOf(status int) operations.Kind {
 	}
 }
 
-// readPages reads all pages of a list. The function read reads one page into place, and returns the key of the next.
-func readPages(query url.Values, read func(url.Values) (next string, err error)) error {
-	if query == nil {
-		query = url.Values{}
-	}
-	query.Set("limit", pageSize)
+// maxList is the largest page.
+const maxList = 1_000
+
+// readPages reads the pages of a list until there are limit items; 0 means all. The function read returns how many items it has read, and
+// the key of the next page.
+func readPages(limit int, read func(Page) (count int, next string, err error)) error {
+	page, have := Page{Limit: maxList}, 0
 	for {
-		next, err := read(query)
-		if err != nil || next == "" {
+		if limit > 0 {
+			page.Limit = min(limit-have, maxList)
+		}
+		count, next, err := read(page)
+		have += count
+		if err != nil || next == "" || limit > 0 && have >= limit {
 			return err
 		}
-		query.Set("after", next)
+		page.After = next
 	}
 }

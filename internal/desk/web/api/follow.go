@@ -1,4 +1,4 @@
-package apiclient
+package api
 
 import (
 	"bufio"
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/claudeops/claudeops/internal/desk/operations"
@@ -61,7 +62,7 @@ type follower struct {
 // end is stream.End, as a client reads it.
 type end struct {
 	Snapshot json.RawMessage `json:"snapshot"`
-	Problem  *problem        `json:"problem"`
+	Problem  *said           `json:"problem"`
 }
 
 // conclude reports the last snapshot, and returns the ended chain.
@@ -92,7 +93,7 @@ func (f *follower) read(ctx context.Context, client *Client, id string) error {
 	defer cancel()
 	watch := time.AfterFunc(silence, cancel)
 	defer watch.Stop()
-	response, err := client.send(ctx, http.MethodGet, at("chains", id, "follow"), nil)
+	response, err := client.send(ctx, http.MethodGet, prefix+"/chains/"+url.PathEscape(id)+"/follow", nil)
 	if err != nil {
 		return err
 	}
