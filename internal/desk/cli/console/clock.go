@@ -9,8 +9,13 @@ import (
 // Clock returns the current time. The zone of this time is the time zone for output.
 type Clock func() time.Time
 
-// TimeOfDay returns the time of day and the zone of t.
-func (c Clock) TimeOfDay(t time.Time) string { return c.format(t, time.TimeOnly) }
+// TimeOfDay returns the time of day and the zone of t, with the date if that is not today's.
+func (c Clock) TimeOfDay(t time.Time) string {
+	if now := c(); calendar.Of(t.In(now.Location())) != calendar.Of(now) {
+		return c.DateTime(t)
+	}
+	return c.format(t, time.TimeOnly)
+}
 
 // DateTime returns the date, the time of day and the zone of t.
 func (c Clock) DateTime(t time.Time) string { return c.format(t, time.DateTime) }

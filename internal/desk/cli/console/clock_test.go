@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestClockNamesTheZone checks that no time of day is printed without its zone.
+// TestClockNamesTheZone checks that no time of day is printed without its zone, and none of another day without its date.
 func TestClockNamesTheZone(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 29, 0, 30, 0, 0, time.UTC)
@@ -19,6 +19,9 @@ func TestClockNamesTheZone(t *testing.T) {
 		clock := Clock(func() time.Time { return at.In(location) })
 		require.Equal(t, want, clock.TimeOfDay(at))
 		require.Contains(t, clock.DateTime(at), want)
+		for _, otherDay := range []time.Time{at.Add(-24 * time.Hour), at.Add(24 * time.Hour)} {
+			require.Equal(t, clock.DateTime(otherDay), clock.TimeOfDay(otherDay), "a time of another day has its date")
+		}
 		require.Contains(t, clock.Moment(at), want[len("00:00:00"):])
 	}
 }
