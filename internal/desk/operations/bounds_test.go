@@ -87,6 +87,30 @@ func TestListsAreBounded(t *testing.T) {
 	require.Len(t, services.Services, 1_000)
 }
 
+// TestServicesReadWhatTheyShow checks that the list of services reads neither each open incident nor each action of 30 days.
+func TestServicesReadWhatTheyShow(t *testing.T) { //nolint:paralleltest // it counts allocations
+	s := newStage(t, "", "TEMPORAL_ADDRESS=127.0.0.1:1")
+	add := func(first, count int) (allocations float64) {
+		t.Helper()
+		for n := first; n < first+count; n++ {
+			report := fault("web")
+			report.Verdict.Kind = fmt.Sprint("kind ", n)
+			report.Verdict.Actions = []escalation.Action{{Kind: escalation.ActionRestart, Service: "web", Succeeded: true}}
+			s.close(s.open(fmt.Sprint("repair", n), chaintest.Noon.Add(time.Duration(n-1_000)*time.Minute*30), nil), report)
+		}
+		return testing.AllocsPerRun(2, func() {
+			list, err := s.operations.Services.List(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, first+count, list.Services[0].OpenIncidents)
+			require.Equal(t, fmt.Sprint("repair", first+count-1), list.Services[0].LastAction.SessionID)
+			require.Equal(t, list.Services[0].LastAction.At, list.Services[0].Restarts.Last)
+			require.Zero(t, list.Services[0].Restarts.Used)
+		})
+	}
+	few := add(0, 3)
+	require.Less(t, add(3, 150), few*1.2)
+}
+
 // TestPagesReadWhatTheyShow checks that a page of a list does not read the whole list: it takes a part of the memory.
 func TestPagesReadWhatTheyShow(t *testing.T) { //nolint:paralleltest // it counts allocations
 	s := newStage(t, "", "TEMPORAL_ADDRESS=127.0.0.1:1")

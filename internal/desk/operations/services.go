@@ -192,9 +192,9 @@ type knownServices struct {
 	// others lists the names of the services that only the records know, by name.
 	others []string
 	states map[string]escalation.ServiceState
-	// last has the latest action on each service, and incidents the outline of its open incidents.
+	// last has the latest action on each service, and incidents the counts of its open incidents.
 	last      map[string]store.ServiceAction
-	incidents map[string][]escalation.Incident
+	incidents map[string][]store.OpenCount
 	holders   map[string]store.ServiceLock
 }
 
@@ -211,7 +211,7 @@ func (s Services) read(ctx context.Context) (*knownServices, error) {
 	if err != nil {
 		return nil, err
 	}
-	actions, err := records.ActionsSince(ctx, now.Add(-max(servicesSince, cooldowns.Window())))
+	actions, err := recentActions(ctx, records, now, cooldowns.Window())
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (s Services) read(ctx context.Context) (*knownServices, error) {
 	if err != nil {
 		return nil, err
 	}
-	incidents, err := records.OpenOutline(ctx)
+	incidents, err := records.OpenCounts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -234,6 +234,18 @@ func (s Services) read(ctx context.Context) (*knownServices, error) {
 		known.states[escalation.ServiceKey(state.Service)] = state
 	}
 	return known, nil
+}
+
+// recentActions returns the actions within the window of the limits, and the latest ones of each service before, the latest first.
+func recentActions(ctx context.Context, records *store.Store, now time.Time, window time.Duration) ([]store.ServiceAction, error) {
+	begin := now.Add(-window)
+	actions, err := records.ActionsSince(ctx, begin)
+	if err != nil {
+		return nil, err
+	}
+	before, err := records.LatestActions(ctx, now.Add(-servicesSince))
+	before = slices.DeleteFunc(before, func(action store.ServiceAction) bool { return action.At.After(begin) })
+	return append(actions, before...), err
 }
 
 // describe takes over the services file.
@@ -265,14 +277,14 @@ func (k *knownServices) addLocks(locks []store.ServiceLock) []string {
 }
 
 // addIncidents takes over the open incidents, and returns their services.
-func (k *knownServices) addIncidents(incidents []escalation.Incident) []string {
-	k.incidents = map[string][]escalation.Incident{}
+func (k *knownServices) addIncidents(counts []store.OpenCount) []string {
+	k.incidents = map[string][]store.OpenCount{}
 	var names []string
-	for _, incident := range incidents {
-		names = append(names, incident.Services...)
-		for _, service := range k.catalog.CanonicalAll(incident.Services) {
+	for _, count := range counts {
+		names = append(names, count.Services...)
+		for _, service := range k.catalog.CanonicalAll(count.Services) {
 			key := escalation.ServiceKey(service)
-			k.incidents[key] = append(k.incidents[key], incident)
+			k.incidents[key] = append(k.incidents[key], count)
 		}
 	}
 	return names
@@ -339,10 +351,10 @@ func (k *knownServices) service(name string) Service {
 		Restarts: k.states[key].Restarts, Redeployments: k.states[key].Redeployments,
 		HeldBy: cmp.Or(k.heldBy(key), k.heldBy("")),
 	}
-	for _, incident := range k.incidents[key] {
-		service.OpenIncidents++
-		if service.Severity == "" || escalation.MoreSevere(incident.Severity, service.Severity) {
-			service.Severity = incident.Severity
+	for _, open := range k.incidents[key] {
+		service.OpenIncidents += open.Count
+		if service.Severity == "" || escalation.MoreSevere(open.Severity, service.Severity) {
+			service.Severity = open.Severity
 		}
 	}
 	if action, found := k.last[key]; found {

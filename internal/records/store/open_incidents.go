@@ -101,16 +101,25 @@ func (p *OpenPage) add(batch []incidentRow, at int, filter OpenFilter) {
 	}
 }
 
-// OpenOutline returns all open incidents with their IDs, services, kinds, severities and times only, in the order in which they were
-// opened.
-func (s *Store) OpenOutline(ctx context.Context) ([]escalation.Incident, error) {
-	rows, err := plainRows(ctx, s.db, outlineFields, outlineQuery)
+// OpenCount counts the open incidents that have the same list of services and the same severity.
+type OpenCount struct {
+	Services []string
+	Severity escalation.Severity
+	Count    int
+}
+
+func openCountFields(c *OpenCount) []field {
+	return []field{{"services", jsonText[[]string]{&c.Services}}, {"severity", &c.Severity}, {"COUNT(*)", &c.Count}}
+}
+
+var openCountsQuery = "SELECT " + columns(openCountFields(new(OpenCount))) +
+	" FROM incidents WHERE resolved_at IS NULL GROUP BY services, severity ORDER BY MIN(id)"
+
+// OpenCounts counts the open incidents, in the order in which the first of each count was opened.
+func (s *Store) OpenCounts(ctx context.Context) ([]OpenCount, error) {
+	counts, err := collect(ctx, s.db, openCountFields, openCountsQuery)
 	if err != nil {
-		return nil, fmt.Errorf("read the outline of the open incidents: %w", err)
+		return nil, fmt.Errorf("count the open incidents: %w", err)
 	}
-	incidents := make([]escalation.Incident, len(rows))
-	for i := range rows {
-		incidents[i] = rows[i].Incident
-	}
-	return incidents, nil
+	return counts, nil
 }

@@ -131,6 +131,7 @@ func benchmarkPages(b *testing.B, s *Store) {
 		"actions on services": func(ctx context.Context) (int, error) {
 			return count(s.ActionsSince(ctx, month))
 		},
+		"latest actions":         func(ctx context.Context) (int, error) { return count(s.LatestActions(ctx, month)) },
 		"actions on one service": func(ctx context.Context) (int, error) { return count(s.ActionsOf(ctx, "Service-2", 100)) },
 		"names of services":      func(ctx context.Context) (int, error) { return count(s.NamedServices(ctx, month)) },
 		"open incidents":         func(ctx context.Context) (int, error) { return count(s.Incidents(ctx, IncidentFilter{})) },

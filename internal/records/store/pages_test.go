@@ -60,6 +60,7 @@ func testServiceActions(t *testing.T, database backend) {
 	}{
 		"all":         {func() ([]store.ServiceAction, error) { return s.ActionsSince(bounded(t), noon.Add(-1)) }, []store.ServiceAction{late, early, early}},
 		"recent":      {func() ([]store.ServiceAction, error) { return s.ActionsSince(bounded(t), noon) }, []store.ServiceAction{late}},
+		"the latest":  {func() ([]store.ServiceAction, error) { return s.LatestActions(bounded(t), noon.Add(-1)) }, []store.ServiceAction{late}},
 		"a service":   {func() ([]store.ServiceAction, error) { return s.ActionsOf(bounded(t), "WEB", 2) }, []store.ServiceAction{late, early}},
 		"none":        {func() ([]store.ServiceAction, error) { return s.ActionsOf(bounded(t), "db", 9) }, []store.ServiceAction{}},
 		"a session's": {func() ([]store.ServiceAction, error) { return s.SessionActions(bounded(t), "a") }, []store.ServiceAction{early, early}},
@@ -141,6 +142,9 @@ func testLatestResolved(t *testing.T, database backend) {
 			require.NoError(t, err)
 		}
 	}
+	counts, err := s.OpenCounts(bounded(t))
+	require.NoError(t, err)
+	require.Equal(t, []store.OpenCount{{Services: []string{"web0"}, Severity: escalation.SeverityWarning, Count: 1}}, counts)
 	list := func(limit int) (ids []string) {
 		t.Helper()
 		found, err := s.Incidents(bounded(t), store.IncidentFilter{Since: time.Unix(0, 0), Limit: limit})

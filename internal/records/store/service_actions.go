@@ -36,7 +36,12 @@ func serviceActionFields(a *ServiceAction) []field {
 var (
 	selectActions = "SELECT " + columns(serviceActionFields(new(ServiceAction))) +
 		" FROM ledger JOIN sessions ON sessions.session_id = ledger.session_id"
-	actionsSinceQuery  = selectActions + " WHERE at > $1 ORDER BY at DESC, ledger.id DESC"
+	actionsSinceQuery = selectActions + " WHERE at > $1 ORDER BY at DESC, ledger.id DESC"
+	// latestActionsQuery reads the last entry of each service and kind.
+	latestActionsQuery = selectActions + ` WHERE at > $1 AND NOT EXISTS (
+    SELECT 1 FROM ledger AS later WHERE later.service_key = ledger.service_key AND later.at >= ledger.at AND later.kind = ledger.kind
+        AND (later.at > ledger.at OR later.id > ledger.id)
+) ORDER BY at DESC, ledger.id DESC`
 	actionsOfQuery     = selectActions + " WHERE service_key = $1 ORDER BY at DESC, ledger.id DESC LIMIT $2"
 	sessionActionQuery = selectActions + " WHERE ledger.session_id = $1 ORDER BY at, ledger.id LIMIT " + mostSessions
 	namedServicesQuery = "SELECT DISTINCT services FROM sessions WHERE started_at >= $1"
@@ -45,6 +50,11 @@ var (
 // ActionsSince returns the restarts and redeployments of all services after a time, the latest first.
 func (s *Store) ActionsSince(ctx context.Context, since time.Time) ([]ServiceAction, error) {
 	return s.actions(ctx, actionsSinceQuery, since.UnixMilli())
+}
+
+// LatestActions returns the latest restart and the latest redeployment of each service after a time, the latest first.
+func (s *Store) LatestActions(ctx context.Context, since time.Time) ([]ServiceAction, error) {
+	return s.actions(ctx, latestActionsQuery, since.UnixMilli())
 }
 
 // ActionsOf returns the restarts and redeployments of a service, the latest first, at most limit.
