@@ -49,7 +49,7 @@ func (c Chains) Start(ctx context.Context, id string, input workflows.ChainInput
 // Start starts a chain on a task queue. If the ID is empty, Start makes a new ID.
 func Start(ctx context.Context, c client.Client, queue, id string, input workflows.ChainInput) (client.WorkflowRun, error) {
 	if id == "" {
-		id = newChainID(time.Now())
+		id = NewChainID(time.Now())
 	}
 	run, err := c.ExecuteWorkflow(ctx, startOptions(queue, id, input), workflows.ChainWorkflow, input)
 	if _, runs := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); runs {
@@ -99,8 +99,14 @@ func CheckChainID(id string) error {
 	return nil
 }
 
-// newChainID returns an ID that sorts by time. Its random suffix distinguishes chains that start in the same second.
-func newChainID(now time.Time) string {
+// TimedOut reports whether the time for an answer was over, so that nobody knows if the request has arrived.
+func TimedOut(err error) bool {
+	_, ofTemporal := errors.AsType[*serviceerror.DeadlineExceeded](err)
+	return ofTemporal || errors.Is(err, context.DeadlineExceeded)
+}
+
+// NewChainID returns an ID that sorts by time. Its random suffix distinguishes chains that start in the same second.
+func NewChainID(now time.Time) string {
 	suffix := make([]byte, 3)
 	_, _ = rand.Read(suffix) // crypto/rand.Read never fails
 	return "chain-" + now.UTC().Format("20060102-150405") + "-" + hex.EncodeToString(suffix)

@@ -1,6 +1,7 @@
 package daily
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -56,11 +57,14 @@ func (a *app) run(ctx context.Context, o runOptions) error {
 	if input, err = a.permitted(ctx, input, o.yes); err != nil {
 		return err
 	}
-	started, err := a.Operations.Chains.Start(ctx, o.id, input)
-	if operations.KindOf(err) == operations.KindConflict {
-		return fmt.Errorf("%w, or see it with: %s", err, console.LookCommand(o.id))
-	}
-	if err != nil {
+	id := cmp.Or(o.id, operations.NewChainID(a.Clock()))
+	started, err := a.Operations.Chains.Start(ctx, id, input)
+	switch {
+	case operations.KindOf(err) == operations.KindConflict:
+		return fmt.Errorf("%w, or see it with: %s", err, console.LookCommand(id))
+	case operations.TimedOut(err):
+		return fmt.Errorf("%w; the chain may have started: before you start another one, look with: %s", err, console.LookCommand(id))
+	case err != nil:
 		return err
 	}
 	if !o.wait {
