@@ -30,6 +30,11 @@ func TestTalk(t *testing.T) {
 	}
 	require.NotContains(t, page, `action="/talk/ada/turns/2/proposals/2"`, "it is confirmed")
 	require.NotContains(t, page, "It begins with a copy")
+	require.Len(t, s.listed, 1)
+	part := get(handler, "/talk", "HX-Request", "true", "HX-Request-Type", "partial", "HX-Target", "div#turns").Body.String()
+	require.Contains(t, part, "jellyfin is <strong>down</strong>")
+	require.NotContains(t, part, "<html")
+	require.Len(t, s.listed, 1, "an update of the turns lists no other conversations")
 	chain := get(handler, "/chains/"+sampleChain).Body.String()
 	about := "/talk/about-" + sampleChain + "?about=" + sampleChain
 	require.Contains(t, chain, `href="`+about+`"`)
