@@ -42,24 +42,21 @@ func (e Explanation) granted() []string {
 			lines = append(lines, "- "+what+": "+text)
 		}
 	}
-	looks := func(g Grant) bool { return g.Action == "" && !g.Changes() && !g.Runs() }
-	writes := func(g Grant) bool { return g.Action == "" && !g.Runs() && g.Writes() }
-	add("look with these programs", strings.Join(e.programs(looks), ", "))
-	add("look with these subcommands", ticked(e.names(func(g Grant) bool { return looks(g) && g.Command != "" })))
-	add("look with these, only as shown", ticked(e.needy(looks)))
-	add("restart services (each restart counts against the service's limit)", e.all(func(g Grant) bool { return g.Action == "restart" }))
-	add("redeploy services (each counts against the service's limit)", e.all(func(g Grant) bool { return g.Action == "redeployment" }))
-	add("change", e.all(func(g Grant) bool { return g.Action == "" && g.Changes() && !g.Runs() && !g.Writes() }))
-	add("run one of these commands through", e.all(Grant.Runs))
+	with := func(want func(Grant) bool) string { return ticked(e.names(want)) }
+	add("look with", with(func(g Grant) bool { return g.Action == "" && !g.Changes() && !g.Runs() }))
+	add("restart services (each restart counts against the service's limit)", with(func(g Grant) bool { return g.Action == "restart" }))
+	add("redeploy services (each counts against the service's limit)", with(func(g Grant) bool { return g.Action == "redeployment" }))
+	add("change", with(func(g Grant) bool { return g.Action == "" && g.Changes() && !g.Runs() && !g.Writes() }))
+	add("run one of these commands through", with(Grant.Runs))
 	if len(e.Read) > 0 {
 		add("read files, also with the tools Read, Grep and Glob, below", places(e.Read))
 	}
 	if len(e.Write) > 0 {
-		with := e.all(writes)
-		if with != "" {
-			with += " and "
+		programs := with(func(g Grant) bool { return g.Action == "" && !g.Runs() && g.Writes() })
+		if programs != "" {
+			programs += " and "
 		}
-		add("write files, with "+with+"the tools Edit and Write as far as you have them, below", places(e.Write))
+		add("write files, with "+programs+"the tools Edit and Write as far as you have them, below", places(e.Write))
 	}
 	if len(e.Methods) > 0 {
 		add("ask HTTP services by", strings.Join(e.Methods, ", ")+hosts(e.Hosts))
@@ -135,7 +132,7 @@ func (e Explanation) neverReasons() []string {
 func (e Explanation) neverByReason() []string {
 	uses := map[string][]string{}
 	for _, never := range e.Never {
-		uses[never.Why] = append(uses[never.Why], never.short())
+		uses[never.Why] = append(uses[never.Why], never.spell(examples))
 	}
 	whys := e.neverReasons()
 	texts := make([]string, len(whys))
@@ -182,111 +179,42 @@ func (g Grant) is(program string) bool {
 	return slices.Contains(strings.Split(g.Program, "|"), program)
 }
 
-// short returns a rule of the never list on one line: the program with its subcommand, options and arguments.
-func (n Never) short() string {
-	words := []string{n.Program, n.Command}
-	for _, list := range [][]string{strings.Fields(n.Flags), n.Args, n.With} {
-		words = append(words, abbreviate(strings.Join(list, "|")))
-	}
-	return strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " ")
-}
-
-// all returns the names of the grants that the function want accepts. It includes grants that need an option.
-func (e Explanation) all(want func(Grant) bool) string {
-	programs := e.names(func(g Grant) bool { return want(g) && g.Command == "" })
-	subcommands := e.names(func(g Grant) bool { return want(g) && g.Command != "" })
-	return ticked(slices.Concat(programs, subcommands, e.needy(want)))
-}
-
-// programs returns the programs of grants without a subcommand. It includes only grants that the function want accepts
-// and that free returns.
-func (e Explanation) programs(want func(Grant) bool) []string {
-	free := e.free(want)
-	var names []string
-	for _, grant := range e.Grants {
-		if want(grant) && grant.Command == "" && free[grant.Name()] {
-			names = append(names, strings.Split(grant.Program, "|")...)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// free returns the names of the grants that need no option or that run another command. It includes only grants that
-// the function want accepts.
-func (e Explanation) free(want func(Grant) bool) map[string]bool {
-	free := map[string]bool{}
+// names lists the grants that the function want accepts: programs with their subcommands, as in "docker ps|logs", and the options that they
+// need, as in "top -b".
+func (e Explanation) names(want func(Grant) bool) (items []string) {
+	free := map[string]bool{} // without an option
 	for _, grant := range e.Grants {
 		if want(grant) && (len(grant.Needs) == 0 || grant.Runs()) {
 			free[grant.Name()] = true
 		}
 	}
-	return free
-}
-
-// names lists programs with their subcommands, as in "docker ps|logs". It includes only grants that the function want
-// accepts and that free returns.
-func (e Explanation) names(want func(Grant) bool) []string {
-	var items []string
-	verbs := map[string][]string{}
-	var prefixes []string
-	free := e.free(want)
-	for _, grant := range e.Grants {
-		words := strings.Fields(grant.Name())
-		last := words[len(words)-1]
-		prefix := strings.Join(words[:len(words)-1], " ")
+	verbs, at := map[string][]string{}, map[string]int{}
+	for _, grant := range slices.DeleteFunc(slices.Clone(e.Grants), func(g Grant) bool { return !want(g) }) {
+		name := grant.Name()
+		space := strings.LastIndexByte(name, ' ')
 		switch {
-		case !want(grant) || !free[grant.Name()]:
-		case prefix == "" && !slices.Contains(items, last):
-			items = append(items, last)
-		case prefix != "" && verbs[prefix] == nil:
-			prefixes = append(prefixes, prefix)
-			fallthrough
-		case prefix != "" && !slices.Contains(verbs[prefix], last):
-			verbs[prefix] = append(verbs[prefix], last)
+		case !free[name]:
+			for _, options := range grant.Needs {
+				name += " " + abbreviate(strings.Split(options, "|"), examples)
+			}
+			items = append(items, name)
+		case space < 0:
+			items = append(items, name)
+		default:
+			program := name[:space]
+			if verbs[program] == nil {
+				at[program] = len(items)
+				items = append(items, "")
+			}
+			verbs[program] = unique(append(verbs[program], name[space+1:]))
+			items[at[program]] = program + " " + strings.Join(verbs[program], "|")
 		}
-	}
-	last := map[string]int{} // the item of the same program with the same verbs
-	for _, prefix := range prefixes {
-		above := prefix[:strings.LastIndexByte(prefix, ' ')+1]
-		below := " " + strings.Join(verbs[prefix], "|")
-		if at, is := last[above+below]; is && above != "" {
-			items[at] = strings.TrimSuffix(items[at], below) + "|" + strings.TrimPrefix(prefix, above) + below
-			continue
-		}
-		last[above+below] = len(items)
-		items = append(items, prefix+below)
-	}
-	return items
-}
-
-// needy lists grants with the options that they need, as in "top -b". It includes only grants that the function want
-// accepts and that free does not return.
-func (e Explanation) needy(want func(Grant) bool) []string {
-	free := e.free(want)
-	var items []string
-	for _, grant := range e.Grants {
-		if !want(grant) || free[grant.Name()] {
-			continue
-		}
-		words := []string{grant.Name()}
-		for _, options := range grant.Needs {
-			words = append(words, abbreviate(options))
-		}
-		items = append(items, strings.Join(words, " "))
 	}
 	return unique(items)
 }
 
-// abbreviate shortens a list of alternatives to the first three. Three suffice as examples.
-func abbreviate(options string) string {
-	const shown = 3
-	all := strings.Split(options, "|")
-	if len(all) <= shown {
-		return options
-	}
-	return strings.Join(all[:shown], "|") + "|…"
-}
+// examples is the number of alternatives that suffice as examples.
+const examples = 3
 
 // ticked formats items as code in Markdown.
 func ticked(items []string) string {

@@ -70,9 +70,7 @@ func TestBrief(t *testing.T) {
 	t.Parallel()
 	for tier, want := range map[int]string{
 		1: `You may do this, and nothing else (§a b|c§ stands for §a b§ and §a c§; of options that are shown one must be given):
-- look with these programs: cat, curl, rev, tac
-- look with these subcommands: §docker|podman compose ps§, §docker|podman logs|ps§
-- look with these, only as shown: §top -b§
+- look with: §cat§, §curl§, §docker|podman compose ps§, §docker|podman logs|ps§, §rev|tac§, §top -b§
 - run one of these commands through: §timeout§
 - read files, also with the tools Read, Grep and Glob, below: the working directory, §$HOME§, §/etc§
 - write files, with the tools Edit and Write as far as you have them, below: §$TMPDIR§
@@ -82,9 +80,7 @@ func TestBrief(t *testing.T) {
 - changing §vms.yaml§
 `,
 		2: `You may do this, and nothing else (§a b|c§ stands for §a b§ and §a c§; of options that are shown one must be given):
-- look with these programs: cat, curl, rev, tac
-- look with these subcommands: §docker|podman compose ps§, §docker|podman logs|ps§
-- look with these, only as shown: §top -b§
+- look with: §cat§, §curl§, §docker|podman compose ps§, §docker|podman logs|ps§, §rev|tac§, §top -b§
 - restart services (each restart counts against the service's limit): §docker|podman restart§
 - redeploy services (each counts against the service's limit): §docker|podman compose up -d§
 - change: §git push§

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"math"
 	"slices"
 	"strings"
 )
@@ -36,101 +37,53 @@ func (e Explanation) Lists() []List {
 	return slices.DeleteFunc(lists, func(list List) bool { return len(list.Items) == 0 })
 }
 
-// Lines describes the permitted use: the arguments, then options and conditions.
+// Lines describes the permitted use in the policy's syntax: the arguments, then options and conditions.
 func (g Grant) Lines() []string {
-	words := append(strings.Fields(g.Command), argumentTexts(g.Arguments)...)
-	if len(words) == 0 {
-		words = []string{"without arguments"}
+	lines := []string{strings.TrimSpace(g.Command + " " + strings.Join(g.Arguments, " "))}
+	if lines[0] == "" {
+		lines[0] = "without arguments"
 	}
-	lines := []string{strings.Join(words, " ")}
+	add := func(what string, words ...string) {
+		if len(words) > 0 {
+			lines = append(lines, what+strings.Join(words, " "))
+		}
+	}
 	if g.AnyOption {
-		lines = append(lines, "options: any")
+		add("options: any", "")
 	}
-	if len(g.Options) > 0 {
-		lines = append(lines, wrapped("options: "+strings.Join(optionTexts(g.Options), " "))...)
-	}
-	if len(g.Before) > 0 {
-		lines = append(lines, wrapped("in front of "+g.Command+": "+strings.Join(optionTexts(g.Before), " "))...)
-	}
+	add("options: ", g.Options...)
+	add("in front of "+g.Command+": ", g.Before...)
 	for _, needed := range g.Needs {
-		lines = append(lines, "only with "+alternatives(strings.Split(needed, "|")))
+		add("only with ", needed)
 	}
-	switch g.In {
-	case "work":
-		lines = append(lines, "only in the working directory")
-	case "project":
-		lines = append(lines, "only in the working directory and in Compose projects")
-	case "repository":
-		lines = append(lines, "only in the working directory, or in its worktree")
+	if where := map[string]string{
+		"work": "the working directory", "project": "the working directory and in Compose projects",
+		"repository": "the working directory, or in its worktree",
+	}[g.In]; where != "" {
+		add("only in ", where)
 	}
 	if g.Action != "" {
-		lines = append(lines, "counts as a "+g.Action+" of each service")
+		add("counts as a ", g.Action, "of each service")
 	}
 	return lines
 }
 
-// argumentTexts formats arguments as a usage line does.
-func argumentTexts(arguments []string) []string {
-	texts := make([]string, len(arguments))
-	for i, argument := range arguments {
-		name := strings.TrimRight(argument, "?*+")
-		texts[i] = map[string]string{"": name, "?": "[" + name + "]", "*": "[" + name + "…]", "+": name + "…"}[argument[len(name):]]
-	}
-	return texts
-}
-
-// optionTexts shortens each option to its names and the type of the option's value.
-func optionTexts(options []string) []string {
-	texts := make([]string, len(options))
-	for i, option := range options {
-		names, value, takes := strings.Cut(option, "=")
-		texts[i] = strings.TrimSuffix(names, "?")
-		if takes && value != "" {
-			texts[i] += "=" + valueText(value)
-		}
-	}
-	return texts
-}
-
-// valueText returns the type of a value. For a regular expression it returns "…".
-func valueText(kind string) string {
-	if strings.HasPrefix(kind, "/") {
-		return "…"
-	}
-	return kind
-}
-
-const explainWidth = 110
-
-// wrapped breaks text into lines with at most explainWidth columns.
-func wrapped(text string) []string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		if line != "" && len(line)+1+len(word) > explainWidth {
-			lines, line = append(lines, line), ""
-		}
-		line = strings.TrimSpace(line + " " + word)
-	}
-	return append(lines, line)
-}
-
 // String describes what the rule forbids, and why.
-func (n Never) String() string {
-	words := strings.Fields(n.Program + " " + n.Command)
-	for _, part := range [][]string{strings.Fields(n.Flags), n.Args, n.With} {
-		if len(part) > 0 {
-			words = append(words, "with", alternatives(part))
-		}
+func (n Never) String() string { return n.spell(math.MaxInt) + ": " + n.Why }
+
+// spell returns a rule on one line: the program with its subcommand, and the first options and arguments, as many as shown.
+func (n Never) spell(shown int) string {
+	words := []string{n.Program, n.Command}
+	for _, list := range [][]string{strings.Fields(n.Flags), n.Args, n.With} {
+		words = append(words, abbreviate(list, shown))
 	}
-	return strings.Join(words, " ") + ": " + n.Why
+	return strings.Join(slices.DeleteFunc(words, func(word string) bool { return word == "" }), " ")
 }
 
-// alternatives lists words, such as "a, b or c". There must be at least one.
-func alternatives(words []string) string {
-	last := len(words) - 1
-	if last == 0 {
-		return words[0]
+// abbreviate joins alternatives, and leaves out those after the first ones.
+func abbreviate(all []string, shown int) string {
+	if len(all) > shown {
+		all = append(slices.Clone(all[:shown]), "…")
 	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
+	return strings.Join(all, "|")
 }

@@ -114,10 +114,10 @@ func TestPolicyOfAFile(t *testing.T) {
 	require.Equal(t, console.ExitDenied, starter(t, environ, "policy", "check", "--tier", "1", "docker ps").Code)
 	require.Equal(t, `Tier 1. It may do what is listed here, and nothing else.
 
-Programs, with their arguments, options, and conditions. [X] may be left out, X… is one or several.
+Programs, with their arguments, options, and conditions. X? may be left out, X+ is one or several, X* any number.
 
   frobnicate
-    NAME…
+    NAME+
         options: -x --depth=INT
 
 Files that it reads (. is the working directory, ~ the agent's home)
@@ -259,15 +259,15 @@ func TestPolicyExplain(t *testing.T) {
 	tier1 := starter(t, environ, "policy", "explain", "--tier", "1")
 	require.Equal(t, program.ExitOK, tier1.Code, tier1.Stderr)
 	require.Contains(t, tier1.Stdout, "\n  docker, podman\n")
-	require.Contains(t, tier1.Stdout, "\n    stats [NAME…]\n        options: -a,--all --no-stream --no-trunc --format=TEXT\n        only with --no-stream\n")
-	require.Contains(t, tier1.Stdout, "\nWhat no tier does\n  rm with -r, -R or --recursive with /, ")
+	require.Contains(t, tier1.Stdout, "\n    stats NAME*\n        options: -a,--all --no-stream --no-trunc --format=TEXT\n        only with --no-stream\n")
+	require.Contains(t, tier1.Stdout, "\nWhat no tier does\n  rm -r|-R|--recursive /|")
 	require.NotContains(t, tier1.Stdout, "counts as a restart")
 	for line := range strings.Lines(tier1.Stdout) {
 		require.NotRegexp(t, `\s\n$`, line)
 	}
 
 	tier2 := starter(t, environ, "policy", "explain", "--tier", "2")
-	require.Contains(t, tier2.Stdout, "\n    restart SERVICE…\n        options: -t,--time,--timeout=INT -s,--signal=NAME\n        counts as a restart of each service\n")
+	require.Contains(t, tier2.Stdout, "\n    restart SERVICE+\n        options: -t,--time,--timeout=INT -s,--signal=NAME\n        counts as a restart of each service\n")
 	require.Contains(t, tier2.Stdout, "\nBranches that no tier pushes to\n  main\n")
 
 	tier3 := starter(t, environ, "policy", "explain", "--tier", "3")
