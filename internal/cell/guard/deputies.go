@@ -81,6 +81,7 @@ type project struct {
 	Services map[string]struct {
 		ContainerName string `yaml:"container_name"`
 		Extends       any    `yaml:"extends"`
+		EnvFile       any    `yaml:"env_file"`
 	} `yaml:"services"`
 	Include []any `yaml:"include"`
 }
@@ -185,7 +186,8 @@ func (j judge) compose(word string, command Command) error {
 
 var composeFile = regexp.MustCompile(`compose.*\.ya?ml$`)
 
-// unwritten refuses a project that takes services from a file that the tier may write, or from elsewhere: its services run as root. The
+// unwritten refuses a project that takes services or their variables from a file that the tier may write, or services from elsewhere:
+// they run as root. The
 // argument words has the files that are named.
 func (j judge) unwritten(words []typed, dir string) error {
 	files := j.projectFiles(words, dir)
@@ -198,13 +200,17 @@ func (j judge) unwritten(words []typed, dir string) error {
 		if err != nil {
 			return err
 		}
-		for _, named := range read.taken() {
+		services, variables := read.taken()
+		for number, named := range slices.Concat(services, variables) {
 			path, err := at(named, filepath.Dir(files[i]))
-			if err != nil || strings.ContainsAny(named, ":#$") || j.write(path) == nil {
-				return denied("%s takes services from %s, which is elsewhere or which agents may write: a person must start them",
-					files[i], named)
+			unknown := number < len(services) && strings.ContainsAny(named, ":#$")
+			if err != nil || unknown || j.write(path) == nil {
+				return denied("%s takes services or their variables from %s, which is elsewhere or which agents may write: a person must "+
+					"start them", files[i], named)
 			}
-			files = append(files, path)
+			if number < len(services) {
+				files = append(files, path)
+			}
 		}
 	}
 	return nil
@@ -235,31 +241,36 @@ func (j judge) projectFiles(words []typed, dir string) (files []string) {
 	return files
 }
 
-// taken returns the names of the files from which a compose file takes services and their variables.
-func (p *project) taken() (names []string) {
-	add := func(value any) {
-		switch v := value.(type) {
-		case string:
-			names = append(names, v)
-		case []any:
-			for _, one := range v {
-				if name, is := one.(string); is {
-					names = append(names, name)
-				}
-			}
-		}
-	}
+// taken returns the names of the files from which a compose file takes services, and of those with variables of services.
+func (p *project) taken() (services, variables []string) {
 	for _, include := range p.Include {
-		if with, is := include.(map[string]any); is {
-			add(with["path"])
-			add(with["env_file"])
-		} else {
-			add(include)
+		with, is := include.(map[string]any)
+		if !is {
+			with = map[string]any{"path": include}
 		}
+		services = append(services, fileNamesIn(with["path"])...)
+		variables = append(variables, fileNamesIn(with["env_file"])...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Services)) {
-		if extends, is := p.Services[name].Extends.(map[string]any); is {
-			add(extends["file"])
+		service := p.Services[name]
+		if extends, is := service.Extends.(map[string]any); is {
+			services = append(services, fileNamesIn(extends["file"])...)
+		}
+		variables = append(variables, fileNamesIn(service.EnvFile)...)
+	}
+	return services, variables
+}
+
+// fileNamesIn returns the names of files in a value of a compose file: a name, a mapping with a path, or a list of these.
+func fileNamesIn(value any) (names []string) {
+	switch v := value.(type) {
+	case string:
+		return []string{v}
+	case map[string]any:
+		return fileNamesIn(v["path"])
+	case []any:
+		for _, one := range v {
+			names = append(names, fileNamesIn(one)...)
 		}
 	}
 	return names

@@ -33,6 +33,10 @@ func TestAProjectTakesNoServicesFromFilesOfAgents(t *testing.T) {
 		"a file of the directory":       {map[string]string{"compose.yaml": "include: [sub/stack.yaml]"}, false},
 		"several":                       {map[string]string{"compose.yaml": "include: [{path: [compose.b.yaml, stack.yaml]}]"}, false},
 		"its variables":                 {map[string]string{"compose.yaml": "include: [{path: compose.b.yaml, env_file: values}]"}, false},
+		"variables of a service":        {map[string]string{"compose.yaml": "services: {a: {env_file: values}, b: {}}"}, false},
+		"optional ones":                 {map[string]string{"compose.yaml": "services: {a: {env_file: [{path: values, required: false}]}}"}, false},
+		"variables that people write":   {map[string]string{"compose.yaml": "services: {a: {env_file: [.env, web.env, '${STAGE}.env', /etc/web]}}"}, true},
+		"included with its variables":   {map[string]string{"compose.yaml": "include: [{path: compose.b.yaml, env_file: b.env}]", "b.env": "A=1\n"}, true},
 		"an extended service":           {map[string]string{"compose.yaml": "services: {a: {extends: {file: base.yaml, service: b}}}"}, false},
 		"of the override":               {map[string]string{"compose.override.yaml": "include: [stack.yaml]"}, false},
 		"of an older override":          {map[string]string{"docker-compose.override.yml": "include: [stack.yaml]"}, false},
@@ -129,4 +133,20 @@ func TestServicesOfADirectoryNamedAsTheSupervisor(t *testing.T) {
 			require.False(t, starts(t, place, tier, command).Allowed, command)
 		}
 	}
+}
+
+// TestContainersDoNotAskTheHost checks that a container asks no port 80 or 443 of the supervisor at an address that can be this host.
+func TestContainersDoNotAskTheHost(t *testing.T) {
+	t.Parallel()
+	place, _ := stage(t)
+	place.Doors = []guard.Door{{Host: "ops.lan", Port: 443}}
+	for command, allowed := range map[string]bool{
+		"curl https://172.17.0.1/": false, "curl https://[fd00::1]/": false, "curl https://host.docker.internal/x": false, "nc -z 172.17.0.1 443": false,
+		"curl https://ops.lan/": false, "curl https://localhost/": true, "curl https://127.0.0.1/": true, "curl https://media.lan/": true,
+		"curl http://172.17.0.1/": true, "curl https://172.17.0.1:8443/": true,
+	} {
+		got := starts(t, place, 1, "docker exec web "+command)
+		require.Equal(t, allowed, got.Allowed, "%s: %s", command, got.Reason)
+	}
+	require.True(t, starts(t, place, 1, "curl https://172.17.0.1/").Allowed, "here the kernel judges the address")
 }

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -84,7 +85,7 @@ func (j judge) connect(host, port string) error {
 		number = parsed
 	}
 	for _, door := range j.place.Doors {
-		if door.Port == number && (number != 80 && number != 443 || sameHost(door.Host, host)) {
+		if door.Port == number && (number != 80 && number != 443 || sameHost(door.Host, host) || j.remote && canBeTheHost(host)) {
 			return &DeniedError{Rule: "doors", Reason: "port " + port + " is the supervisor's own: agents do not ask it"}
 		}
 	}
@@ -101,6 +102,13 @@ func (j judge) connect(host, port string) error {
 		}
 	}
 	return nil
+}
+
+// canBeTheHost reports whether a host can be this one, as a container calls it: by an address or by a name of Docker or Podman.
+func canBeTheHost(host string) bool {
+	address, err := netip.ParseAddr(host)
+	name := strings.TrimSuffix(strings.ToLower(host), ".")
+	return err == nil && !address.Unmap().IsLoopback() || strings.HasSuffix(name, ".internal") || name == "_gateway"
 }
 
 func sameHost(a, b string) bool {
