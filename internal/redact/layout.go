@@ -61,11 +61,16 @@ func (w *secretWord) blockOf(text string, end int) (secret span, found bool) {
 // listStart matches what is between a name, also in the plural, and a list of YAML on the next lines, and item the beginning of an item.
 var (
 	listStart = regexp.MustCompile(`^s?["']?[ \t]*:[ \t]*(?:#[^\n]*)?\r?\n`)
-	item      = regexp.MustCompile(`^[ \t]*-[ \t]+`)
+	// inlineList matches what is between a name and the first item of a list in the same line.
+	inlineList = regexp.MustCompile(`^s?\\*["']?[ \t]*[:=][ \t]*\[`)
+	item       = regexp.MustCompile(`^[ \t]*-[ \t]+`)
 )
 
 // listOf returns the positions of the values in a list on the lines after its name, and the end of the list.
 func (w *secretWord) listOf(text string, end int) (items []span, after int) {
+	if start := inlineList.FindString(text[end:min(len(text), end+maxLink)]); start != "" {
+		return w.inlineListOf(text, end+len(start))
+	}
 	after = end + len(listStart.FindString(text[end:min(len(text), end+maxLink)]))
 	for from := after; after > end && from < len(text) && from-end < maxBlock; {
 		line, _, _ := strings.Cut(text[from:min(len(text), from+maxLink)], "\n")
@@ -78,6 +83,26 @@ func (w *secretWord) listOf(text string, end int) (items []span, after int) {
 		}
 		from += len(line) + 1
 		after = from
+	}
+	return items, after
+}
+
+// inlineListOf returns the positions of the values of a list that begins at a position, and the end of the list.
+func (w *secretWord) inlineListOf(text string, at int) (items []span, after int) {
+	list, _, _ := strings.Cut(text[at:min(len(text), at+maxLine)], "\n")
+	list, _, closed := strings.Cut(list, "]")
+	after = at + len(list)
+	if !closed {
+		return nil, after
+	}
+	for one := range strings.SplitSeq(list, ",") {
+		value := strings.Trim(one, " \t\\\"'")
+		start := at + strings.Index(one, value)
+		v := assignedValue{start, start + len(value), strings.ContainsAny(one, "\"'")}
+		if w.accepts(text, said, v) {
+			items = append(items, w.span(v.start, v.end))
+		}
+		at += len(one) + 1
 	}
 	return items, after
 }

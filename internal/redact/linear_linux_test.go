@@ -37,6 +37,7 @@ func processorTime(t *testing.T) time.Duration {
 func TestHostileSizes(t *testing.T) {
 	for name, part := range map[string]string{
 		"beginnings of masks": "[masked: ", "beginnings of labels": "[masked: token", "separators": "psk=$,!,!,!,!,!,!", "base64": "cGFzc3dvcmQ9JHgK",
+		"manifests": "kind: Secret\ndata:\n  a: b\n", "kinds": "kind: Secret ", "objects": `{"kind": "Secret", "data": {"a": ""`,
 	} {
 		const size = 256 << 10
 		once, more := masking(t, strings.Repeat(part, size/len(part))), masking(t, strings.Repeat(part, 4*size/len(part)))

@@ -60,9 +60,9 @@ var secretWords, wordScanner = func() (words []secretWord, _ *scanner) {
 	add(passwordLabel, secretWord{}, passwordWords...)
 	add(passwordLabel, secretWord{whole: true}, wholeWords...)
 	add(passwordLabel, secretWord{directive: true}, directives...)
-	add(tokenLabel, secretWord{}, "token")
+	add(tokenLabel, secretWord{}, "token", "_pat")
 	add(fieldLabel, secretWord{}, "secret", "key-data", "credential", "credentials", "recovery code", "recovery codes", "backup code",
-		"verification code", "unseal key", "_auth", "otp code")
+		"verification code", "unseal key", "_auth", "_dsn", "otp code")
 	for _, of := range keyOf {
 		for _, joined := range []string{"key", "_key", "-key", ".key", " key"} {
 			add(fieldLabel, secretWord{}, of+joined)

@@ -106,7 +106,7 @@ func (r *Redactor) findIn(text string, nested int) []span {
 // findAnnounced returns the positions of what is a secret by its shape, or by what is in front of it.
 func findAnnounced(text string) []span {
 	lower := lowerASCII(text)
-	found := slices.Concat(findShapes(text, lower), findNamed(text, lower), findCommands(text, lower))
+	found := slices.Concat(findShapes(text, lower), findNamed(text, lower), findCommands(text, lower), findManifests(text))
 	if file := withoutDiff(text); file != text {
 		found = append(found, findNamed(file, lowerASCII(file))...)
 	}
