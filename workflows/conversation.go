@@ -94,13 +94,12 @@ type ConversationTurn struct {
 
 // conversationRun is the state of a running conversation.
 type conversationRun struct {
+	*set
+
 	input ConversationInput
 	// limit is the length of the history, in events, from which the conversation continues as new.
-	limit    int
-	policy   *escalation.Policy
-	log      *eventLog
-	sessions *sessions
-	turns    *talkTurns
+	limit int
+	turns *talkTurns
 	// last is the session of the latest answer or, before the first answer, of the chain About; nil if there is none. A turn
 	// continues its conversation, unless the message follows another answer.
 	last *escalation.Session
@@ -164,22 +163,20 @@ func setUpConversation(ctx workflow.Context, input ConversationInput, limit int)
 
 // composeConversation creates the parts of a conversation and connects them.
 func composeConversation(ctx workflow.Context, input ConversationInput, limit int) *conversationRun {
-	policy := new(escalation.Policy)
 	chain := escalation.Chain{
 		ID: workflow.GetInfo(ctx).WorkflowExecution.ID, Trigger: escalation.TriggerTalk, StartedAt: workflow.Now(ctx),
 		MaxTier: escalation.TierObserve,
 	}
 	c := &conversationRun{
-		input: input, limit: limit, policy: policy, turns: newTalkTurns(), storing: workflow.NewMutex(ctx), about: input.About,
+		input: input, limit: limit, turns: newTalkTurns(), storing: workflow.NewMutex(ctx), about: input.About,
 	}
 	var firstRun string
 	if carried := input.Carried; carried != nil && isContinued(ctx) {
 		chain, firstRun, c.last, c.refused = carried.State, carried.FirstRunID, carried.Last, carried.Refused
 		c.turns.restore(*carried)
 	}
-	c.log = &eventLog{view: newView(chain, policy), firstRunID: firstRun}
-	c.log.describe = c.details
-	c.sessions = &sessions{log: c.log, policy: policy, stoppedBecause: "its turn was stopped"}
+	c.set = newSet(chain)
+	c.log.firstRunID, c.log.describe, c.sessions.stoppedBecause = firstRun, c.details, "its turn was stopped"
 	return c
 }
 

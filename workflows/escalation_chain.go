@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
@@ -22,17 +21,10 @@ type ChainResult = escalation.Chain
 // chainRun is the state of a running chain. It connects the parts of package workflows, such as sessions and gates, and
 // decides on the next step.
 type chainRun struct {
-	input    ChainInput
-	policy   *escalation.Policy
-	log      *eventLog
-	sessions *sessions
-	reviews  *reviews
-	gates    *gates
-	people   *notifier
-	requests *escalationRequests
-	parent   *parentLink
-	// incidents connects this chain with its incidents in the records.
-	incidents *incidents
+	*set
+
+	input  ChainInput
+	parent *parentLink
 	// waitingSince is the time at which the chain began to wait for admission; zero if it has not waited. An answer
 	// at a gate sets it to zero.
 	waitingSince time.Time
@@ -49,27 +41,13 @@ func EscalationChain(ctx workflow.Context, input ChainInput) (ChainResult, error
 	if err != nil {
 		return ChainResult{}, err
 	}
-	err = chain.run(ctx)
-	if !workflow.IsContinueAsNewError(err) {
-		chain.people.announce(ctx, err)
-		chain.gates.refuseLateReplies(ctx)
-		chain.requests.refuseLate(ctx)
-		chain.incidents.drop(ctx)
-	}
-	if temporal.IsCanceledError(err) {
-		err = cancelled(chain.log.chain)
-	}
-	return chain.log.chain, err
+	return chain.endRun(ctx, chain.run(ctx))
 }
 
 // setUpChain registers the handlers and checks the input. For a new chain, it also takes the snapshot of the policy.
 func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 	chain := newChainRun(ctx, input)
-	err := workflow.SetQueryHandler(ctx, ChainQuery, chain.log.query)
-	if err == nil {
-		err = chain.gates.handle(ctx)
-	}
-	if err != nil {
+	if err := chain.handle(ctx); err != nil {
 		return nil, err
 	}
 	if err := chain.checkInput(ctx); err != nil {
@@ -80,8 +58,7 @@ func setUpChain(ctx workflow.Context, input ChainInput) (*chainRun, error) {
 	if input.Carried != nil {
 		return chain, nil
 	}
-	err = chain.loadPolicy(ctx)
-	return chain, err
+	return chain, chain.loadPolicy(ctx)
 }
 
 // loadPolicy takes the snapshot of the policy and applies the limits of the input to it. Services in the input get their
@@ -133,7 +110,7 @@ func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
 	for _, id := range input.Incidents {
 		known = append(known, escalation.ChainIncident{ID: id})
 	}
-	return composeChain(input, escalation.Chain{
+	return composeChain(input, newSet(escalation.Chain{
 		Incidents: known,
 		ID:        workflow.GetInfo(ctx).WorkflowExecution.ID,
 		Trigger:   cmp.Or(input.Trigger, escalation.TriggerManual),
@@ -143,28 +120,14 @@ func newChainRun(ctx workflow.Context, input ChainInput) *chainRun {
 		StartedAt: workflow.Now(ctx),
 		Actor:     input.Actor,
 		Verified:  input.Verified,
-	})
+	}))
 }
 
-// composeChain creates the parts of a chain and connects them. The shared policy stays empty until loadPolicy fills it.
-func composeChain(input ChainInput, chain escalation.Chain) *chainRun {
-	policy := new(escalation.Policy)
-	log := &eventLog{view: newView(chain, policy)}
-	c := &chainRun{
-		input: input, policy: policy, log: log,
-		sessions: &sessions{log: log, policy: policy, hasRequest: input.Prompt != ""},
-		people:   &notifier{log: log, policy: policy},
-		requests: &escalationRequests{log: log, policy: policy},
-		parent:   &parentLink{chainID: chain.ID},
-	}
-	c.sessions.people = c.people
-	c.reviews = &reviews{log: log, policy: policy, sessions: c.sessions}
-	c.incidents = &incidents{log: log, policy: policy, people: c.people}
-	c.sessions.incidents = c.incidents
-	c.gates = &gates{
-		log: log, policy: policy, sessions: c.sessions, people: c.people, requests: c.requests, incidents: c.incidents,
-	}
-	return c
+// composeChain returns a chain with its parts.
+func composeChain(input ChainInput, of *set) *chainRun {
+	of.addIncidents()
+	of.sessions.hasRequest = input.Prompt != ""
+	return &chainRun{set: of, input: input, parent: &parentLink{chainID: of.log.chain.ID}}
 }
 
 // forgetUnchecked removes values of an invalid input from the visible state, so that they do not become search

@@ -23,10 +23,9 @@ func relay(ctx workflow.Context, request string) (escalation.Chain, error) {
 		return escalation.Chain{}, err
 	}
 	begun := escalation.Chain{ID: workflow.GetInfo(ctx).WorkflowExecution.ID, StartedAt: workflow.Now(ctx)}
-	log := &eventLog{view: newView(begun, &policy)}
-	agents, people := &sessions{log: log, policy: &policy}, &notifier{log: log, policy: &policy}
-	requests := &escalationRequests{log: log, policy: &policy}
-	gate := &gates{log: log, policy: &policy, sessions: agents, people: people, requests: requests}
+	of := newSet(begun)
+	*of.policy = policy
+	log, agents, people, gate := of.log, of.sessions, of.people, of.gates
 	if err := gate.handle(ctx); err != nil {
 		return log.chain, err
 	}

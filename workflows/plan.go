@@ -20,16 +20,11 @@ import (
 // planRun is the state of a running PlanReview or PhaseExecution. It connects the same parts as a chain, and package review
 // decides on the next step.
 type planRun struct {
-	task     escalation.PlanTask
-	input    PlanInput
-	policy   *escalation.Policy
-	log      *eventLog
-	sessions *sessions
-	reviews  *reviews
-	gates    *gates
-	people   *notifier
-	requests *escalationRequests
-	at       planStep
+	*set
+
+	task  escalation.PlanTask
+	input PlanInput
+	at    planStep
 }
 
 // planStep says where the work on a plan is. A run passes it to the next one.
@@ -89,56 +84,27 @@ func runPlan(ctx workflow.Context, task escalation.PlanTask, input PlanInput) (e
 	if err == nil {
 		err = p.run(ctx)
 	}
-	if !workflow.IsContinueAsNewError(err) {
-		p.people.announce(ctx, err)
-		p.gates.refuseLateReplies(ctx)
-		p.requests.refuseLate(ctx)
-	}
-	if temporal.IsCanceledError(err) {
-		err = cancelled(p.log.chain)
-	}
-	return p.log.chain, err
+	return p.endRun(ctx, err)
 }
 
-// newPlanRun creates the parts of the work on a plan and connects them.
+// newPlanRun returns the work on a plan with its parts.
 func newPlanRun(ctx workflow.Context, task escalation.PlanTask, input PlanInput) *planRun {
-	policy := new(escalation.Policy)
-	chain := escalation.Chain{
-		ID: workflow.GetInfo(ctx).WorkflowExecution.ID, Trigger: escalation.TriggerPlan, StartedAt: workflow.Now(ctx),
-		Actor: input.Actor, Verified: input.Verified,
+	p := &planRun{task: task, input: input}
+	if input.Carried != nil && isContinued(ctx) {
+		p.set, p.at = input.Carried.restore(), input.Carried.Step
+	} else { // checkInput refuses what a client passes as Carried
+		p.set = newSet(escalation.Chain{
+			ID: workflow.GetInfo(ctx).WorkflowExecution.ID, Trigger: escalation.TriggerPlan, StartedAt: workflow.Now(ctx),
+			Actor: input.Actor, Verified: input.Verified,
+		})
 	}
-	carried := input.Carried
-	if !isContinued(ctx) {
-		carried = nil // checkInput refuses it
-	}
-	if carried != nil {
-		chain, *policy = carried.State, carried.Policy
-	}
-	log := &eventLog{view: newView(chain, policy)}
-	p := &planRun{
-		task: task, input: input, policy: policy, log: log,
-		sessions: &sessions{log: log, policy: policy, hasRequest: input.Prompt != ""},
-		people:   &notifier{log: log, policy: policy},
-		requests: &escalationRequests{log: log, policy: policy},
-	}
-	p.sessions.people = p.people
-	p.reviews = &reviews{log: log, policy: policy, sessions: p.sessions}
-	p.gates = &gates{log: log, policy: policy, sessions: p.sessions, people: p.people, requests: p.requests}
-	if carried != nil {
-		log.firstRunID, p.sessions.directory, p.sessions.inFlight = carried.FirstRunID, carried.Directory, carried.InFlight
-		p.gates.reminded, p.people.before, p.at = carried.Reminded, carried.Told, carried.Step
-		p.sessions.waitingSince = carried.WaitingSince
-	}
+	p.sessions.hasRequest = input.Prompt != ""
 	return p
 }
 
 // setUp registers the handlers, checks the input and, for a new workflow, reads the policy and the plan.
 func (p *planRun) setUp(ctx workflow.Context) error {
-	err := workflow.SetQueryHandler(ctx, ChainQuery, p.log.query)
-	if err == nil {
-		err = p.gates.handle(ctx)
-	}
-	if err != nil {
+	if err := p.handle(ctx); err != nil {
 		return err
 	}
 	if err := p.checkInput(ctx); err != nil {

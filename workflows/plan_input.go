@@ -87,8 +87,3 @@ const (
 	// PhaseExecutionWorkflow is the workflow type of PhaseExecution.
 	PhaseExecutionWorkflow = "PhaseExecution"
 )
-
-// ChainWorkflows lists the workflow types whose state is an escalation.Chain, and whose gates people answer.
-func ChainWorkflows() []string {
-	return []string{ChainWorkflow, PlanReviewWorkflow, PhaseExecutionWorkflow}
-}

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,31 +19,4 @@ func TestARecheckThatWaits(t *testing.T) {
 
 	healed := work{Tier: escalation.TierSafeRepair, Parent: session}.checkHealed(nil)
 	require.True(t, healed.lookAgain().Healed)
-}
-
-// TestWindowsGoAlong checks that a chain of many sessions still knows the context window of a model whose session it no longer carries.
-func TestWindowsGoAlong(t *testing.T) {
-	t.Parallel()
-	log := &eventLog{view: &view{}}
-	for i := range maxCarried + 5 {
-		session := escalation.Session{SessionID: fmt.Sprint(i), Model: "sonnet"}
-		if i == 0 {
-			session.Model, session.ContextWindow = "opus", 1_000_000
-		}
-		log.chain.Sessions = append(log.chain.Sessions, session)
-	}
-	policy := escalation.Policy{Tiers: []escalation.TierPolicy{
-		{Model: "haiku", ContextWindow: 200_000}, {Model: "sonnet", ContextWindow: 200_000}, {Model: "opus", ContextWindow: 200_000},
-	}}
-	policy.Author.Role = policy.Tiers[2] // of a plan, whose policy goes along in the same way
-	policy.Review.Reviewer = policy.Tiers[2]
-	next := withWindows(policy, &sessions{log: log})
-	log.chain = trimmed(log.chain)
-	later := &sessions{log: log}
-	require.Len(t, log.chain.Sessions, maxCarried)
-	for _, of := range []escalation.TierPolicy{next.Tiers[2], next.Author.Role, next.Review.Reviewer} {
-		require.Equal(t, 1_000_000, later.window(of))
-	}
-	require.Equal(t, 200_000, later.window(next.Tiers[1]))
-	require.Equal(t, 200_000, policy.Tiers[2].ContextWindow, "the policy of this run is another one")
 }

@@ -52,6 +52,7 @@ func newView(chain escalation.Chain, policy *escalation.Policy) *view {
 	return &view{chain: chain, policy: policy, published: make(map[string]string)}
 }
 
+// query answers ChainQuery.
 func (v *view) query() (escalation.Chain, error) { return v.chain, nil }
 
 // show updates the current details in the Web UI. Temporal keeps the details for one run, so a new run begins without
@@ -231,6 +232,7 @@ func contextOf(session escalation.Session) string {
 	return fmt.Sprintf("%s, %s", session.Purpose, session.Continuity)
 }
 
+// describeStart describes the beginning of a chain.
 func describeStart(chain escalation.Chain) string {
 	text := fmt.Sprintf("chain started (%s), highest tier %d", chain.Trigger, chain.MaxTier)
 	if chain.DryRun {
@@ -263,6 +265,7 @@ func describeDecision(decision escalation.Decision) string {
 	return fmt.Sprintf("%s by rule %s: %s", decision.Action, decision.Rule, decision.Reason)
 }
 
+// describeOutcome describes the end of a chain.
 func describeOutcome(chain escalation.Chain) string {
 	sessions := chain.Earlier.Sessions + len(chain.Sessions)
 	text := fmt.Sprintf("chain ended %s after %s for %s", chain.Outcome, plaintext.Count(sessions, "session"), chain.CostText())
