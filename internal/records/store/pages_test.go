@@ -144,7 +144,7 @@ func testLatestResolved(t *testing.T, database backend) {
 	}
 	counts, err := s.OpenCounts(bounded(t))
 	require.NoError(t, err)
-	require.Equal(t, []store.OpenCount{{Services: []string{"web0"}, Severity: escalation.SeverityWarning, Count: 1}}, counts)
+	require.Equal(t, []store.OpenCount{{Services: []string{"web3"}, Severity: escalation.SeverityWarning, Count: 1}}, counts)
 	list := func(limit int) (ids []string) {
 		t.Helper()
 		found, err := s.Incidents(bounded(t), store.IncidentFilter{Since: time.Unix(0, 0), Limit: limit})
