@@ -58,12 +58,12 @@ func endingCases() []contractCase {
 		claudesim.Always(claudesim.Say("looking")),
 	)
 	return []contractCase{
-		ends("the model refuses", claudesim.Refuse("I"), nil, func(t *testing.T, v claudesim.Version, o observation) {
+		ends("the model refuses", claudesim.Refuse("I"), nil, func(t *testing.T, _ claudesim.Version, o observation) {
 			require.Equal(t, "refusal", o.Results[0].StopReason)
 			require.Nil(t, o.Results[0].Status)
 			require.Equal(t, []string{"invalid_request"}, o.Classes)
 			require.Contains(t, o.Events, "system/model_refusal_no_fallback")
-			require.Len(t, o.Asked, map[claudesim.Version]int{claudesim.VersionOld: 1, claudesim.VersionNew: 2}[v])
+			require.Len(t, o.Asked, 2)
 		}),
 		ends("answers that are too long", claudesim.CutShort("a long answer"), nil, func(t *testing.T, _ claudesim.Version, o observation) {
 			require.Nil(t, o.Results[0].Status)

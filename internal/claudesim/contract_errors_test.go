@@ -41,7 +41,7 @@ func apiErrorCases() []contractCase {
 				}
 				want := c.reason
 				if want == "" {
-					want = map[claudesim.Version]string{claudesim.VersionOld: "completed", claudesim.VersionNew: "api_error"}[v]
+					want = "api_error"
 				}
 				require.Equal(t, want, r.Reason)
 				require.Len(t, o[0].Asked, c.calls[v])
@@ -91,15 +91,13 @@ func usageCases() []contractCase {
 		refused("fork of an unknown id", launch{prompt: "hi", args: []string{"--resume", idMissing, "--fork-session", "--session-id", idB}}, resumeMissing),
 		{
 			name: "schema that is none", scenario: hello, launches: []launch{fresh("hi", "--json-schema", `{"type":"nope"}`)},
-			want: func(t *testing.T, v claudesim.Version, o []observation) {
-				require.Equal(t, v == claudesim.VersionNew, o[0].Exit == 1)
-			},
+			want:   func(t *testing.T, _ claudesim.Version, o []observation) { require.Equal(t, 1, o[0].Exit) },
 			forget: forgetWording,
 		},
 		{
 			name: "blank prompt", scenario: hello, launches: []launch{fresh(" \n ")},
-			want: func(t *testing.T, v claudesim.Version, o []observation) {
-				require.Equal(t, v == claudesim.VersionNew, o[0].Exit == 1)
+			want: func(t *testing.T, _ claudesim.Version, o []observation) {
+				require.Equal(t, 1, o[0].Exit)
 				require.Empty(t, o[0].Results)
 			},
 		},
@@ -119,11 +117,9 @@ func usageCases() []contractCase {
 			},
 		},
 		{
-			name: "flags of the new release", scenario: hello,
+			name: "flags that were new once", scenario: hello,
 			launches: []launch{fresh("hi", "--restricted", "--system-prompt-snapshot", "off")},
-			want: func(t *testing.T, v claudesim.Version, o []observation) {
-				require.Equal(t, v == claudesim.VersionOld, o[0].Exit == 1)
-			},
+			want:     func(t *testing.T, _ claudesim.Version, o []observation) { require.Equal(t, 0, o[0].Exit) },
 		},
 	}
 }
@@ -136,6 +132,12 @@ func limitCases() []contractCase {
 	echoes := claudesim.Play(claudesim.Always(
 		claudesim.Bash("echo 1"), claudesim.Bash("echo 2"), claudesim.Bash("echo 3"), claudesim.Say("done"),
 	))
+	budget := func(usd string) launch {
+		return launch{prompt: "count", args: []string{
+			"--model", "sonnet", "--session-id", idA, "--tools", "Bash", "--allowedTools", "Bash", "--max-budget-usd", usd,
+			"--include-partial-messages",
+		}}
+	}
 	return []contractCase{
 		{
 			name: "turns", scenario: echoes, launches: []launch{fresh("count", "--allowedTools", "Bash", "--max-turns", "2")},
@@ -144,9 +146,17 @@ func limitCases() []contractCase {
 			},
 		},
 		{
-			name: "budget", scenario: echoes, launches: []launch{fresh("count", "--allowedTools", "Bash", "--max-budget-usd", "0.00005")},
+			name: "budget", scenario: echoes, launches: []launch{budget("0.001")},
 			want: func(t *testing.T, _ claudesim.Version, o []observation) {
 				require.Equal(t, "error_max_budget_usd", last(t, o).Subtype)
+				require.Len(t, o[0].Asked, 2)
+			},
+		},
+		{
+			name: "budget of less than a call", scenario: echoes, launches: []launch{budget("0.0005")},
+			want: func(t *testing.T, _ claudesim.Version, o []observation) {
+				require.Equal(t, "error_max_budget_usd", last(t, o).Subtype)
+				require.Len(t, o[0].Asked, 1)
 			},
 		},
 		{

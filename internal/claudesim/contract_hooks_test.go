@@ -101,14 +101,13 @@ func hooksDecide() contractCase {
 	return contractCase{
 		name: "hooks decide", launches: []launch{hooked(l, "hook-program || exit 2")},
 		scenario: claudesim.Play(claudesim.Always(calls...)),
-		want: func(t *testing.T, v claudesim.Version, o []observation) {
+		want: func(t *testing.T, _ claudesim.Version, o []observation) {
 			require.Len(t, last(t, o).Denials, 12)
 			require.JSONEq(t, `{"status":"good"}`, last(t, o).Structured)
 			require.Len(t, o[0].Questions, len(calls)+1)
 			require.Equal(t, "Bash {ls} dontAsk in dir/sub "+idA, o[0].Questions[1])
 			require.Contains(t, o[0].Scripts, "1 arguments in sub: eval ls < /dev/null && pwd -P")
-			reason := map[claudesim.Version]string{claudesim.VersionNew: "PreToolUse:Bash hook error: "}[v] + "it is forbidden"
-			require.Equal(t, "error=true "+reason, o[0].Tools[7])
+			require.Equal(t, "error=true PreToolUse:Bash hook error: it is forbidden", o[0].Tools[7])
 		},
 		forget: func(o []observation) { // the real CLI makes the two calls of a message in parallel
 			slices.Sort(o[0].Tools)

@@ -364,7 +364,7 @@ func viewRequests(requests []claudesim.Request) []requestView {
 			}
 		}
 		for _, result := range r.ToolResults() {
-			view.Results = append(view.Results, gist(result))
+			view.Results = append(view.Results, gist(strings.TrimRight(result, " \t\n"))) // some releases cut it
 		}
 		views = append(views, view)
 	}

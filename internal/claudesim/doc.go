@@ -18,7 +18,7 @@
 //
 //   - "allow" grants a call without a rule, even outside of the working directory. Rules that deny the call take
 //     precedence. Without a person the CLI refuses some operations even if a hook allows them: it writes no .git,
-//     .claude, .vscode or dotfile of a shell, and removes nothing in the root directory. With --restricted (2.1.330) no
+//     .claude, .vscode or dotfile of a shell, and removes nothing in the root directory. With --restricted no
 //     hook can let the file tools leave the working directory. The stand-in simulates neither these refusals nor the
 //     effect of --restricted.
 //   - "deny" and exit code 2 deny the call. The result line lists the call under permission_denials. No separate event
@@ -52,7 +52,7 @@
 // escalates. The second is a repairer whose first model call is rejected once:
 //
 //	{
-//	  "version": "2.1.330",
+//	  "version": "2.1.332",
 //	  "turns": [
 //	    {
 //	      "name": "observe",

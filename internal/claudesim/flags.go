@@ -15,16 +15,16 @@ const (
 	flagList // all arguments up to the next option
 )
 
-// commonFlags returns the options that this project uses and that both releases have.
-func commonFlags() map[string]flagKind {
+// knownFlags returns the options that this project uses.
+func knownFlags() map[string]flagKind {
 	return map[string]flagKind{
 		"-p": flagSwitch, "--print": flagSwitch, "--verbose": flagSwitch, "-v": flagSwitch, "--version": flagSwitch,
 		"-h": flagSwitch, "--help": flagSwitch,
 		"--include-partial-messages": flagSwitch, "--fork-session": flagSwitch,
-		"--strict-mcp-config": flagSwitch, "--disable-slash-commands": flagSwitch,
+		"--strict-mcp-config": flagSwitch, "--disable-slash-commands": flagSwitch, "--restricted": flagSwitch,
 		"--output-format": flagValue, "--model": flagValue, "--session-id": flagValue, "--resume": flagValue, "-r": flagValue,
 		"--permission-mode": flagValue, "--setting-sources": flagValue, "--settings": flagValue,
-		"--append-system-prompt": flagValue, "--json-schema": flagValue,
+		"--append-system-prompt": flagValue, "--system-prompt-snapshot": flagValue, "--json-schema": flagValue,
 		"--max-turns": flagValue, "--max-budget-usd": flagValue,
 		"--tools": flagList, "--allowedTools": flagList, "--allowed-tools": flagList,
 		"--disallowedTools": flagList, "--disallowed-tools": flagList,
@@ -59,9 +59,8 @@ func (a *arguments) list(name string) []string {
 }
 
 // usage returns the output of --help: every option, one per line.
-func (r release) usage() string {
-	kinds := commonFlags()
-	maps.Copy(kinds, r.flags)
+func usage() string {
+	kinds := knownFlags()
 	values := map[flagKind]string{flagValue: " <value>", flagList: " <values...>"}
 	var text strings.Builder
 	text.WriteString("Usage: claude [options]\n\nOptions:\n")
@@ -72,9 +71,8 @@ func (r release) usage() string {
 }
 
 // parseArguments parses a command line. Its errors have the CLI's wording.
-func parseArguments(args []string, own map[string]flagKind) (*arguments, error) {
-	kinds := commonFlags()
-	maps.Copy(kinds, own)
+func parseArguments(args []string) (*arguments, error) {
+	kinds := knownFlags()
 	a := &arguments{values: map[string][]string{}}
 	for len(args) > 0 {
 		var err error

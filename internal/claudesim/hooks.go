@@ -137,7 +137,7 @@ func (s *session) askHook(ctx context.Context, h hook, call Block) hookAnswer {
 	exit := command.ProcessState.ExitCode()
 	s.warnOfHook(exit)
 	answer := s.readAnswer(h, call, exit, stdout.Bytes(), stderr.String())
-	if answer.verdict == refused && exit == 0 && s.release.prefixesDenials && !rewritten {
+	if answer.verdict == refused && exit == 0 && !rewritten {
 		answer.reason = denialPrefix(call) + answer.reason
 	}
 	return answer
@@ -209,11 +209,7 @@ func (s *session) readAnswer(h hook, call Block, exit int, stdout []byte, stderr
 	case "ask":
 		return hookAnswer{asked, reason}
 	case "deny":
-		unsaid := fmt.Sprintf("Hook PreToolUse:%s denied this tool", call.Name)
-		if s.release.prefixesDenials {
-			unsaid = "Blocked by hook"
-		}
-		return hookAnswer{refused, orElse(reason, unsaid)}
+		return hookAnswer{refused, orElse(reason, "Blocked by hook")}
 	default:
 		return hookAnswer{verdict: undecided}
 	}

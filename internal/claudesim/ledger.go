@@ -8,7 +8,7 @@ type ledger struct {
 	total   map[string]spent
 	since   map[string]spent
 	turn    Usage // since the last result, of all models
-	last    entry
+	last    Usage // of the last model call
 }
 
 // spent is the usage and cost of one model.
@@ -17,12 +17,7 @@ type spent struct {
 	costUSD float64
 }
 
-type entry struct {
-	model model
-	usage Usage
-}
-
-// costState is the transcript line in which newer releases store the cost of the conversation.
+// costState is the transcript line with the cost of the conversation.
 type costState struct {
 	TotalCostUSD float64               `json:"totalCostUSD"`
 	ModelUsage   map[string]modelUsage `json:"modelUsage,omitempty"`
@@ -46,29 +41,19 @@ func newLedger(r release, carried costState) *ledger {
 
 // add counts one model call.
 func (l *ledger) add(m model, u Usage) {
-	l.last = entry{m, u}
-	l.book(m, u, 1)
-}
-
-// cutShort removes the last model call from the usage in the next result. The CLI also omits a call if it stops within
-// the call's message. If free is true, cutShort also removes the call's cost.
-func (l *ledger) cutShort(free bool) {
-	if free {
-		l.book(l.last.model, l.last.usage, -1)
-		return
-	}
-	l.turn = l.turn.plus(l.last.usage, -1)
-}
-
-func (l *ledger) book(m model, u Usage, sign int) {
-	l.turn = l.turn.plus(u, sign)
+	l.last = u
+	l.turn = l.turn.plus(u, 1)
 	for _, account := range []map[string]spent{l.total, l.since} {
 		entry := account[m.id]
-		entry.Usage = entry.plus(u, sign)
-		entry.costUSD += float64(sign) * m.price.cost(u)
+		entry.Usage = entry.plus(u, 1)
+		entry.costUSD += m.price.cost(u)
 		account[m.id] = entry
 	}
 }
+
+// cutShort removes the last model call from the usage in the next result, but not its cost. The CLI also omits a call
+// if it stops within the call's message.
+func (l *ledger) cutShort() { l.turn = l.turn.plus(l.last, -1) }
 
 func (u Usage) plus(other Usage, sign int) Usage {
 	return Usage{
@@ -115,10 +100,10 @@ func (l *ledger) report(accounts map[string]spent, carried map[string]modelUsage
 }
 
 // totals returns the total cost and the usage by model. With CostCumulative they include the usage of the conversation
-// before this process. An empty mode means the mode of the release.
+// before this process. An empty mode means CostCumulative.
 func (l *ledger) totals(mode CostMode) costState {
 	carried := costState{}
-	if mode == CostCumulative || (mode == "" && l.release.cumulative) {
+	if mode != CostPerProcess {
 		carried = l.carried
 	}
 	return costState{

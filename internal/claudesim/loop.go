@@ -32,6 +32,9 @@ const (
 	subtypeSchema    resultSubtype = "error_max_structured_output_retries"
 )
 
+// reasonAPIError is the terminal_reason of an API error.
+const reasonAPIError = "api_error"
+
 // maxMismatches is the number of structured outputs that violate the schema after which the run fails.
 const maxMismatches = 5
 
@@ -58,7 +61,7 @@ func (s *session) loop(ctx context.Context) (outcome, error) {
 		if s.hangs(ctx, HangAfterReply) {
 			return outcome{}, context.Cause(ctx)
 		}
-		if s.maxBudgetUSD > 0 && s.ledger.own() >= s.maxBudgetUSD {
+		if s.overspent() {
 			return s.overBudget(), nil
 		}
 		end, again := s.cut()
@@ -86,24 +89,20 @@ func (s *session) cut() (end *outcome, again bool) {
 	s.cuts++
 	switch s.stopReason {
 	case StopRefusal:
-		if s.release.asksRefused && s.cuts == 1 {
+		if s.cuts == 1 {
 			s.say(userText(safeguardNotice), event{"isSynthetic": true})
 			return nil, true
 		}
 		s.out.emit("system", event{"subtype": "model_refusal_no_fallback", "api_refusal_category": nil, "api_refusal_explanation": nil})
-		end = s.fails("API Error: the model can't help with this.", "invalid_request", s.release.apiErrorReason)
+		end = s.fails("API Error: the model can't help with this.", "invalid_request", reasonAPIError)
 		end.stopReason = StopRefusal
 		return end, false
 	case StopMaxTokens:
 		if s.cuts < maxCuts {
-			var shown event
-			if s.release.asksRefused {
-				shown = event{"isSynthetic": true}
-			}
-			s.say(userText(cutNotice), shown)
+			s.say(userText(cutNotice), event{"isSynthetic": true})
 			return nil, true
 		}
-		end = s.fails("API Error: Claude's response exceeded the output token maximum.", "max_output_tokens", s.release.apiErrorReason)
+		end = s.fails("API Error: Claude's response exceeded the output token maximum.", "max_output_tokens", reasonAPIError)
 		return end, false
 	}
 	s.cuts = 0
@@ -175,18 +174,25 @@ func (s *session) structuredOutput(call Block) *outcome {
 	if s.mismatches < maxMismatches {
 		return nil
 	}
-	s.ledger.cutShort(s.release.forgetsLastCall)
+	s.ledger.cutShort()
 	return &outcome{
-		subtype: subtypeSchema, isError: true, reason: s.release.schemaReason, stopReason: stopToolUse,
+		subtype: subtypeSchema, isError: true, reason: "structured_output_retry_exhausted", stopReason: stopToolUse,
 		errors: []string{fmt.Sprintf("Failed to provide valid structured output after %d attempts", maxMismatches)},
 	}
 }
 
+// overspent reports whether the budget is exhausted.
+func (s *session) overspent() bool { return s.maxBudgetUSD > 0 && s.ledger.own() >= s.maxBudgetUSD }
+
 func (s *session) overBudget() outcome {
-	s.ledger.cutShort(false)
+	s.ledger.cutShort()
 	budget := strings.TrimRight(fmt.Sprintf("%.10f", s.maxBudgetUSD), "0")
+	stopReason := stopToolUse
+	if s.release.cutsOverspent && s.calls == 1 {
+		stopReason = ""
+	}
 	return outcome{
-		subtype: subtypeBudget, isError: true, reason: s.release.budgetReason, stopReason: stopToolUse,
+		subtype: subtypeBudget, isError: true, reason: "budget_exhausted", stopReason: stopReason,
 		errors: []string{fmt.Sprintf("Reached maximum budget ($%s)", strings.TrimRight(budget, "."))},
 	}
 }

@@ -21,7 +21,7 @@ func (s *session) callModel(ctx context.Context) (Message, *outcome, error) {
 	for attempt := 1; ; attempt++ {
 		reply := s.scenario.play(request, s.records.count("call-"+request.fingerprint()))
 		if reply.Error != nil && reply.Error.Status == StatusNoLogin {
-			return Message{}, s.fails("Not logged in · Please run /login", "authentication_failed", s.release.apiErrorReason), nil
+			return Message{}, s.fails("Not logged in · Please run /login", "authentication_failed", reasonAPIError), nil
 		}
 		s.records.add(requestsFile, request)
 		if !sleep(ctx, reply.Delay.Std()) {
@@ -42,9 +42,7 @@ func (s *session) callModel(ctx context.Context) (Message, *outcome, error) {
 
 // interruptedCall handles a signal that arrived during a model call, and returns the signal as an error.
 func (s *session) interruptedCall(ctx context.Context) error {
-	if s.release.version == VersionNew {
-		s.say(userText("[Request interrupted by user]"), event{})
-	}
+	s.say(userText("[Request interrupted by user]"), event{})
 	return context.Cause(ctx)
 }
 
@@ -113,7 +111,9 @@ func (s *session) emitMessage(message wireMessage) {
 		s.out.assistant(withContent(unfinished, block), nil)
 		s.emitStream(end)
 	}
-	s.emitStream(message.closing()...)
+	if !s.release.cutsOverspent || !s.overspent() {
+		s.emitStream(message.closing()...)
+	}
 }
 
 func (s *session) emitStream(events ...streamEvent) {
@@ -210,7 +210,7 @@ func (s *session) apiFailed(e APIError) *outcome {
 	if e.LimitedUntil != 0 {
 		s.emitLimit(e.LimitedUntil, e.limitKind(), false)
 	}
-	reason := s.release.apiErrorReason
+	reason := reasonAPIError
 	if e.tooLong() {
 		reason = "prompt_too_long"
 	}
@@ -236,11 +236,7 @@ func (s *session) fails(sentence, class, reason string) *outcome {
 	stop := "stop_sequence"
 	message.StopReason = &stop
 	line := withContent(message, text.wire())
-	extra := event{"error": class}
-	if s.release.version == VersionNew {
-		extra["is_api_error_message"] = true
-	}
-	s.out.assistant(line, extra)
+	s.out.assistant(line, event{"error": class, "is_api_error_message": true})
 	s.conversation.writeMessage(RoleAssistant, line, s.stamp())
 	s.conversation.messages = append(s.conversation.messages, Message{Role: RoleAssistant, Blocks: []Block{text}})
 	return &outcome{subtype: subtypeSuccess, isError: true, reason: reason, text: text.Text, stopReason: stop}

@@ -2,7 +2,6 @@ package claudesim
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -26,9 +25,6 @@ type options struct {
 	prompt       string
 }
 
-// errNothingToDo is the error for a blank prompt in the old release. That release then exits with 0 and prints nothing.
-var errNothingToDo = errors.New("blank prompt")
-
 // refusal is the CLI's message on stderr when it refuses to run.
 type refusal string
 
@@ -37,10 +33,9 @@ func (r refusal) Error() string { return string(r) }
 
 func refusef(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// readOptions parses a command line and checks it in the same order as the CLI. The error is a refusal or
-// errNothingToDo.
+// readOptions parses a command line and checks it in the same order as the CLI. The error is a refusal.
 func readOptions(args []string, stdin string, r release) (options, error) {
-	a, err := parseArguments(args, r.flags)
+	a, err := parseArguments(args)
 	if err != nil {
 		return options{}, err
 	}
@@ -54,17 +49,18 @@ func readOptions(args []string, stdin string, r release) (options, error) {
 	if len(a.positionals) == 0 {
 		o.prompt = stdin
 	}
-	for _, check := range []func(*arguments, release) error{o.readNumbers, o.checkIDs, o.checkOutput, o.readSchema, o.checkPrompt} {
-		if err := check(a, r); err != nil {
+	checkIDs := func(*arguments) error { return o.checkIDs(r) }
+	for _, check := range []func(*arguments) error{o.readNumbers, checkIDs, o.checkOutput, o.readSchema, o.checkPrompt} {
+		if err := check(a); err != nil {
 			return options{}, err
 		}
 	}
 	return o, nil
 }
 
-func (o *options) readNumbers(a *arguments, r release) error {
+func (o *options) readNumbers(a *arguments) error {
 	turns, err := strconv.Atoi(a.value("--max-turns"))
-	if err != nil && a.has("--max-turns") && r.checksValues {
+	if err != nil && a.has("--max-turns") {
 		return refusef("error: option '--max-turns <turns>' argument '%s' is invalid. must be a number", a.value("--max-turns"))
 	}
 	budget, err := strconv.ParseFloat(a.value("--max-budget-usd"), 64)
@@ -75,7 +71,7 @@ func (o *options) readNumbers(a *arguments, r release) error {
 	return nil
 }
 
-func (o *options) checkIDs(_ *arguments, r release) error {
+func (o *options) checkIDs(r release) error {
 	switch {
 	case o.sessionID == "":
 		return nil
@@ -88,7 +84,7 @@ func (o *options) checkIDs(_ *arguments, r release) error {
 	}
 }
 
-func (o *options) checkOutput(a *arguments, _ release) error {
+func (o *options) checkOutput(a *arguments) error {
 	switch {
 	case !a.has("--print"):
 		return refusal("the stand-in has no interactive mode: pass -p")
@@ -101,7 +97,7 @@ func (o *options) checkOutput(a *arguments, _ release) error {
 	}
 }
 
-func (o *options) readSchema(a *arguments, r release) error {
+func (o *options) readSchema(a *arguments) error {
 	if !a.has("--json-schema") {
 		return nil
 	}
@@ -110,23 +106,21 @@ func (o *options) readSchema(a *arguments, r release) error {
 		return refusal("Error: --json-schema is not valid JSON: JSON Parse error")
 	}
 	parsed, err := parseSchema([]byte(text))
-	if err != nil && r.checksValues {
+	if err != nil {
 		return refusef("Error: --json-schema is not a valid JSON Schema: %v", err)
 	}
-	o.schema = parsed // nil if the old release ignores an invalid schema
+	o.schema = parsed
 	return nil
 }
 
-func (o *options) checkPrompt(_ *arguments, r release) error {
+func (o *options) checkPrompt(*arguments) error {
 	const sources = "through stdin or as a prompt argument when using --print"
 	switch {
 	case o.prompt == "":
 		return refusal("Error: Input must be provided either " + sources)
-	case strings.TrimSpace(o.prompt) != "":
-		return nil
-	case r.refusesBlank:
+	case strings.TrimSpace(o.prompt) == "":
 		return refusal("Error: Input contained only whitespace. Provide a prompt with text " + sources)
 	default:
-		return errNothingToDo
+		return nil
 	}
 }

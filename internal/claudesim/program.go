@@ -36,13 +36,13 @@ const (
 // main runs the program and returns its exit code.
 func (p *program) main(args []string) int {
 	p.records.add(startsFile, Start{PID: os.Getpid(), Args: args})
-	if a, err := parseArguments(args, p.release.flags); err == nil {
+	if a, err := parseArguments(args); err == nil {
 		switch {
 		case a.has("--version"):
 			p.printf(p.stdout, "%s (Claude Code)\n", p.claimedVersion())
 			return exitOK
 		case a.has("--help"):
-			p.printf(p.stdout, "%s", p.release.usage())
+			p.printf(p.stdout, "%s", usage())
 			return exitOK
 		}
 	}
@@ -53,9 +53,6 @@ func (p *program) main(args []string) int {
 	}
 	p.records.add(launchesFile, Launch{PID: os.Getpid(), Args: args, Dir: p.dir, Stdin: string(prompt), Env: p.env})
 	o, err := readOptions(args, string(prompt), p.release)
-	if errors.Is(err, errNothingToDo) {
-		return exitOK
-	}
 	if err != nil {
 		p.printf(p.stderr, "%v\n", err)
 		return exitFailure
@@ -66,7 +63,7 @@ func (p *program) main(args []string) int {
 // converse opens the conversation and runs the session in it.
 func (p *program) converse(o options) int {
 	o.permissions.dir = p.dir
-	store := transcripts{root: p.configDir(), dir: p.dir, release: p.release}
+	store := transcripts{root: p.configDir(), dir: p.dir}
 	conversation, err := store.open(o)
 	if err != nil {
 		return p.refuse(o, err)

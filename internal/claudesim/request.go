@@ -117,7 +117,7 @@ func addedByCLI(text string) bool {
 			return true
 		}
 	}
-	return text == "" || text == resumeFiller
+	return text == ""
 }
 
 // Auxiliary reports whether the CLI made the request for its own purposes: a title for the conversation, or a probe
@@ -139,13 +139,14 @@ func (r Request) Prompts() []string {
 	return prompts
 }
 
-// ToolResults returns the texts of all tool results of the conversation, in order.
+// ToolResults returns the texts of all tool results of the conversation, in order, without the reminders that the CLI adds.
 func (r Request) ToolResults() []string {
 	var results []string
 	for _, message := range r.Messages {
 		for _, block := range message.Blocks {
 			if block.Type == BlockToolResult {
-				results = append(results, block.Text)
+				text, _, _ := strings.Cut(block.Text, "\n\n<system-reminder>\n")
+				results = append(results, text)
 			}
 		}
 	}

@@ -27,14 +27,13 @@ func (s *session) emitResult(end outcome) {
 		"subtype": end.subtype, "is_error": end.isError, "num_turns": s.turns, "stop_reason": nil,
 		"duration_ms": elapsed, "duration_api_ms": elapsed,
 		"total_cost_usd": totals.TotalCostUSD, "usage": usage.wire(), "modelUsage": s.shown(totals.ModelUsage),
-		"permission_denials": s.denied(),
+		"permission_denials": s.denied(), "result_index": s.results,
 	}
 	end.describe(line)
 	if len(end.structured) > 0 && !s.fault.OmitStructured {
 		line["structured_output"] = json.RawMessage(end.structured)
 	}
-	if s.release.version == VersionNew {
-		line["result_index"] = s.results
+	if s.release.reportsOwn {
 		if !end.neverRan {
 			line["model_usage_since_last_result"] = s.shown(since)
 		}

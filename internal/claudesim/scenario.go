@@ -7,8 +7,8 @@ type Version string
 
 // The measured releases.
 const (
-	VersionOld Version = "2.1.197"
-	VersionNew Version = "2.1.330"
+	VersionOld Version = "2.1.286"
+	VersionNew Version = "2.1.332"
 )
 
 // Scenario is a script with the model's replies and with failures. The zero value answers nothing.

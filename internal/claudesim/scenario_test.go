@@ -86,33 +86,20 @@ func TestInstallRefusesWhatCannotBePlayed(t *testing.T) {
 // TestNearest checks which release is chosen for a CLI of another version.
 func TestNearest(t *testing.T) {
 	t.Parallel()
-	helpOf := func(v claudesim.Version) string {
-		out := standIn(t, claudesim.Play(claudesim.Always(claudesim.Say("hi"))), v).launch(t,
-			place{home: t.TempDir(), dir: t.TempDir()}, launch{raw: true, args: []string{"--help"}})
-		require.Equal(t, 0, out.exit, out.stderr)
-		return out.stdout
-	}
-	older, newer := helpOf(claudesim.VersionOld), helpOf(claudesim.VersionNew)
-	for _, c := range []struct {
-		number, help string
-		want         claudesim.Version
-	}{
-		{"1.9.999", older, claudesim.VersionOld},
-		{"2.1.197", older, claudesim.VersionOld},
-		{"2.1.300", older, claudesim.VersionOld},
-		{"2.1.300", newer, claudesim.VersionNew},
-		{"2.1.300", "  --restricted  Restricted", claudesim.VersionOld},
-		{"2.1.300", "", claudesim.VersionOld},
-		{"2.1.330", "", claudesim.VersionNew},
-		{"2.1.331", older, claudesim.VersionNew},
-		{"2.2.0", "", claudesim.VersionNew},
-		{"10.0.0", "", claudesim.VersionNew},
+	for number, want := range map[string]claudesim.Version{
+		"1.9.999": claudesim.VersionOld,
+		"2.1.286": claudesim.VersionOld,
+		"2.1.331": claudesim.VersionOld,
+		"2.1.332": claudesim.VersionNew,
+		"2.1.333": claudesim.VersionNew,
+		"2.2.0":   claudesim.VersionNew,
+		"10.0.0":  claudesim.VersionNew,
 	} {
-		got, err := claudesim.Nearest(c.number, c.help)
+		got, err := claudesim.Nearest(number)
 		require.NoError(t, err)
-		require.Equal(t, c.want, got, c.number)
+		require.Equal(t, want, got, number)
 	}
-	_, err := claudesim.Nearest("latest", "")
+	_, err := claudesim.Nearest("latest")
 	require.ErrorContains(t, err, `"latest" is no version number`)
 }
 

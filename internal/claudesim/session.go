@@ -212,11 +212,8 @@ func (s *session) emitInit() {
 	})
 }
 
-// saveCost writes the conversation's cost to the transcript, in releases that store it.
+// saveCost writes the conversation's cost to the transcript.
 func (s *session) saveCost() {
-	if !s.release.cumulative {
-		return
-	}
 	state := s.ledger.totals(CostCumulative)
 	s.conversation.write(map[string]any{
 		"type": "cost-state", "sessionId": s.id, "totalCostUSD": state.TotalCostUSD, "modelUsage": state.ModelUsage,

@@ -59,11 +59,9 @@ func (s *session) deny(call Block) {
 	s.reject(call, text)
 }
 
-// announceDenial prints an event about a denied call. Only the new release has this event.
+// announceDenial prints an event about a denied call.
 func (s *session) announceDenial(call Block, text string) {
-	if s.release.version == VersionNew {
-		s.out.emit("system", event{"subtype": "permission_denied", "tool_name": call.Name, "tool_use_id": call.ID, "message": text})
-	}
+	s.out.emit("system", event{"subtype": "permission_denied", "tool_name": call.Name, "tool_use_id": call.ID, "message": text})
 }
 
 // reject sends the reason of a denial to the model. It also adds the call to the denials in the next result.
@@ -76,9 +74,7 @@ func (s *session) reject(call Block, text string) {
 func (s *session) interruptedTool(ctx context.Context, call Block, text string) *outcome {
 	if errors.Is(context.Cause(ctx), errTerminated) {
 		code := exitTerminated
-		if s.release.stopsToolsOnTerm { // printed, but not written to the transcript
-			s.emitUser(toolResult(call, text, true), event{})
-		}
+		s.emitUser(toolResult(call, text, true), event{}) // printed, but not written to the transcript
 		s.fault.OmitResult = true
 		return &outcome{isError: true, exit: &code}
 	}
@@ -86,7 +82,7 @@ func (s *session) interruptedTool(ctx context.Context, call Block, text string) 
 	s.say(userText(interruptedTool), event{})
 	return &outcome{
 		subtype: subtypeExecution, isError: true, reason: "aborted_tools", stopReason: stopToolUse,
-		errors: []string{"interrupted"}, exit: &s.release.interruptExit,
+		errors: []string{"interrupted"}, exit: new(exitOK),
 	}
 }
 
@@ -112,7 +108,7 @@ type bashInput struct {
 }
 
 // bash runs a command in a process session of its own, as the CLI does. So the command survives the CLI's death. When
-// the stand-in receives a signal, bash kills the command only if killsTools returns true.
+// the stand-in receives a signal, bash kills the command.
 func (s *session) bash(ctx context.Context, call Block) (text string, isError bool) {
 	var input bashInput
 	if err := json.Unmarshal(call.Input, &input); err != nil {
@@ -133,17 +129,9 @@ func (s *session) bash(ctx context.Context, call Block) (text string, isError bo
 		return text + s.changeDir(command), isError
 	case <-ctx.Done():
 	}
-	if s.killsTools(ctx) {
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
-		err := <-finished // the output is complete only now
-		return describeExit(command.output.String(), err)
-	}
-	return "", true
-}
-
-// killsTools reports whether the signal that cancelled ctx also stops the tools.
-func (s *session) killsTools(ctx context.Context) bool {
-	return !errors.Is(context.Cause(ctx), errTerminated) || s.release.stopsToolsOnTerm
+	_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+	err := <-finished // the output is complete only now
+	return describeExit(command.output.String(), err)
 }
 
 func describeExit(output string, err error) (text string, isError bool) {

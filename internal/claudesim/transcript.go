@@ -16,9 +16,8 @@ import (
 
 // transcripts locates the directory in which the CLI stores conversations.
 type transcripts struct {
-	root    string // the configuration directory
-	dir     string // the working directory
-	release release
+	root string // the configuration directory
+	dir  string // the working directory
 }
 
 // missingError is the refusal to continue a conversation that does not exist. For this error the CLI also prints a
@@ -37,12 +36,8 @@ func (t transcripts) find(id string) string {
 	if uuid.Validate(id) != nil {
 		return ""
 	}
-	candidates := []string{t.path(id)}
-	if t.release.findsAnywhere {
-		others, _ := filepath.Glob(filepath.Join(t.root, "projects", "*", id+".jsonl"))
-		candidates = append(candidates, others...)
-	}
-	for _, path := range candidates {
+	others, _ := filepath.Glob(filepath.Join(t.root, "projects", "*", id+".jsonl"))
+	for _, path := range append([]string{t.path(id)}, others...) {
 		if _, err := os.Stat(path); err == nil {
 			return path
 		}
@@ -60,7 +55,7 @@ func (t transcripts) open(o options) (*conversation, error) {
 	if path == "" {
 		return nil, noConversation(o.resume)
 	}
-	existing, err := loadConversation(path, t.release)
+	existing, err := loadConversation(path)
 	if err != nil || len(existing.messages) == 0 {
 		return nil, noConversation(o.resume)
 	}
@@ -127,7 +122,7 @@ type transcriptLine struct {
 }
 
 // loadConversation reads a transcript. It skips lines that are not JSON.
-func loadConversation(path string, r release) (*conversation, error) {
+func loadConversation(path string) (*conversation, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read transcript: %w", err)
@@ -149,7 +144,7 @@ func loadConversation(path string, r release) (*conversation, error) {
 			lastMessage = line.Message.ID
 		}
 	}
-	c.repair(r)
+	c.repair()
 	return c, nil
 }
 

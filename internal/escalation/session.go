@@ -174,8 +174,8 @@ type Report struct {
 	// Cost adds up this session's invocations, without the conversation that the session resumed. It is no estimate if it comes
 	// from the CLI's result line or from the proxy's count of calls.
 	Cost
-	// ReportedTotalUSD is the total that the CLI printed, in US dollars. In newer versions of the CLI, this total
-	// includes the cost of the conversation that the session resumed.
+	// ReportedTotalUSD is the total that the CLI printed, in US dollars. It includes the cost of the conversation that
+	// the session resumed.
 	ReportedTotalUSD float64    `json:"reported_total_usd,omitempty"`
 	Tokens           TokenUsage `json:"tokens,omitzero"`
 	// ContextTokens is the number of tokens in the context window after the last message of the main thread.

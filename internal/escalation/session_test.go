@@ -15,7 +15,7 @@ func TestReportThen(t *testing.T) {
 	first := escalation.Report{
 		Status: escalation.SessionCompleted, Cost: escalation.Cost{CostUSD: 0.5, CostEstimated: true}, ReportedTotalUSD: 0.5,
 		Tokens: escalation.TokenUsage{Input: 1, Output: 2, CacheRead: 3, CacheCreation: 4}, ContextTokens: 10,
-		ContextWindow: 200_000, Turns: 3, DurationMS: 100, ReportedSessionID: "id", CLIVersion: "2.1.330", Attempts: 1, Host: "a",
+		ContextWindow: 200_000, Turns: 3, DurationMS: 100, ReportedSessionID: "id", CLIVersion: "2.1.332", Attempts: 1, Host: "a",
 		Containment: "subreaper", Survivors: 1,
 	}
 	second := escalation.Report{
@@ -26,7 +26,7 @@ func TestReportThen(t *testing.T) {
 	require.Equal(t, escalation.Report{
 		Status: escalation.SessionTimedOut, Cost: escalation.Cost{CostUSD: 0.75, CostEstimated: true}, ReportedTotalUSD: 0.5,
 		Tokens: escalation.TokenUsage{Input: 11, Output: 22, CacheRead: 33, CacheCreation: 44}, ContextTokens: 20,
-		ContextWindow: 200_000, Turns: 4, DurationMS: 150, ReportedSessionID: "id", CLIVersion: "2.1.330", Attempts: 2, Host: "a",
+		ContextWindow: 200_000, Turns: 4, DurationMS: 150, ReportedSessionID: "id", CLIVersion: "2.1.332", Attempts: 2, Host: "a",
 		Containment: "subreaper", Survivors: 3,
 		Error: "too late",
 	}, first.Then(second))

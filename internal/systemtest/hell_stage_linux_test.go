@@ -53,7 +53,7 @@ func playAgentFromHell() {
 		os.Exit(tryOne(os.Args[2]))
 	}
 	if len(os.Args) == 2 && os.Args[1] == "--version" {
-		fmt.Println("2.1.330 (Claude Code)")
+		fmt.Println("2.1.332 (Claude Code)")
 		os.Exit(0)
 	}
 	task := tryAll

@@ -304,7 +304,7 @@ func TestAgentUserThatCannotRunTheWorker(t *testing.T) {
 	worker := filepath.Join(home, "worker")
 	require.NoError(t, os.WriteFile(worker, []byte("#!/bin/sh\n"), 0o700))
 	claude := filepath.Join(home, "claude")
-	require.NoError(t, os.WriteFile(claude, []byte("#!/bin/sh\necho '2.1.330 (Claude Code)'\n"), 0o755))
+	require.NoError(t, os.WriteFile(claude, []byte("#!/bin/sh\necho '2.1.332 (Claude Code)'\n"), 0o755))
 	environ := []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDEOPS_STATE_DIR=" + filepath.Join(home, "state"), "CLAUDEOPS_AGENT_USER=" + agentsName,
 		"CLAUDEOPS_CLAUDE=" + claude,

@@ -134,7 +134,7 @@ func TestPermits(t *testing.T) {
 // TestPriceIsTheEstimate checks that CLI.Price returns the same price for a call as the estimate from the stream.
 func TestPriceIsTheEstimate(t *testing.T) {
 	t.Parallel()
-	cli := cliOf("2.1.330")
+	cli := cliOf("2.1.332")
 	call := CallUsage{Tokens: Tokens{Input: 1000, Output: 200, CacheRead: 300, CacheCreation: 400}, OneHour: 100, WebSearches: 3}
 	var used usage
 	require.True(t, decode([]byte(`{"input_tokens":1000,"output_tokens":200,"cache_read_input_tokens":300,"cache_creation_input_tokens":400,`+

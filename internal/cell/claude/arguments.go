@@ -17,7 +17,7 @@ func (c *CLI) arguments(i Invocation) ([]string, error) {
 		return nil, err
 	}
 	args := []string{"-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"}
-	args = append(args, c.denyByDefault(i)...)
+	args = append(args, denyByDefault(i)...)
 	args = append(args, "--settings", settings)
 	args = append(args, conversation(i)...)
 	args = append(args, task(i)...)
@@ -28,11 +28,14 @@ func (c *CLI) arguments(i Invocation) ([]string, error) {
 }
 
 // denyByDefault returns flags that disable all settings of the working directory and of the user. It also returns the
-// flags that grant the invocation's own tools and rules.
-func (c *CLI) denyByDefault(i Invocation) []string {
-	args := []string{"--setting-sources", "", "--strict-mcp-config", "--disable-slash-commands"}
-	args = append(args, c.profile.flags...)
-	args = append(args, "--permission-mode", "dontAsk", "--tools", strings.Join(i.Tools, ","))
+// flags that grant the invocation's own tools and rules. Without --system-prompt-snapshot a resumed conversation keeps
+// the system prompt of its first start, and ignores the system prompt of this invocation.
+func denyByDefault(i Invocation) []string {
+	args := []string{
+		"--setting-sources", "", "--strict-mcp-config", "--disable-slash-commands",
+		"--restricted", "--system-prompt-snapshot", "off",
+		"--permission-mode", "dontAsk", "--tools", strings.Join(i.Tools, ","),
+	}
 	if len(i.AllowedTools) > 0 {
 		args = append(append(args, "--allowedTools"), i.AllowedTools...)
 	}

@@ -47,7 +47,7 @@ func cliOf(text string) *CLI {
 	if err != nil {
 		panic(err)
 	}
-	return &CLI{path: "/opt/claude", version: number, profile: nearestProfile(number, ""), options: Options{}.withDefaults()}
+	return &CLI{path: "/opt/claude", version: number, profile: profileOf(number), options: Options{}.withDefaults()}
 }
 
 // TestArguments compares the arguments for every way to start a conversation, on both versions, with golden files that have
@@ -91,13 +91,13 @@ func TestArgumentsOfAnySizeAreRefusedClearly(t *testing.T) {
 	} {
 		invocation := full(t)
 		change(&invocation)
-		_, err := cliOf("2.1.330").arguments(invocation)
+		_, err := cliOf("2.1.332").arguments(invocation)
 		require.Equal(t, KindInvalid, KindOf(err))
 		require.ErrorContains(t, err, want)
 	}
 	invocation := full(t)
 	invocation.SystemPrompt = long[:MaxArgumentBytes]
-	_, err := cliOf("2.1.330").arguments(invocation)
+	_, err := cliOf("2.1.332").arguments(invocation)
 	require.NoError(t, err)
 }
 
@@ -135,7 +135,7 @@ func TestValidate(t *testing.T) {
 			require.Equal(t, KindInvalid, KindOf(err))
 			require.ErrorContains(t, err, want)
 
-			_, err = cliOf("2.1.330").Run(t.Context(), invocation, nil)
+			_, err = cliOf("2.1.332").Run(t.Context(), invocation, nil)
 			require.ErrorContains(t, err, want, "nothing is started")
 		})
 	}

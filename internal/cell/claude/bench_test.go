@@ -110,8 +110,6 @@ func (b *bench) start(
 	result, count, err := b.startCounted(ctx, invocation, progress)
 	switch {
 	case result.CostEstimated || count.Partial > 0:
-	case err != nil: // for a failed run the report of 2.1.197 lacks the last call
-		require.GreaterOrEqual(t, count.CostUSD, result.CostUSD-1e-9, "the CLI reports more than its calls come to")
 	default:
 		require.InDelta(t, result.CostUSD, count.CostUSD, 1e-9, "the CLI and the proxy")
 	}

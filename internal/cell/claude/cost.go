@@ -35,43 +35,41 @@ type priceList struct {
 	unlisted price
 }
 
-// commonPrices returns the prices that are the same in all measured versions. These prices were derived from the cost
-// reports of the CLI, one kind of token at a time. Use them only for estimates. If the CLI reports a cost, use that
-// cost.
-func commonPrices() []price {
-	return []price{
-		{prefix: "claude-3-5-haiku", input: 0.80, output: 4, cacheRead: 0.08},
-		{prefix: "claude-3-5-sonnet", input: 3, output: 15, cacheRead: 0.30},
-		{prefix: "claude-3-7-sonnet", input: 3, output: 15, cacheRead: 0.30},
-		{prefix: "claude-haiku-4", input: 1, output: 5, cacheRead: 0.10},
-		{prefix: "claude-sonnet-", input: 3, output: 15, cacheRead: 0.30},
-		{prefix: "claude-opus-4", input: 5, output: 25, cacheRead: 0.50},
-		{prefix: "claude-opus-4-1", input: 15, output: 75, cacheRead: 1.50},
-		{prefix: "claude-opus-5", input: 5, output: 25, cacheRead: 0.50},
-		{prefix: "claude-fable-", input: 10, output: 50, cacheRead: 1},
-	}
-}
-
-// oldPrices returns the prices of 2.1.197.
+// oldPrices returns the prices of 2.1.286. Unknown models cost as much as claude-opus-5-5. The prices were derived from
+// the cost reports of the CLI, one kind of token at a time. Use them only for estimates. If the CLI reports a cost, use
+// that cost.
 func oldPrices() priceList {
-	return priceList{rows: commonPrices(), unlisted: price{input: 5, output: 25, cacheRead: 0.50}}
-}
-
-// newPrices returns the prices of 2.1.329 and 2.1.330. Unknown models cost as much as claude-opus-5-5.
-func newPrices() priceList {
 	return priceList{
-		rows: append(commonPrices(),
-			price{prefix: "claude-haiku-5-5", input: 0.10, output: 0.50, cacheRead: 0.01, longOver: 100_000, longFactor: 5},
-			price{prefix: "claude-sonnet-5", input: 2, output: 10, cacheRead: 0.20},
-			price{prefix: "claude-sonnet-5-5", input: 2, output: 10, cacheRead: 0.10},
-			price{prefix: "claude-opus-5-5", input: 4, output: 20, cacheRead: 0.20},
-			price{prefix: "claude-fable-5-2", input: 8, output: 40, cacheRead: 0.20},
-		),
+		rows: []price{
+			{prefix: "claude-3-5-haiku", input: 0.80, output: 4, cacheRead: 0.08},
+			{prefix: "claude-3-5-sonnet", input: 3, output: 15, cacheRead: 0.30},
+			{prefix: "claude-3-7-sonnet", input: 3, output: 15, cacheRead: 0.30},
+			{prefix: "claude-haiku-4", input: 1, output: 5, cacheRead: 0.10},
+			{prefix: "claude-sonnet-", input: 3, output: 15, cacheRead: 0.30},
+			{prefix: "claude-sonnet-5", input: 2, output: 10, cacheRead: 0.20},
+			{prefix: "claude-opus-4", input: 5, output: 25, cacheRead: 0.50},
+			{prefix: "claude-opus-4-1", input: 15, output: 75, cacheRead: 1.50},
+			{prefix: "claude-opus-5", input: 5, output: 25, cacheRead: 0.50},
+			{prefix: "claude-opus-5-5", input: 4, output: 20, cacheRead: 0.20},
+			{prefix: "claude-fable-", input: 10, output: 50, cacheRead: 1},
+			{prefix: "claude-fable-5-2", input: 4, output: 20, cacheRead: 0.20}, // the version does not know it
+		},
 		unlisted: price{input: 4, output: 20, cacheRead: 0.20},
 	}
 }
 
-// of returns the prices of a model. These are the prices in the row with the longest prefix that matches the model's
+// newPrices returns the prices of 2.1.329 to 2.1.332.
+func newPrices() priceList {
+	prices := oldPrices()
+	prices.rows = append([]price{
+		{prefix: "claude-haiku-5-5", input: 0.10, output: 0.50, cacheRead: 0.01, longOver: 100_000, longFactor: 5},
+		{prefix: "claude-sonnet-5-5", input: 2, output: 10, cacheRead: 0.10},
+		{prefix: "claude-fable-5-2", input: 8, output: 40, cacheRead: 0.20},
+	}, prices.rows...)
+	return prices
+}
+
+// of returns the prices of a model. These are the prices in the first row with the longest prefix that matches the model's
 // name. If no row matches, it returns the prices for unlisted models.
 func (l priceList) of(model string) price {
 	if start := strings.Index(model, "claude-"); start > 0 {
@@ -124,16 +122,17 @@ func (l priceList) sum(calls []*apiCall) float64 {
 	return total
 }
 
-// cost returns the cost of the invocation in US dollars, without earlier invocations of the same conversation. It
-// estimates the calls after the last result. If no result reports a cost, it estimates all calls. The second result
-// reports whether any part is an estimate. The cost of a model without a known price is one, whoever reports it.
-func (a *accumulator) cost(p versionProfile) (usd float64, estimated bool) {
-	reported, known := p.ownCost(a.results)
+// cost returns the cost of the invocation in US dollars, without earlier invocations of the same conversation. The
+// argument resumed reports whether there were earlier ones. It estimates the calls after the last result. If no result
+// reports a cost, it estimates all calls. The second result reports whether any part is an estimate. The cost of a model
+// without a known price is one, whoever reports it.
+func (a *accumulator) cost(prices priceList, resumed bool) (usd float64, estimated bool) {
+	reported, known := ownCost(a.results, resumed)
 	unreported := a.usage.calls
 	if known {
 		unreported = a.usage.calls[a.usage.reported:]
 	}
-	return reported + p.prices.sum(unreported), len(unreported) > 0 || a.unlistedModel() != ""
+	return reported + prices.sum(unreported), len(unreported) > 0 || a.unlistedModel() != ""
 }
 
 // unlistedModel returns a model of this invocation that no price list has; "" if there is none. The CLI takes the price of another
@@ -159,7 +158,7 @@ func Listed(model string) bool {
 
 // ownCost returns the cost of one invocation in US dollars, as its result lines report it. Earlier invocations of the
 // same conversation are not included. If the lines do not report this cost, ownCost returns false.
-func (p versionProfile) ownCost(results []resultLine) (float64, bool) {
+func ownCost(results []resultLine, resumed bool) (float64, bool) {
 	if len(results) == 0 {
 		return 0, false
 	}
@@ -167,10 +166,10 @@ func (p versionProfile) ownCost(results []resultLine) (float64, bool) {
 	if !slices.ContainsFunc(results, unknown) {
 		return sumSinceLast(results), true
 	}
-	if p.carriesCost {
+	if resumed { // the total includes earlier invocations
 		return 0, false
 	}
-	// Every result line holds the total cost of the process so far, so the last line has the cost of all calls.
+	// Every result line holds the total cost of the conversation so far, so the last line has the cost of all calls.
 	return results[len(results)-1].TotalCostUSD.usd(), true
 }
 

@@ -138,7 +138,7 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			judged := cliOf("2.1.330")
+			judged := cliOf("2.1.332")
 			judged.options.ConfigDir = "/state"
 			r := &run{
 				cli:        judged,

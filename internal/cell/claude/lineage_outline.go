@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 )
 
-// outline is a digest of a line without the two values that a fork replaces: the name of the session and, since version 2.1.330, the ID
+// outline is a digest of a line without the two values that a fork replaces: the name of the session and in some versions the ID
 // of a prompt. It is much cheaper than decoding the line. If a decoded line has a fixed outline (see fixesOutline), all lines with this
 // outline are decoded to the same, each in its own session.
 type outline [sha256.Size]byte

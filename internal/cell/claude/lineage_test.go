@@ -141,7 +141,7 @@ func TestLineageWithKnownLines(t *testing.T) {
 // none is decoded again.
 func TestForksAreNotDecoded(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{"2.1.197", "2.1.330"} {
+	for _, version := range measured() {
 		text, err := os.ReadFile(filepath.Join("testdata", "transcripts", version+"-fork.jsonl"))
 		require.NoError(t, err)
 		own := regexp.MustCompile(`"sessionId":"([^"]+)"`).FindSubmatch(text)[1]

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
-// askTimeout limits the time for `claude --version` and for `claude --help`. Each command took a fraction of a second
-// when measured. On a slow disk both take longer, because more than 200 MB must sometimes be read.
+// askTimeout limits the time for `claude --version`. It took a fraction of a second when measured. On a slow disk it
+// takes longer, because more than 200 MB must sometimes be read.
 const askTimeout = 60 * time.Second
 
 // CLI is an installed `claude` of a known version. It is immutable, so several goroutines can use it at once.
@@ -41,32 +41,19 @@ func Locate(ctx context.Context, options Options) (*CLI, error) {
 	if cli.version, err = cli.askVersion(ctx); err != nil {
 		return nil, err
 	}
-	cli.profile = cli.chooseProfile(ctx)
+	cli.profile = profileOf(cli.version)
 	return cli, nil
 }
 
 // Path returns the executable's absolute path.
 func (c *CLI) Path() string { return c.path }
 
-// Version returns the version as `claude --version` printed it, such as "2.1.330".
+// Version returns the version as `claude --version` printed it, such as "2.1.332".
 func (c *CLI) Version() string { return c.version.String() }
 
 // Warning returns a sentence if the version is untested. It returns "" for a measured version, and for a version
 // between two measured versions of the same profile.
 func (c *CLI) Warning() string { return c.profile.warning(c.version) }
-
-// chooseProfile returns the profile for the CLI's version. For an untested version it reads the flags from `claude
-// --help`. If `claude --help` fails, chooseProfile assumes that the version has none of the profiles' flags.
-func (c *CLI) chooseProfile(ctx context.Context) versionProfile {
-	if covering, ok := coveringProfile(c.version); ok {
-		return covering
-	}
-	help, err := c.ask(ctx, "--help")
-	if err != nil {
-		help = ""
-	}
-	return nearestProfile(c.version, help)
-}
 
 // askVersion runs `claude --version`.
 func (c *CLI) askVersion(ctx context.Context) (version, error) {

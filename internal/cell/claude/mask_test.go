@@ -18,7 +18,7 @@ func TestNothingThatIsPassedOnHoldsCredentials(t *testing.T) {
 	mask := redact.New([]string{"ANTHROPIC_API_KEY=" + secret})
 	var reports []Progress
 	observe := reporter{report: func(p Progress) { reports = append(reports, p) }}
-	r := &run{cli: cliOf("2.1.330"), mask: mask, acc: accumulator{calls: toolCalls{mask: mask}}}
+	r := &run{cli: cliOf("2.1.332"), mask: mask, acc: accumulator{calls: toolCalls{mask: mask}}}
 	for _, line := range []string{
 		`{"type":"assistant","message":{"id":"a","content":[{"type":"text","text":"the key is ` + secret + `"},` +
 			`{"type":"tool_use","id":"1","name":"Bash","input":{"command":"curl -H ` + secret + `"}},` +

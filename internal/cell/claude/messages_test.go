@@ -38,7 +38,7 @@ func readAll(t *testing.T, transcript string) (lines, ids []string, unreadable i
 // TestReadMessages reads transcripts of the real CLI: a conversation, and its fork, which repeats it with the same UUIDs.
 func TestReadMessages(t *testing.T) {
 	t.Parallel()
-	for _, version := range []string{"2.1.197", "2.1.330"} {
+	for _, version := range measured() {
 		read := func(name string) (lines, ids []string) {
 			text, err := os.ReadFile(filepath.Join("testdata", "transcripts", version+"-"+name+".jsonl"))
 			require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 )
 
 // smallFamily is the family of the model that the CLI uses for small tasks. Examples are reading a web page, and
-// searching with a subagent (observed in 2.1.197).
+// searching with a subagent.
 const smallFamily = "haiku"
 
 // families lists the families of models. Aliases and full names contain these words.

@@ -36,8 +36,8 @@ type Result struct {
 	CostEstimated bool
 	// UnlistedModel is a model of this invocation whose price nobody has measured; usually empty.
 	UnlistedModel string
-	// ReportedTotalUSD is the total cost as the CLI printed it, in US dollars; 0 if the CLI printed none. Newer
-	// versions of the CLI add the cost of the resumed conversation to this total.
+	// ReportedTotalUSD is the total cost as the CLI printed it, in US dollars; 0 if the CLI printed none. It
+	// includes the cost of the resumed conversation.
 	ReportedTotalUSD float64
 
 	// ContextTokens is the number of tokens in the context window after the last message of the main thread.
@@ -144,7 +144,7 @@ func (r *run) result(exit process.Exit) Result {
 		Survivors:     exit.Survivors,
 		Duration:      time.Since(r.started),
 	}
-	result.CostUSD, result.CostEstimated = a.cost(r.cli.profile)
+	result.CostUSD, result.CostEstimated = a.cost(r.cli.profile.prices, r.invocation.Resume != "")
 	result.UnlistedModel = a.unlistedModel()
 	if last := a.last(); last != nil {
 		a.addReported(&result, last)

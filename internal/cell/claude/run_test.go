@@ -17,7 +17,7 @@ func script(t *testing.T, text string) (*CLI, Invocation) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "claude")
 	require.NoError(t, process.WriteProgram(path, []byte("#!/bin/sh\n"+text)))
-	cli := cliOf("2.1.330")
+	cli := cliOf("2.1.332")
 	cli.path = path
 	cli.options.ConfigDir = t.TempDir()
 	cli.options.Environ = []string{"PATH=" + os.Getenv("PATH")}

@@ -114,7 +114,7 @@ func FuzzAccumulator(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream []byte, cut uint) {
 		var progress Progress
 		observe := reporter{report: func(p Progress) { progress = p }, prices: newPrices()}
-		r := &run{cli: cliOf("2.1.330")}
+		r := &run{cli: cliOf("2.1.332")}
 		lines := &lineWriter{handle: func(line []byte) { observe.see(r.acc.line(line), &r.acc) }}
 		at := min(int(cut%(1<<20)), len(stream))
 		for _, part := range [][]byte{stream[:at], stream[at:]} {
@@ -144,7 +144,7 @@ func FuzzAccumulator(f *testing.F) {
 }
 
 func BenchmarkAccumulator(b *testing.B) {
-	stream, err := os.ReadFile(filepath.Join("testdata", "streams", "2.1.330", "background.jsonl"))
+	stream, err := os.ReadFile(filepath.Join("testdata", "streams", "2.1.332", "background.jsonl"))
 	require.NoError(b, err)
 	b.SetBytes(int64(len(stream)))
 	for b.Loop() {

@@ -17,13 +17,18 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // measured returns the versions whose streams were recorded.
-func measured() []string { return []string{"2.1.197", "2.1.330"} }
+func measured() []string { return []string{oldest, "2.1.332"} }
+
+// oldest is the oldest of these versions.
+const oldest = "2.1.286"
 
 // recording has the facts about a recorded run that its stream does not contain.
 type recording struct {
 	exit   process.Exit
 	schema string
 	stderr string
+	// resumes is the conversation that the run continues.
+	resumes string
 }
 
 // recordings returns the recordings below testdata/streams by name. Each version has a stream of every name. The
@@ -34,8 +39,8 @@ func recordings() map[string]recording {
 	return map[string]recording{
 		"fresh":                     {},
 		"parent":                    {},
-		"fork":                      {},
-		"resume":                    {},
+		"fork":                      {resumes: parentID},
+		"resume":                    {resumes: parentID},
 		"long_tool":                 {},
 		"background":                {},
 		"subagent":                  {},
@@ -51,7 +56,7 @@ func recordings() map[string]recording {
 		"bad_request":               {exit: failed},
 		"max_turns":                 {exit: failed},
 		"budget":                    {exit: failed},
-		"unknown_session":           {exit: failed, stderr: "No conversation found with session ID: 00000000-0000-4000-8000-000000000000"},
+		"unknown_session":           {exit: failed, resumes: parentID, stderr: "No conversation found with session ID: " + parentID},
 		"interrupted_in_tool":       {exit: stopped(0)},
 		"interrupted_in_answer":     {exit: stopped(0)},
 		"interrupted_before_answer": {exit: stopped(0)},
@@ -67,8 +72,8 @@ func replay(t testing.TB, version, name string, rec recording) *run {
 	number, err := parseVersion(version)
 	require.NoError(t, err)
 	r := &run{
-		cli:        &CLI{version: number, profile: nearestProfile(number, "")},
-		invocation: Invocation{Schema: rec.schema, Limits: Limits{Idle: time.Minute}},
+		cli:        &CLI{version: number, profile: profileOf(number)},
+		invocation: Invocation{Schema: rec.schema, Resume: rec.resumes, Limits: Limits{Idle: time.Minute}},
 		stderr:     tailWriter{limit: maxStderrBytes},
 		started:    time.Now(),
 	}
@@ -116,29 +121,34 @@ func requireGolden(t *testing.T, path string, got []byte) {
 }
 
 // TestOwnCostOfAFamily adds up the costs of a conversation, its fork and its resumption. Every call was recorded with the
-// same four token counts, so the exact costs are known.
+// same four token counts, so the exact costs are known. The oldest version does not report what a resumed conversation
+// has cost since then.
 func TestOwnCostOfAFamily(t *testing.T) {
 	t.Parallel()
 	call := usage{Input: 100, Output: 42, CacheRead: 1000, CacheCreation: 50}
 	for version, models := range map[string]struct{ observer, repairer string }{
-		"2.1.197": {"claude-haiku-4-5-20251001", "claude-sonnet-5"},
-		"2.1.330": {"claude-haiku-5-5", "claude-sonnet-5-5"},
+		oldest:    {"claude-haiku-4-5-20251001", "claude-sonnet-5-5"},
+		"2.1.332": {"claude-haiku-5-5", "claude-sonnet-5-5"},
 	} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			estimate := cliOf(version).profile.prices.estimate
+			parent := 2 * estimate(models.observer, call)
 			for name, want := range map[string]float64{
-				"parent": 2 * estimate(models.observer, call),
+				"parent": parent,
 				"resume": estimate(models.observer, call),
 				"fork":   estimate(models.repairer, call),
 				// Three calls in two results.
 				"background": 3 * estimate(models.observer, call),
 			} {
-				r := replay(t, version, name, recording{})
-				got := r.result(process.Exit{})
+				rec := recordings()[name]
+				got := replay(t, version, name, rec).result(process.Exit{})
 				require.InDelta(t, want, got.CostUSD, 1e-12, name)
-				require.False(t, got.CostEstimated, name)
+				require.Equal(t, version == oldest && rec.resumes != "", got.CostEstimated, name)
 				require.Equal(t, 1192, got.ContextTokens, name)
+				if rec.resumes != "" {
+					require.InDelta(t, parent+got.CostUSD, got.ReportedTotalUSD, 1e-12, "the total goes on from the parent's")
+				}
 			}
 		})
 	}
@@ -149,7 +159,10 @@ func TestOwnCostOfAFamily(t *testing.T) {
 func TestEstimateAgreesWithTheCLI(t *testing.T) {
 	t.Parallel()
 	for _, version := range measured() {
-		for _, name := range []string{"fresh", "fork", "resume", "background", "denied", "budget"} {
+		for _, name := range []string{"fresh", "background", "denied", "budget"} {
+			if version == oldest && name == "budget" {
+				continue // its stream ends before it tells the output tokens
+			}
 			r := replay(t, version, name, recording{})
 			exact := r.result(process.Exit{})
 			require.False(t, exact.CostEstimated)

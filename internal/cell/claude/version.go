@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
-	"strings"
-	"unicode"
 )
 
 // versionProfile holds the properties in which versions of the CLI differ, as far as they matter to this package. A run
@@ -16,10 +13,6 @@ type versionProfile struct {
 	// measured lists the versions of the CLI that were measured and have this profile, oldest first. It has at least
 	// one element.
 	measured []version
-	// flags are passed on every invocation.
-	flags []string
-	// carriesCost is true if total_cost_usd includes the cost of earlier invocations of a resumed conversation.
-	carriesCost bool
 	// prices is the price list for cost estimates.
 	prices priceList
 }
@@ -27,36 +20,17 @@ type versionProfile struct {
 // versionProfiles returns the profiles of the measured versions, oldest first.
 func versionProfiles() []versionProfile {
 	return []versionProfile{
-		{measured: []version{{2, 1, 197}}, prices: oldPrices()},
-		{
-			measured: []version{{2, 1, 329}, {2, 1, 330}},
-			// Without --system-prompt-snapshot a resumed conversation keeps the system prompt of its first start, and
-			// ignores the system prompt of this invocation.
-			flags:       []string{"--restricted", "--system-prompt-snapshot", "off"},
-			carriesCost: true,
-			prices:      newPrices(),
-		},
+		{measured: []version{{2, 1, 286}}, prices: oldPrices()},
+		{measured: []version{{2, 1, 329}, {2, 1, 332}}, prices: newPrices()},
 	}
 }
 
-// coveringProfile returns the profile that covers v. If no profile covers v, coveringProfile returns false.
-func coveringProfile(v version) (versionProfile, bool) {
-	for _, p := range versionProfiles() {
-		if p.covers(v) {
-			return p, true
-		}
-	}
-	return versionProfile{}, false
-}
-
-// nearestProfile returns a profile for a version v that no profile covers. It returns the newest profile that fits v,
-// or the oldest profile if none fits. A profile fits if it begins before v, because flags are rarely removed. It also
-// fits if it has flags, and the output of v's --help lists all of them. The argument help is this output.
-func nearestProfile(v version, help string) versionProfile {
+// profileOf returns the newest profile that begins at or before v, or the oldest profile if v is older than all.
+func profileOf(v version) versionProfile {
 	known := versionProfiles()
 	chosen := known[0]
 	for _, p := range known[1:] {
-		if p.oldest().compare(v) <= 0 || p.listedIn(help) {
+		if p.oldest().compare(v) <= 0 {
 			chosen = p
 		}
 	}
@@ -71,17 +45,6 @@ func (p versionProfile) newest() version { return p.measured[len(p.measured)-1] 
 // version in between is assumed to behave like both.
 func (p versionProfile) covers(v version) bool {
 	return p.oldest().compare(v) <= 0 && v.compare(p.newest()) <= 0
-}
-
-// listedIn reports whether the profile has flags, and the output of --help names all of them.
-func (p versionProfile) listedIn(help string) bool {
-	words := strings.FieldsFunc(help, func(r rune) bool { return unicode.IsSpace(r) || r == ',' || r == '=' })
-	for _, flag := range p.flags {
-		if strings.HasPrefix(flag, "--") && !slices.Contains(words, flag) {
-			return false
-		}
-	}
-	return len(p.flags) > 0
 }
 
 // warning returns a warning if the profile does not cover v; otherwise it returns "". The text names the measured
@@ -100,7 +63,7 @@ func (p versionProfile) warning(v version) string {
 // version is a version number of the CLI.
 type version struct{ major, minor, patch int }
 
-// String returns the version in the form "2.1.330".
+// String returns the version in the form "2.1.332".
 func (v version) String() string { return fmt.Sprintf("%d.%d.%d", v.major, v.minor, v.patch) }
 
 func (v version) compare(other version) int {

@@ -71,7 +71,7 @@ func calls(t *testing.T, id, command string) door.Question {
 	return door.Question{Hook: text}
 }
 
-// wrapped returns the script that the CLI makes of a command (measured on 2.1.197 and 2.1.330).
+// wrapped returns a script of the form that the CLI makes of a command.
 func wrapped(quoted string) door.Question {
 	return door.Question{Script: "source /tmp/snapshot.sh 2>/dev/null || true && shopt -u extglob 2>/dev/null || true && eval " +
 		quoted + " < /dev/null && pwd -P >| /tmp/claude-1-cwd"}

@@ -105,7 +105,7 @@ var fillQueries = []string{
 SELECT 'chain-20260301-' || i, '0b5cfd4e-run-' || i, 1, 'c0ffee00-session-' || i, CASE WHEN i % 25 = 0 THEN 2 ELSE 1 END,
     'haiku', 'scheduled', 'fresh', 'first_tier', '', '', '', '', 0.5, FALSE, i < 0, FALSE, $3 - i * 864, ($3 - i * 864) / 86400000, $3 - i * 864 + 60000, 'completed', 0.03, FALSE,
     0.03, 900, 700, 30000, 9000, 30000, 200000, 9,
-    60000, 'c0ffee00-session-' || i, '2.1.330', 'subreaper', 'landlock', 0, FALSE, 1, 'ops-1', 'v0.1.0',
+    60000, 'c0ffee00-session-' || i, '2.1.332', 'subreaper', 'landlock', 0, FALSE, 1, 'ops-1', 'v0.1.0',
     '{"status":"healthy","summary":"All containers run, all endpoints answer within 200 ms, and 61 % of the disk are used.","check_results":[` +
 		`{"service":"shop","status":"healthy","detail":"200 in 41 ms"},{"service":"postgres","status":"healthy","detail":"accepts connections"}]}',
     '["shop","postgres"]', 'healthy', '' FROM n`,

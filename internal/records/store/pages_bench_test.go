@@ -34,7 +34,7 @@ SELECT 'chain-20260301-' || ((i - 1) / 3), '0b5cfd4e-run-' || ((i - 1) / 3), (i 
     CASE WHEN i % 7 = 0 THEN 'manual' ELSE 'scheduled' END, 'resume', 'parent_session', '', '', '', '', 0.5, i < 0, i < 0, i < 0,
     $3 - (30000 - i) * 86400, ($3 - (30000 - i) * 86400) / 86400000, CASE WHEN i > 29990 THEN NULL ELSE $3 - (30000 - i) * 86400 + 60000 END,
     CASE WHEN i > 29990 THEN 'running' ELSE 'completed' END, 0.03, i % 50 = 0, 0.03, 900, 700, 30000, 9000, 30000, 200000, 9,
-    60000, 'c0ffee00-session-' || i, '2.1.330', 'subreaper', 'landlock', 0, i < 0, 1, 'ops-1', 'v0.1.0',
+    60000, 'c0ffee00-session-' || i, '2.1.332', 'subreaper', 'landlock', 0, i < 0, 1, 'ops-1', 'v0.1.0',
     '{"status":"healthy","summary":"All containers run, all endpoints answer within 200 ms, and 61 % of the disk are used.","check_results":[` +
 		`{"service":"shop","status":"healthy","detail":"200 in 41 ms"},{"service":"postgres","status":"healthy","detail":"accepts connections"}]}',
     CASE WHEN i % 3 = 1 AND i % 2 = 0 THEN '[]' ELSE '["service-' || (i % 40) || '"]' END, CASE WHEN i % 3 = 1 AND i % 2 = 0 THEN 'healthy' ELSE 'escalate' END, '' FROM n`,

@@ -75,26 +75,21 @@ func (c *candidate) playing(s claudesim.Scenario, version claudesim.Version) cla
 
 var versionNumber = regexp.MustCompile(`\b\d+\.\d+\.\d+\b`)
 
-// newCandidate runs the CLI at path to read its version and its options.
+// newCandidate runs the CLI at path to read its version.
 func newCandidate(t testing.TB, path string) (candidate, error) {
 	t.Helper()
 	if !filepath.IsAbs(path) {
 		return candidate{}, fmt.Errorf("%q is not an absolute path, and each package is tested in its own directory", path)
 	}
-	var printed [2]string
-	for i, option := range []string{"--version", "--help"} {
-		command := exec.CommandContext(t.Context(), path, option)
-		command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
-		text, err := command.Output()
-		if err != nil {
-			return candidate{}, fmt.Errorf("%s %s: %w", path, option, err)
-		}
-		printed[i] = string(text)
+	command := exec.CommandContext(t.Context(), path, "--version")
+	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	printed, err := command.Output()
+	if err != nil {
+		return candidate{}, fmt.Errorf("%s --version: %w", path, err)
 	}
-	c := candidate{path: path, number: versionNumber.FindString(printed[0])}
-	var err error
-	if c.nearest, err = claudesim.Nearest(c.number, printed[1]); err != nil {
-		return candidate{}, fmt.Errorf("%s --version printed %q: %w", path, printed[0], err)
+	c := candidate{path: path, number: versionNumber.FindString(string(printed))}
+	if c.nearest, err = claudesim.Nearest(c.number); err != nil {
+		return candidate{}, fmt.Errorf("%s --version printed %q: %w", path, printed, err)
 	}
 	return c, nil
 }

@@ -20,20 +20,17 @@ import (
 func TestDoctorWarnsOfAnUntestedVersionOnce(t *testing.T) {
 	t.Parallel()
 	for claimed, warning := range map[string]string{
-		"2.1.196": "claude 2.1.196 is not a tested version; it is driven like 2.1.197, the nearest that is",
-		"2.1.197": "",
-		"2.1.300": "claude 2.1.300 is not a tested version; it is driven like 2.1.329, the nearest that is",
+		"2.1.285": "claude 2.1.285 is not a tested version; it is driven like 2.1.286, the nearest that is",
+		"2.1.286": "",
+		"2.1.300": "claude 2.1.300 is not a tested version; it is driven like 2.1.286, the nearest that is",
 		"2.1.329": "",
-		"2.1.330": "",
-		"2.1.331": "claude 2.1.331 is not a tested version; it is driven like 2.1.330, the nearest that is",
-		"3.0.0":   "claude 3.0.0 is not a tested version; it is driven like 2.1.330, the nearest that is",
+		"2.1.332": "",
+		"2.1.333": "claude 2.1.333 is not a tested version; it is driven like 2.1.332, the nearest that is",
+		"3.0.0":   "claude 3.0.0 is not a tested version; it is driven like 2.1.332, the nearest that is",
 	} {
 		t.Run(claimed, func(t *testing.T) {
 			t.Parallel()
 			scenario := claudesim.Play(claudesim.Always(claudesim.Say("fine")))
-			if claimed == "2.1.196" || claimed == "2.1.197" {
-				scenario = scenario.As(claudesim.VersionOld)
-			}
 			scenario.ClaimedVersion = claimed
 			path, err := claudesim.Install(t.TempDir(), scenario)
 			require.NoError(t, err)
