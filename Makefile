@@ -197,8 +197,8 @@ real: $(TOOLS_BUILT) | $(REPORT) ## Run the tests on real Temporal servers, proc
 		-p 2 -parallel 4 -timeout $(TEST_TIMEOUT)
 
 .PHONY: contract
-contract: $(if $(VERSION)$(CLAUDE),,clis) ## List in what the pinned CLIs differ from the contract, or the one of VERSION=x or CLAUDE=path: before a CLI is pinned
-	sh tools/contract.sh $(TEST_TIMEOUT) $(SLIM) '$(VERSION)' '$(CLAUDE)'
+contract: $(TOOLS_BUILT) $(if $(VERSION)$(CLAUDE),,clis) ## List in what the pinned CLIs differ from the contract, or the one of VERSION=x or CLAUDE=path: before a CLI is pinned
+	sh tools/contract.sh $(TOOLS)/gotestsum $(TEST_TIMEOUT) $(SLIM) '$(VERSION)' '$(CLAUDE)'
 
 .PHONY: e2e
 e2e: clis ## Repair a real service with the real CLI on a real Temporal server; make test does it, too

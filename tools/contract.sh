@@ -1,12 +1,12 @@
-# Usage: sh contract.sh TIMEOUT BUILD_TAGS [VERSION] [CLAUDE]
+# Usage: sh contract.sh GOTESTSUM TIMEOUT BUILD_TAGS [VERSION] [CLAUDE]
 #
 # Runs the contract tests on claude CLIs. Without arguments these are the CLIs in tools/claude. VERSION is a
 # number or a tag such as latest; npm installs this CLI below bin/claude. CLAUDE is the path of a CLI. The
-# script prints a line for each case, and then a list of all differences. It writes the tests' own output to
-# a file. It fails if there is a difference.
+# script prints a line for each test, the output of those that fail, and then a list of all differences,
+# which the tests report as attributes. It fails if a test fails, or if none ran a real CLI.
 set -eu
 
-timeout=$1 tags=$2 version=${3:-} claude=${4:-}
+gotestsum=$1 timeout=$2 tags=$3 version=${4:-} claude=${5:-}
 package=@anthropic-ai/claude-code
 
 fail() {
@@ -50,12 +50,28 @@ if [ -n "$claude" ]; then
 	claude=$(cd "$(dirname "$claude")" && pwd)/$(basename "$claude")
 fi
 
+# attributes prints the attributes with a key, one a line: the test, a tab and the value.
+attributes() {
+	sed -n 's/.*"Action":"attr".*"Test":"\([^"]*\)","Key":"'"$1"'","Value":"\(.*\)"}$/\1\t\2/p' "$log" |
+		sed 's/\\"/"/g; s/\\u003c/</g; s/\\u003e/>/g; s/\\u0026/\&/g; s/\\\\/\\/g'
+}
+
 mkdir -p bin/report
-log=bin/report/contract-$number.log
+log=bin/report/contract-$number.json
 echo "What the tests print goes to $log."
-"$GO" build -o bin/contract-summary ./internal/claudesim/contract/summary
 packages=$(sh tools/packages.sh TestContract)
+result=0
 # Test one package after the other. If a case waited for a processor, the CLI would look slow.
 # shellcheck disable=SC2086 # they are several
-"$GO" test -json -tags "soak,$tags" -p 1 -count=1 -timeout "$timeout" -run '^Test(Contract|Endings|RequiredReview|PlanOfTwoPhases)' $packages ${claude:+"-claude=$claude"} |
-	bin/contract-summary -log "$log"
+"$gotestsum" --format testname --hide-summary output --jsonfile "$log" -- -tags "soak,$tags" -p 1 -count=1 -timeout "$timeout" \
+	-run '^Test(Contract|Endings|RequiredReview|PlanOfTwoPhases)' $packages ${claude:+"-claude=$claude"} || result=1
+if [ -n "$(attributes contract-difference)" ]; then
+	printf '\nDifferences:\n'
+	attributes contract-difference | sort | cut -c 1-240
+	printf '\nCases that differ in a field:\n'
+	attributes contract-difference | sed 's/\tlaunch [0-9]*: /\t/; s/: expected .*//; s/\[[0-9:]*\]/[]/g' | sort -u | cut -f 2 | sort | uniq -c | sort -rn
+fi
+echo
+attributes contract-subject | cut -f 2 | sort -u | sed 's/^/held to the contract: /'
+[ -n "$(attributes contract-subject)" ] || fail 'no test ran a real CLI'
+exit "$result"

@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/claudesim"
-	"github.com/claudeops/claudeops/internal/claudesim/contract"
 )
 
 // Versions returns the releases against which the real CLI is tested. With the flag -claude it returns only the release
@@ -41,12 +40,12 @@ func RealCLI(t testing.TB, version claudesim.Version) string {
 	}
 	if c := theCandidate(t); c != nil {
 		require.Equal(t, c.nearest, version, "-claude is held to the nearest release only")
-		t.Attr(contract.SubjectAttribute, fmt.Sprintf("claude %s, by what %s does", c.number, c.nearest))
+		t.Attr(subjectAttribute, fmt.Sprintf("claude %s, by what %s does", c.number, c.nearest))
 		return c.path
 	}
 	path := filepath.Join(ModuleRoot(t), "tools", "claude", string(version), "node_modules", ".bin", "claude")
 	if _, err := os.Stat(path); err == nil {
-		t.Attr(contract.SubjectAttribute, "claude "+string(version))
+		t.Attr(subjectAttribute, "claude "+string(version))
 		return path
 	}
 	if os.Getenv("CI") == "true" {
@@ -54,22 +53,6 @@ func RealCLI(t testing.TB, version claudesim.Version) string {
 	}
 	t.Skipf("the real CLI %s is not installed; run make tools", version)
 	return ""
-}
-
-// Compare reports a test error for every field in which got differs from expected. launch is the number of the CLI's
-// run within the test, from 1; 0 means the whole test.
-func Compare[T any](t testing.TB, launch int, expected, got T) {
-	t.Helper()
-	for _, d := range contract.Compare(launch, expected, got) {
-		Differ(t, d)
-	}
-}
-
-// Differ reports one difference as a test error.
-func Differ(t testing.TB, d contract.Difference) {
-	t.Helper()
-	t.Attr(contract.Attribute, d.Encode())
-	t.Errorf("%s", d)
 }
 
 // ModuleRoot returns the directory of go.mod.

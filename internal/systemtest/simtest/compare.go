@@ -1,72 +1,53 @@
-package contract
+package simtest
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"testing"
 )
 
-// The keys of the attributes that contract tests set with testing.T.Attr.
+// The keys of the attributes that contract tests set with testing.T.Attr. tools/contract.sh lists their values.
 const (
-	// Attribute is the key of a Difference, encoded by Encode.
-	Attribute = "contract-difference"
-	// SubjectAttribute is the key of a description of the tested real CLI.
-	SubjectAttribute = "contract-subject"
+	differenceAttribute = "contract-difference"
+	// subjectAttribute describes the tested real CLI.
+	subjectAttribute = "contract-subject"
 )
 
-// Difference is one deviation of a CLI from the contract.
-type Difference struct {
-	// Launch is the number of the CLI's run within the case, from 1; 0 means the whole case.
-	Launch int `json:"launch,omitempty"`
-	// Field names the field that differs, such as "Results[0].Reason".
-	Field    string `json:"field"`
-	Expected string `json:"expected"`
-	Got      string `json:"got"`
-}
-
-// String returns d as a sentence for the output of a test.
-func (d Difference) String() string {
-	text := fmt.Sprintf("%s: expected %s, got %s", d.Field, d.Expected, d.Got)
-	if d.Launch > 0 {
-		text = fmt.Sprintf("launch %d: %s", d.Launch, text)
+// Compare reports a test error for every exported field in which got differs from expected. launch is the number of the
+// CLI's run within the test, from 1; 0 means the whole test.
+func Compare[T any](t testing.TB, launch int, expected, got T) {
+	t.Helper()
+	for _, difference := range differences(expected, got) {
+		if launch > 0 {
+			difference = fmt.Sprintf("launch %d: %s", launch, difference)
+		}
+		t.Attr(differenceAttribute, strings.ReplaceAll(difference, "\n", " "))
+		t.Errorf("%s", difference)
 	}
-	return text
-}
-
-// Encode returns d as one line of JSON.
-func (d Difference) Encode() string {
-	line, err := json.Marshal(d)
-	if err != nil { // never: a struct of strings and a number always encodes
-		return ""
-	}
-	return string(line)
 }
 
 // nothing is the text for a missing value.
 const nothing = "nothing"
 
-// Compare returns the differences between the exported fields of expected and got, in the order in which the fields are
-// declared.
-func Compare[T any](launch int, expected, got T) []Difference {
+// differences describes the differences between the exported fields of expected and got, in the order in which the fields
+// are declared.
+func differences[T any](expected, got T) []string {
 	var c comparison
 	c.values("", reflect.ValueOf(expected), reflect.ValueOf(got))
-	for i := range c.found {
-		c.found[i].Launch = launch
-	}
 	return c.found
 }
 
 // comparison collects differences.
-type comparison struct{ found []Difference }
+type comparison struct{ found []string }
 
 func (c *comparison) add(path, expected, got string) {
 	if path == "" {
 		path = "value"
 	}
-	c.found = append(c.found, Difference{Field: path, Expected: expected, Got: got})
+	c.found = append(c.found, fmt.Sprintf("%s: expected %s, got %s", path, expected, got))
 }
 
 // values compares two values of the same type.

@@ -1,12 +1,9 @@
-package contract_test
+package simtest
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/claudeops/claudeops/internal/claudesim/contract"
 )
 
 type run struct {
@@ -87,27 +84,13 @@ func TestCompare(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var got []string
-			for _, d := range contract.Compare(0, c.expected, c.got) {
-				got = append(got, d.String())
-			}
-			require.Equal(t, c.want, got)
+			require.Equal(t, c.want, differences(c.expected, c.got))
 		})
 	}
 }
 
 func TestCompareValues(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []contract.Difference{{Launch: 2, Field: "value", Expected: `"a"`, Got: `"b"`}}, contract.Compare(2, "a", "b"))
-	require.Equal(t, `launch 2: value: expected "a", got "b"`, contract.Compare(2, "a", "b")[0].String())
-	require.Equal(t, []contract.Difference{{Field: "x", Expected: "1", Got: "nothing"}}, contract.Compare(0, map[string]int{"x": 1}, nil))
-}
-
-func TestEncode(t *testing.T) {
-	t.Parallel()
-	want := contract.Difference{Launch: 1, Field: "Stderr", Expected: "\"a\nb\"", Got: "nothing"}
-	require.NotContains(t, want.Encode(), "\n", "an attribute is one line")
-	var got contract.Difference
-	require.NoError(t, json.Unmarshal([]byte(want.Encode()), &got))
-	require.Equal(t, want, got)
+	require.Equal(t, []string{`value: expected "a", got "b"`}, differences("a", "b"))
+	require.Equal(t, []string{`x: expected 1, got nothing`}, differences(map[string]int{"x": 1}, nil))
 }
