@@ -102,7 +102,7 @@ func endingCases() []contractCase {
 			require.Equal(t, []string{"model_not_found"}, o.Classes)
 		}),
 		{
-			name: "an account pays beyond its limit, and the API is overloaded", only: claudesim.VersionNew, forget: forget,
+			name: "an account pays beyond its limit, and the API is overloaded", forget: forget,
 			scenario: claudesim.Play(claudesim.Always(claudesim.Bash("true").OnCredits(until), claudesim.Fail(529, "busy"))),
 			launches: []launch{withTokenFirst("hi")},
 			want: func(t *testing.T, _ claudesim.Version, o []observation) {

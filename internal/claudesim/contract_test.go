@@ -25,8 +25,6 @@ type contractCase struct {
 	// endsEarly reports whether the real CLI has exited before it had printed everything. After a signal it sometimes
 	// does so, more often on a busy machine. The harness then asks it again. The function may be nil.
 	endsEarly func(o []observation) bool
-	// only restricts the case to one release.
-	only claudesim.Version
 }
 
 // TestContract runs every case on the stand-in of each release, and on the newest real CLI. It requires that a driver cannot distinguish
@@ -35,9 +33,6 @@ func TestContract(t *testing.T) {
 	t.Parallel()
 	for _, v := range simtest.Versions(t) {
 		for _, c := range contractCases() {
-			if c.only != "" && c.only != v {
-				continue
-			}
 			t.Run(simtest.Number(t, v)+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
 				c.run(t, v)
