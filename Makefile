@@ -168,7 +168,7 @@ lean: | $(REPORT) ## Check that the worker is small and links no Temporal server
 # Packages whose tests link the Temporal server, and the commands. Compiling them again, for the race detector, would take minutes.
 SERVED := ./internal/systemtest ./internal/desk/cli/... ./internal/plant/embedded ./worker ./starter
 # Packages whose tests start agents or the real CLI.
-AGENTS := ./internal/claudesim ./internal/cell/claude ./internal/cell/hook ./internal/cell/shell ./internal/cell/process ./internal/cell/guard ./internal/records/transcripts
+AGENTS := ./internal/claudesim ./internal/cell/claude ./internal/cell ./internal/cell/shell ./internal/cell/process ./internal/cell/guard ./internal/records/transcripts
 # Packages that start no goroutine, with long tests. The race detector would only slow them down.
 SEQUENTIAL := ./internal/escalation/calendar ./internal/change/checkout ./internal/plant/config ./internal/change/forge ./internal/desk/markdown
 # The packages with the longest short tests. They start first, at the same time as others.

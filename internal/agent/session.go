@@ -7,7 +7,6 @@ import (
 	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -35,7 +34,7 @@ var _ cell.Supervisor = session{}
 func (s session) Progress(p claude.Progress) { s.observe(progressOf(p)) }
 
 // Decided implements cell.Supervisor.
-func (s session) Decided(ctx context.Context, entries []hook.Entry) error {
+func (s session) Decided(ctx context.Context, entries []cell.Entry) error {
 	decisions := make([]escalation.CallDecision, len(entries))
 	for i, entry := range entries {
 		decisions[i] = escalation.CallDecision{

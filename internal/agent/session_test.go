@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/activities"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 	"github.com/claudeops/claudeops/internal/escalation"
 )
 
@@ -56,7 +56,7 @@ func TestCallsHaveNamesOfTheServicesFile(t *testing.T) {
 	_, redeployments := records.charged[0].Cooldowns.Limits("Shop")
 	require.Equal(t, never, redeployments, "what was forbidden stays forbidden")
 
-	require.NoError(t, s.Decided(t.Context(), []hook.Entry{{
+	require.NoError(t, s.Decided(t.Context(), []cell.Entry{{
 		Session: "s", Tier: 2, Call: "toolu_1", Tool: "Bash", Input: []byte(`{"command":"docker restart web"}`),
 		Decision: guard.Decision{Allowed: true, Rule: "docker restart", Actions: called},
 	}}))

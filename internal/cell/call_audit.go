@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/cell/claude"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 )
 
 // ErrUnguarded is the error of a session whose CLI did not ask the guard about the calls.
@@ -28,7 +27,7 @@ type callAudit struct {
 
 	mutex sync.Mutex
 	// pending holds the decisions that the supervisor does not have yet, and refused the first that are against the agent.
-	pending, refused []hook.Entry
+	pending, refused []Entry
 	// known holds the ids of the calls that the guard has decided.
 	known map[string]bool
 }
@@ -38,10 +37,10 @@ type callAudit struct {
 const auditLimit = 5 * time.Second
 
 // record tells the supervisor a decision before the agent gets the answer.
-func (a *callAudit) record(entry hook.Entry) {
+func (a *callAudit) record(entry Entry) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	if entry.Decision.Rule != hook.RuleUnasked {
+	if entry.Decision.Rule != RuleUnasked {
 		a.known[entry.Call] = true
 	}
 	a.pending = append(a.pending, entry)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 )
 
 // shelf is a Supervisor that keeps decisions in memory. While away is true, it fails.
@@ -20,10 +19,10 @@ type shelf struct {
 	nobody
 
 	away bool
-	kept []hook.Entry
+	kept []Entry
 }
 
-func (s *shelf) Decided(_ context.Context, decisions []hook.Entry) error {
+func (s *shelf) Decided(_ context.Context, decisions []Entry) error {
 	if s.away {
 		return errors.New("away")
 	}
@@ -42,7 +41,7 @@ func TestCallAuditKeepsWhatTheRecordsMissed(t *testing.T) {
 	t.Parallel()
 	records := &shelf{away: true}
 	audit := newAuditOf(records)
-	first := hook.Entry{Session: "s", Tier: 2, Call: "a", Tool: "Bash", Input: []byte(`{"command":"docker restart web"}`), Decision: guard.Decision{
+	first := Entry{Session: "s", Tier: 2, Call: "a", Tool: "Bash", Input: []byte(`{"command":"docker restart web"}`), Decision: guard.Decision{
 		Allowed: true, Rule: "docker restart", Actions: []guard.Action{{Kind: "restart", Service: "web"}},
 	}}
 	audit.record(first)
@@ -51,8 +50,8 @@ func TestCallAuditKeepsWhatTheRecordsMissed(t *testing.T) {
 	second := first
 	second.Call, second.Decision = "b", guard.Decision{Rule: "default", Reason: "no"}
 	audit.record(second)
-	require.Equal(t, []hook.Entry{first, second}, records.kept)
-	require.Equal(t, []hook.Entry{second}, audit.refused)
+	require.Equal(t, []Entry{first, second}, records.kept)
+	require.Equal(t, []Entry{second}, audit.refused)
 	audit.flush(t.Context())
 	require.Len(t, records.kept, 2)
 }
@@ -77,20 +76,20 @@ func TestCallAuditHoldsCallsAgainstDecisions(t *testing.T) {
 		return claude.MadeCall{ID: id, Tool: tool, Failed: failed}
 	}
 	for name, tc := range map[string]struct {
-		decided  []hook.Entry
+		decided  []Entry
 		made     []claude.MadeCall
 		byItself bool
 		want     string
 	}{
-		"all were decided on":               {[]hook.Entry{{Call: "a"}, {Call: "b"}}, []claude.MadeCall{call("a", "Bash", false), call("b", "Read", true)}, true, ""},
+		"all were decided on":               {[]Entry{{Call: "a"}, {Call: "b"}}, []claude.MadeCall{call("a", "Bash", false), call("b", "Read", true)}, true, ""},
 		"no calls":                          {nil, nil, true, ""},
 		"the verdict has no effect":         {nil, []claude.MadeCall{call("a", "StructuredOutput", false)}, true, ""},
-		"one was refused by the CLI itself": {[]hook.Entry{{Call: "a"}}, []claude.MadeCall{call("a", "Bash", false), call("b", "Edit", true)}, true, ""},
-		"one was made on its own":           {[]hook.Entry{{Call: "a"}}, []claude.MadeCall{call("b", "Read", false)}, false, "the CLI made its call b of Read on its own"},
+		"one was refused by the CLI itself": {[]Entry{{Call: "a"}}, []claude.MadeCall{call("a", "Bash", false), call("b", "Edit", true)}, true, ""},
+		"one was made on its own":           {[]Entry{{Call: "a"}}, []claude.MadeCall{call("b", "Read", false)}, false, "the CLI made its call b of Read on its own"},
 		"none got here":                     {nil, []claude.MadeCall{call("a", "Bash", true)}, true, "it got none of them, and they were refused (1); see that agents can run /usr/bin/worker"},
 		"none got here before the end":      {nil, []claude.MadeCall{call("a", "Bash", true)}, false, ""},
 		"only the shell asked": {
-			[]hook.Entry{{Call: "unasked-1", Decision: guard.Decision{Rule: hook.RuleUnasked}}}, []claude.MadeCall{call("a", "Bash", true)}, true, "it got none of them",
+			[]Entry{{Call: "unasked-1", Decision: guard.Decision{Rule: RuleUnasked}}}, []claude.MadeCall{call("a", "Bash", true)}, true, "it got none of them",
 		},
 	} {
 		audit := newAuditOf(&shelf{})

@@ -12,13 +12,12 @@ import (
 	"time"
 
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
 // connectionRules adds to the rules for files where the programs of a session do not connect: to the supervisor, to other sessions, to
 // terminals of people and to the metadata services of clouds.
-func (g *guards) connectionRules(ctx context.Context, opens *process.Opens, place guard.Place, post *hook.Post) {
+func (g *guards) connectionRules(ctx context.Context, opens *process.Opens, place guard.Place, post *Post) {
 	opens.Addresses = metadataServices()
 	for _, dir := range resolved(os.TempDir()) {
 		opens.Sockets = append(opens.Sockets, filepath.Join(dir, tempPrefix+"*", "**"))

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
@@ -25,7 +24,7 @@ func TestConnectionRules(t *testing.T) {
 	sockets, err := os.MkdirTemp("", "s") //nolint:usetesting // a socket's path must be short
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(sockets)) })
-	post, err := hook.Open(sockets, nil, hook.Session{ID: "s"}, nil, func(hook.Entry) {})
+	post, err := OpenPost(sockets, nil, PostSession{ID: "s"}, nil, func(Entry) {})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, post.Close()) })
 	opens := &process.Opens{}

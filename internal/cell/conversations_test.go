@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -372,4 +373,25 @@ func TestLeftoversAreTakenIn(t *testing.T) {
 			require.Equal(t, written, string(taken))
 		})
 	}
+}
+
+// TestSavesAreWatched checks that saves go on after a failure, and that what stays wrong is told once.
+func TestSavesAreWatched(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		saves, told := 0, 0
+		save := func(context.Context) error {
+			if saves++; saves%6 > 3 {
+				return errUnfinished
+			}
+			return nil
+		}
+		go watchSaves(ctx, time.Second, save, func(error) { told++ })
+		time.Sleep(11*time.Second + time.Millisecond)
+		stop()
+		synctest.Wait()
+		require.Equal(t, 11, saves)
+		require.Equal(t, 2, told)
+	})
 }

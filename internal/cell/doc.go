@@ -9,7 +9,7 @@
 //	workspace      files that are exchanged with the agent                    workspace.go
 //	keys           a key of the model's API for one session, and its count    keys.go, upstream.go, cost.go
 //	sandboxes      what the kernel denies                                     sandbox.go, probe.go
-//	guards         decide on each tool call, program, file and connection     guards.go, visitors.go, call_audit.go
+//	guards         decide on each tool call, program, file and connection     guards.go, post.go, visitors.go, call_audit.go
 //
 // Programs that are no agent run with the same user and directories through Host.Scratch and RunScript.
 package cell

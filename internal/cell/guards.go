@@ -14,7 +14,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
@@ -57,7 +56,7 @@ func newGuards(options Options) (*guards, error) {
 	if err != nil {
 		return nil, err
 	}
-	shell, err := hook.InstallShell(sockets.path, executable)
+	shell, err := InstallShell(sockets.path, executable)
 	if err != nil {
 		return nil, errors.Join(err, sockets.close())
 	}
@@ -85,7 +84,7 @@ func (g *guards) close() error {
 
 // watch answers the CLI's questions about the calls of one session.
 type watch struct {
-	post   *hook.Post
+	post   *Post
 	audit  *callAudit
 	logger *slog.Logger
 }
@@ -105,11 +104,11 @@ func (g *guards) open(ctx context.Context, spec Spec, invocation *claude.Invocat
 	audit := &callAudit{
 		supervisor: spec.Supervisor, logger: g.logger, executable: g.executable, known: map[string]bool{}, session: context.WithoutCancel(ctx),
 	}
-	session := hook.Session{
+	session := PostSession{
 		ID: spec.SessionID, Tier: spec.Tier, Place: place, Narrowed: len(spec.AllowedTools) > 0,
 		Executables: executables, Admit: visitors.admit, Passed: g.passed,
 	}
-	post, err := hook.Open(g.sockets.path, guard.New(spec.Policy, guard.Host{}), session, spec.Supervisor, audit.record)
+	post, err := OpenPost(g.sockets.path, guard.New(spec.Policy, guard.Host{}), session, spec.Supervisor, audit.record)
 	if err != nil {
 		return nil, err
 	}
@@ -117,14 +116,14 @@ func (g *guards) open(ctx context.Context, spec Spec, invocation *claude.Invocat
 		invocation.Sandbox.Opens = g.opensOf(ctx, spec.Policy, invocation.Env, session, post)
 	}
 	invocation.Guard = &claude.Guard{
-		Settings: hook.Settings(g.executable), Env: post.Environment(g.executable, g.shell), Started: visitors.begin,
+		Settings: HookSettings(g.executable), Env: post.Environment(g.executable, g.shell), Started: visitors.begin,
 	}
 	return &watch{post, audit, g.logger}, nil
 }
 
 // opensOf returns the rules by which the kernel judges the files and connections of a session.
 func (g *guards) opensOf(
-	ctx context.Context, policy *guard.Policy, variables map[string]string, session hook.Session, post *hook.Post,
+	ctx context.Context, policy *guard.Policy, variables map[string]string, session PostSession, post *Post,
 ) *process.Opens {
 	opens := fileRules(policy.FileRules(session.Tier), variables, session.Place.Asked, recordIn(post))
 	opens.Held = session.Executables.Held()
@@ -167,8 +166,8 @@ func packaged(dirs []string) (filled []string) {
 }
 
 // recordIn returns a function that records refused files as acts of the session's calls.
-func recordIn(post *hook.Post) func(process.Refused) {
-	return func(refused process.Refused) { post.Refused(hook.File(refused)) }
+func recordIn(post *Post) func(process.Refused) {
+	return func(refused process.Refused) { post.Refused(RefusedFile(refused)) }
 }
 
 // executables returns what each program of a tier may execute; nil if there is no limit. The limit would keep sudo from

@@ -11,7 +11,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 	"github.com/claudeops/claudeops/internal/cell/proxy"
 )
 
@@ -185,17 +184,17 @@ var _ Supervisor = nobody{}
 func (nobody) Progress(claude.Progress) {}
 
 // Decided implements Supervisor.
-func (nobody) Decided(context.Context, []hook.Entry) error { return nil }
+func (nobody) Decided(context.Context, []Entry) error { return nil }
 
 // unlimited is a ledger without limits and without entries.
 type unlimited struct{}
 
-var _ hook.Ledger = unlimited{}
+var _ Ledger = unlimited{}
 
-// Charge implements hook.Ledger.
+// Charge implements Ledger.
 func (unlimited) Charge(context.Context, string, []guard.Action) (refusal string, err error) {
 	return "", nil
 }
 
-// Return implements hook.Ledger.
+// Return implements Ledger.
 func (unlimited) Return(context.Context, string) error { return nil }

@@ -16,7 +16,6 @@ import (
 	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 	"github.com/claudeops/claudeops/internal/claudesim"
 )
 
@@ -25,7 +24,7 @@ type printer struct{}
 
 func (printer) Progress(claude.Progress) {}
 
-func (printer) Decided(_ context.Context, decisions []hook.Entry) error {
+func (printer) Decided(_ context.Context, decisions []cell.Entry) error {
 	for _, one := range decisions {
 		fmt.Printf("%s allowed=%t\n", one.Input, one.Decision.Allowed)
 	}

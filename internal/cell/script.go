@@ -12,7 +12,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 )
 
 // ExitRefused is the exit code of a script that the guard refuses as a whole, and of a command in it that is refused.
@@ -68,11 +67,11 @@ func (g *guards) runScript(ctx context.Context, options Options, own *private, s
 	executables := g.executables(script.Tier, sandbox)
 	place.Confined = executables.HoldTexts() && g.confines()
 	visitors := newVisitors(own.id, slog.New(slog.DiscardHandler))
-	session := hook.Session{
+	session := PostSession{
 		ID: own.id, Tier: script.Tier, Place: place, Executables: executables, Admit: visitors.admit,
 		Passed: g.passed,
 	}
-	post, err := hook.Open(g.sockets.path, guard.New(g.policy, guard.Host{}), session, unlimited{}, func(hook.Entry) {})
+	post, err := OpenPost(g.sockets.path, guard.New(g.policy, guard.Host{}), session, unlimited{}, func(Entry) {})
 	if err != nil {
 		return 0, err
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 )
 
 // Spec describes one run of an agent. SessionID, Model, Tier, Dir and a prompt are required; the zero value of every other
@@ -81,9 +80,9 @@ type Supervisor interface {
 	Progress(p claude.Progress)
 	// Decided tells the guard's decisions on calls, with unmasked inputs, before the agent learns them. If it fails, they are told
 	// again together with later ones. The agent waits until ctx ends, after 5 seconds.
-	Decided(ctx context.Context, decisions []hook.Entry) error
+	Decided(ctx context.Context, decisions []Entry) error
 	// Ledger is asked before each act on a service, such as a restart.
-	hook.Ledger
+	Ledger
 }
 
 // Result says what a run did and cost, also if Run fails. Secrets in its texts are masked.
@@ -95,7 +94,7 @@ type Result struct {
 	// Level says what held the agent.
 	Level Level
 	// Refused holds the first decisions of the guard against the agent, at most MaxRefused.
-	Refused []hook.Entry
+	Refused []Entry
 	// Unarchived reports that the Archive lacks the end of the conversation.
 	Unarchived bool
 	// Left is the content of Workspace.Asked; nil if there is none. LeftProblem says why it could not be read.

@@ -123,7 +123,8 @@ func TestWorkspaceTakes(t *testing.T) {
 		},
 		"an empty file": {
 			func(t *testing.T, path, _ string) { t.Helper(); require.NoError(t, os.WriteFile(path, nil, 0o600)) },
-			[]byte{}, nil,
+			[]byte{},
+			nil,
 		},
 		"the beginning of a large file": {
 			func(t *testing.T, path, _ string) {

@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/door"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 )
 
 // hang bounds the time of a script that must end.
@@ -28,7 +28,7 @@ const hang = 2 * time.Minute
 
 // person runs scripts at Tier 3 with the programs of this machine.
 type person struct {
-	post *hook.Post
+	post *cell.Post
 	dir  string
 }
 
@@ -38,7 +38,7 @@ func newPerson(t testing.TB) *person {
 	policy, err := guard.ParsePolicy(deploy.Policy)
 	require.NoError(t, err)
 	place := guard.Place{Work: []string{dir}, Home: dir, Temp: dir, Path: []string{"/usr/bin", "/bin"}}
-	post, err := hook.Open(t.TempDir(), guard.New(policy, guard.Host{}), hook.Session{Tier: 3, Place: place}, unlimited{}, func(hook.Entry) {})
+	post, err := cell.OpenPost(t.TempDir(), guard.New(policy, guard.Host{}), cell.PostSession{Tier: 3, Place: place}, unlimited{}, func(cell.Entry) {})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, post.Close()) })
 	return &person{post: post, dir: dir}

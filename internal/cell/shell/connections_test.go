@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
@@ -51,8 +51,8 @@ func TestScriptsDoNotReachForbiddenAddresses(t *testing.T) {
 		require.True(t, started, "%s: %v", script, entries)
 		require.Equal(t, 1, strings.Count(printed, "here"), "%s: %s", script, printed)
 		require.Contains(t, printed, "connect", script)
-		require.True(t, slices.ContainsFunc(entries, func(e hook.Entry) bool {
-			return e.Decision.Rule == hook.RuleConnections && strings.Contains(e.Decision.Reason, address) && strings.Contains(string(e.Input), "curl -\\u003e "+address)
+		require.True(t, slices.ContainsFunc(entries, func(e cell.Entry) bool {
+			return e.Decision.Rule == cell.RuleConnections && strings.Contains(e.Decision.Reason, address) && strings.Contains(string(e.Input), "curl -\\u003e "+address)
 		}), "%s: nothing is recorded: %v", script, entries)
 	}
 }
@@ -163,7 +163,7 @@ func TestTextsWriteWhereTheTierMay(t *testing.T) {
 			_, err := os.Stat(s.place.Temp + "/made")
 			allowed := want > 0 && tier >= want
 			require.Equal(t, allowed, err == nil || len(changed) > 0, "tier %d: %s: %s %v", tier, script, printed, changed)
-			require.Equal(t, !allowed, slices.ContainsFunc(entries, func(e hook.Entry) bool { return e.Decision.Rule == hook.RuleFiles }), script)
+			require.Equal(t, !allowed, slices.ContainsFunc(entries, func(e cell.Entry) bool { return e.Decision.Rule == cell.RuleFiles }), script)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestTextsReadWhatTheTierMay(t *testing.T) {
 		require.True(t, started, "%s: %v", script, entries)
 		require.NotContains(t, printed, "of others", script)
 		require.Contains(t, printed, "of nobody", script)
-		require.True(t, slices.ContainsFunc(entries, func(e hook.Entry) bool { return strings.Contains(e.Decision.Reason, outside) }), script)
+		require.True(t, slices.ContainsFunc(entries, func(e cell.Entry) bool { return strings.Contains(e.Decision.Reason, outside) }), script)
 	}
 }
 

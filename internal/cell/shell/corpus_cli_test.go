@@ -19,7 +19,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/claudeops/claudeops/internal/cell/hook"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
@@ -62,7 +62,7 @@ func (s *stage) session(t *testing.T, version claudesim.Version, tier int, rows 
 	// Each decision on a call ends the call before it.
 	calls := &callsOfCLI{stage: s, t: t, outcomes: map[string]*outcome{}}
 	s.reset(t)
-	post, err := hook.Open(s.sockets, s.guard, hook.Session{ID: "session", Tier: tier, Place: s.place}, unlimited{}, calls.record)
+	post, err := cell.OpenPost(s.sockets, s.guard, cell.PostSession{ID: "session", Tier: tier, Place: s.place}, unlimited{}, calls.record)
 	require.NoError(t, err)
 	var replies []claudesim.Reply
 	for _, r := range rows {
@@ -89,12 +89,12 @@ func (s *stage) session(t *testing.T, version claudesim.Version, tier int, rows 
 var deniedByCLI = regexp.MustCompile(`^(Permission to use Bash (with command .* )?has been denied|<tool_use_error>)`)
 
 // runCLI runs the real CLI as another user, with a simulated model that makes the calls one after another.
-func (s *stage) runCLI(t *testing.T, version claudesim.Version, post *hook.Post, replies []claudesim.Reply) []simtest.ToolResult {
+func (s *stage) runCLI(t *testing.T, version claudesim.Version, post *cell.Post, replies []claudesim.Reply) []simtest.ToolResult {
 	t.Helper()
 	api := simtest.StartAPI(t, claudesim.Play(claudesim.Always(append(replies, claudesim.Say("done"))...)))
-	settings, err := json.Marshal(hook.Settings(s.self))
+	settings, err := json.Marshal(cell.HookSettings(s.self))
 	require.NoError(t, err)
-	shell, err := hook.InstallShell(t.TempDir(), s.self)
+	shell, err := cell.InstallShell(t.TempDir(), s.self)
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(filepath.Dir(filepath.Dir(shell)), 0o755)) //nolint:gosec // the other user must be able to enter it
 	own := t.TempDir()
@@ -133,7 +133,7 @@ type callsOfCLI struct {
 }
 
 // record records a decision on a call or on an act of a call.
-func (c *callsOfCLI) record(entry hook.Entry) {
+func (c *callsOfCLI) record(entry cell.Entry) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	call, _, isAct := strings.Cut(entry.Call, "#")

@@ -13,9 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/door"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
@@ -42,7 +42,7 @@ func TestSearchesShowNoSecrets(t *testing.T) {
 			require.True(t, started, entries)
 			require.NotContains(t, printed, "PASSWORD=x", script)
 			require.Contains(t, printed, "of nothing", script)
-			require.True(t, slices.ContainsFunc(entries, func(e hook.Entry) bool {
+			require.True(t, slices.ContainsFunc(entries, func(e cell.Entry) bool {
 				return !e.Decision.Allowed && strings.Contains(e.Decision.Reason, root)
 			}), "%s: nothing is recorded: %v", script, entries)
 		}
@@ -51,26 +51,26 @@ func TestSearchesShowNoSecrets(t *testing.T) {
 
 // confined runs a script in the shell in the sandbox of its tier, with the programs of this host. It returns the output and what was
 // recorded, and false if the guard does not let the script start.
-func (s *stage) confined(t *testing.T, tier int, script string) (printed string, entries []hook.Entry, started bool) {
+func (s *stage) confined(t *testing.T, tier int, script string) (printed string, entries []cell.Entry, started bool) {
 	t.Helper()
 	s.reset(t)
 	s.entries = nil
 	dirs := append(slices.Clone(s.programs), "/usr/bin", "/bin") // with the host's own programs
 	policy, err := guard.ParsePolicy(withDirectories(s.programs...))
 	require.NoError(t, err)
-	session := hook.Session{ID: "session", Tier: tier, Place: s.place, Executables: policy.Executables(tier)}
+	session := cell.PostSession{ID: "session", Tier: tier, Place: s.place, Executables: policy.Executables(tier)}
 	session.Place.Path = dirs
-	post, err := hook.Open(s.sockets, guard.New(policy, guard.Host{}), session, unlimited{}, s.record)
+	post, err := cell.OpenPost(s.sockets, guard.New(policy, guard.Host{}), session, unlimited{}, s.record)
 	require.NoError(t, err)
 	if denied := post.Try(script); denied != "" {
 		require.NoError(t, post.Close())
-		return "", []hook.Entry{{Decision: guard.Decision{Reason: denied}}}, false
+		return "", []cell.Entry{{Decision: guard.Decision{Reason: denied}}}, false
 	}
 	rules := policy.FileRules(tier)
 	opens := &process.Opens{
 		Secret: rules.Secret, Kept: rules.Kept, Clear: append(rules.Clear, s.place.Temp), Addresses: s.addresses,
 		Held:    session.Executables.Held(),
-		Refused: func(refused process.Refused) { post.Refused(hook.File(refused)) },
+		Refused: func(refused process.Refused) { post.Refused(cell.RefusedFile(refused)) },
 	}
 	opens.HeldRead, opens.HeldWrite = policy.Reached(tier, s.place)
 	writable := []string{s.place.Temp, s.place.Home}

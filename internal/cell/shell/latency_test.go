@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 	"github.com/claudeops/claudeops/internal/cell/process"
 )
 
@@ -30,7 +30,7 @@ func BenchmarkShell(b *testing.B) {
 	policy, err := guard.ParsePolicy(deploy.Policy)
 	require.NoError(b, err)
 	place := guard.Place{Work: []string{work}, Home: work, Temp: work, Path: []string{"/usr/bin", "/bin"}}
-	post, err := hook.Open(b.TempDir(), guard.New(policy, guard.Host{}), hook.Session{Tier: 1, Place: place}, unlimited{}, func(hook.Entry) {})
+	post, err := cell.OpenPost(b.TempDir(), guard.New(policy, guard.Host{}), cell.PostSession{Tier: 1, Place: place}, unlimited{}, func(cell.Entry) {})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, post.Close()) })
 	worker := filepath.Join(b.TempDir(), "worker")

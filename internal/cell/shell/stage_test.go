@@ -24,9 +24,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/door"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 	"github.com/claudeops/claudeops/internal/cell/process"
 	_ "github.com/claudeops/claudeops/internal/cell/shell" // the test binary is also the shell
 )
@@ -111,7 +111,7 @@ type stage struct {
 	programs []string
 
 	mutex   sync.Mutex
-	entries []hook.Entry
+	entries []cell.Entry
 }
 
 // newStage creates the directories. The scripts run as another user, so it must run as root.
@@ -289,7 +289,7 @@ func (s *stage) call(t *testing.T, tier int, script string) outcome {
 	t.Helper()
 	s.reset(t)
 	s.entries = nil
-	post, err := hook.Open(s.sockets, s.guard, hook.Session{ID: "session", Tier: tier, Place: s.place}, unlimited{}, s.record)
+	post, err := cell.OpenPost(s.sockets, s.guard, cell.PostSession{ID: "session", Tier: tier, Place: s.place}, unlimited{}, s.record)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, post.Close()) }()
 	if denied := post.Try(script); denied != "" {
@@ -307,7 +307,7 @@ func (s *stage) call(t *testing.T, tier int, script string) outcome {
 	return result
 }
 
-func (s *stage) record(entry hook.Entry) {
+func (s *stage) record(entry cell.Entry) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.entries = append(s.entries, entry)
@@ -328,7 +328,7 @@ func (s *stage) reset(t *testing.T) {
 }
 
 // run runs a script in the shell, as another user and in namespaces of its own.
-func (s *stage) run(t *testing.T, post *hook.Post, script string) outcome {
+func (s *stage) run(t *testing.T, post *cell.Post, script string) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), scriptLimit)
 	defer cancel()

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/door"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 )
 
 const (
@@ -34,11 +34,11 @@ func newHolder(t *testing.T) *person {
 	require.NoError(t, err)
 	policy := parsed.WithPassed([]guard.Passed{{Variable: "T_*", Program: "timeout"}, {Variable: "GH_TOKEN", Program: "aws"}})
 	policy.Directories = append([]string{programs}, policy.Directories...)
-	session := hook.Session{
+	session := cell.PostSession{
 		Tier: 3, Place: guard.Place{Work: []string{dir}, Home: dir, Temp: dir, Path: []string{programs, "/usr/bin", "/bin"}},
 		Passed: []string{"GH_TOKEN=" + passedToken, "T_KEY=" + keyOfTimeout},
 	}
-	post, err := hook.Open(t.TempDir(), guard.New(policy, guard.Host{}), session, unlimited{}, func(hook.Entry) {})
+	post, err := cell.OpenPost(t.TempDir(), guard.New(policy, guard.Host{}), session, unlimited{}, func(cell.Entry) {})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, post.Close()) })
 	return &person{post: post, dir: dir}

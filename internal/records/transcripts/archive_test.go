@@ -2,13 +2,9 @@ package transcripts
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
@@ -232,37 +228,6 @@ func TestConversationsAreApart(t *testing.T) {
 	require.NoError(t, err)
 	_, err = other.Restore(t.Context())
 	require.ErrorIs(t, err, ErrNotFound)
-}
-
-func TestWatch(t *testing.T) {
-	t.Parallel()
-	archive, path := inMemory(t), place(t)
-	watched := copyAt(t, archive, path)
-	ctx, stop := context.WithCancel(t.Context())
-	var failures atomic.Int32
-	var idle sync.WaitGroup
-	save := func(ctx context.Context) error {
-		_, err := watched.Save(ctx)
-		return err
-	}
-	idle.Go(func() { Watch(ctx, time.Millisecond, save, func(error) { failures.Add(1) }) })
-
-	for n := range 3 {
-		add(t, path, lines("first", n+1))
-		want := text(t, path)
-		require.Eventually(t, func() bool {
-			elsewhere := place(t)
-			_, err := copyAt(t, archive, elsewhere).Restore(t.Context())
-			return err == nil && text(t, elsewhere) == want
-		}, 10*time.Second, 5*time.Millisecond)
-	}
-	require.NoError(t, archive.Close())
-	add(t, path, lines("more", 1))
-	require.Eventually(t, func() bool { return failures.Load() > 0 }, 10*time.Second, time.Millisecond)
-	time.Sleep(50 * time.Millisecond) // many intervals, in each of which the save fails
-	stop()
-	idle.Wait()
-	require.EqualValues(t, 1, failures.Load(), "what stays wrong is told once")
 }
 
 // BenchmarkSave archives a transcript of 10 MB, the size of a long conversation, into a directory.

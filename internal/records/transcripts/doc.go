@@ -4,7 +4,7 @@
 //	             Restore: replaces a missing or older local file, completely or not at all
 //	           +---------------------------------------------------------------+
 //	           v                                                               |
-//	local transcript -- Save, Watch: new lines, compressed ----> SESSION/00000001-WRITER.jsonl.zst
+//	local transcript -- Save: new lines, compressed ----> SESSION/00000001-WRITER.jsonl.zst
 //	                                                             SESSION/00000002-WRITER.jsonl.zst
 //
 // # What is archived

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"gocloud.dev/blob"
 )
@@ -113,36 +112,4 @@ func (c *Copy) write(ctx context.Context, v version, local extent) error {
 		return err
 	}
 	return object.Close()
-}
-
-// saveTimeout limits each call of save in Watch, so that a call that hangs does not prevent later ones.
-const saveTimeout = time.Minute
-
-// Watch calls the function save after every interval until ctx ends. If save fails, Watch calls the function failed, and
-// continues. If the same error repeats, Watch calls failed only once. Watch does not save at the end, so the caller
-// must do so after the transcript's writer has ended.
-func Watch(ctx context.Context, interval time.Duration, save func(context.Context) error, failed func(error)) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	told := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		err := within(ctx, saveTimeout, save)
-		if err == nil || ctx.Err() != nil {
-			told = ""
-		} else if err.Error() != told {
-			told = err.Error()
-			failed(err)
-		}
-	}
-}
-
-func within(ctx context.Context, limit time.Duration, save func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	return save(ctx)
 }

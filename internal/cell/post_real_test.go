@@ -1,4 +1,4 @@
-package hook_test
+package cell_test
 
 import (
 	"bytes"
@@ -18,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/claudeops/claudeops/deploy"
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/door"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 	"github.com/claudeops/claudeops/internal/claudesim"
 	"github.com/claudeops/claudeops/internal/systemtest/simtest"
 )
@@ -36,7 +36,7 @@ type site struct {
 	standIn bool
 
 	mutex   sync.Mutex
-	entries []hook.Entry
+	entries []cell.Entry
 }
 
 func newSite(t *testing.T, programs ...string) *site {
@@ -74,9 +74,9 @@ func (s *site) guard() *guard.Guard {
 }
 
 // open starts a Post for a session of the tier.
-func (s *site) open(tier int) *hook.Post {
-	session := hook.Session{ID: "session-1", Tier: tier, Place: s.place(), Narrowed: slices.Contains(s.rules, "--allowedTools")}
-	post, err := hook.Open(s.t.TempDir(), s.guard(), session, s.ledger, s.record)
+func (s *site) open(tier int) *cell.Post {
+	session := cell.PostSession{ID: "session-1", Tier: tier, Place: s.place(), Narrowed: slices.Contains(s.rules, "--allowedTools")}
+	post, err := cell.OpenPost(s.t.TempDir(), s.guard(), session, s.ledger, s.record)
 	require.NoError(s.t, err)
 	return post
 }
@@ -88,24 +88,24 @@ func (s *site) place() guard.Place {
 	}
 }
 
-func (s *site) record(entry hook.Entry) {
+func (s *site) record(entry cell.Entry) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.entries = append(s.entries, entry)
 }
 
 // calls returns the decisions on calls, without those on their acts.
-func (s *site) calls() []hook.Entry {
+func (s *site) calls() []cell.Entry {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return slices.DeleteFunc(slices.Clone(s.entries), func(entry hook.Entry) bool { return strings.Contains(entry.Call, "#") })
+	return slices.DeleteFunc(slices.Clone(s.entries), func(entry cell.Entry) bool { return strings.Contains(entry.Call, "#") })
 }
 
 // refused reports whether an act of a call was refused.
 func (s *site) refused(call string) bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return slices.ContainsFunc(s.entries, func(entry hook.Entry) bool {
+	return slices.ContainsFunc(s.entries, func(entry cell.Entry) bool {
 		return strings.HasPrefix(entry.Call, call+"#") && !entry.Decision.Allowed
 	})
 }
@@ -123,7 +123,7 @@ func (s *site) cli(version claudesim.Version, scenario claudesim.Scenario) (path
 func (s *site) run(version claudesim.Version, environ map[string]string, calls ...claudesim.Reply) []simtest.ToolResult {
 	s.t.Helper()
 	cli, url := s.cli(version, claudesim.Play(claudesim.Always(append(calls, claudesim.Say("done"))...)))
-	settings, err := json.Marshal(hook.Settings(environ["CLAUDE_CODE_SHELL_PREFIX"]))
+	settings, err := json.Marshal(cell.HookSettings(environ["CLAUDE_CODE_SHELL_PREFIX"]))
 	require.NoError(s.t, err)
 	command := exec.CommandContext(s.t.Context(), cli, "-p", "--output-format", "stream-json", "--verbose",
 		"--setting-sources", "", "--strict-mcp-config", "--permission-mode", "dontAsk", "--tools", "Bash,Read,Edit,Write,Grep,Glob",
@@ -144,10 +144,10 @@ func (s *site) run(version claudesim.Version, environ map[string]string, calls .
 }
 
 // environment returns the environment of a CLI that asks the post.
-func (s *site) environment(post *hook.Post) map[string]string {
+func (s *site) environment(post *cell.Post) map[string]string {
 	executable, err := os.Executable()
 	require.NoError(s.t, err)
-	shell, err := hook.InstallShell(s.t.TempDir(), executable)
+	shell, err := cell.InstallShell(s.t.TempDir(), executable)
 	require.NoError(s.t, err)
 	return post.Environment(executable, shell)
 }
@@ -220,22 +220,22 @@ func TestRealCLINarrowed(t *testing.T) {
 func TestRealCLIFailsClosed(t *testing.T) {
 	t.Parallel()
 	for _, version := range simtest.Versions(t) {
-		for name, spoil := range map[string]func(t *testing.T, s *site, post *hook.Post) map[string]string{
-			"nobody answers": func(t *testing.T, s *site, post *hook.Post) map[string]string {
+		for name, spoil := range map[string]func(t *testing.T, s *site, post *cell.Post) map[string]string{
+			"nobody answers": func(t *testing.T, s *site, post *cell.Post) map[string]string {
 				t.Helper()
 				require.NoError(t, post.Close())
 				return s.environment(post)
 			},
-			"the program is missing": func(_ *testing.T, s *site, post *hook.Post) map[string]string {
+			"the program is missing": func(_ *testing.T, s *site, post *cell.Post) map[string]string {
 				return post.Environment(s.bin+"/no-such-program", s.bin+"/no-such-shell")
 			},
-			"the program crashes": func(t *testing.T, s *site, post *hook.Post) map[string]string {
+			"the program crashes": func(t *testing.T, s *site, post *cell.Post) map[string]string {
 				t.Helper()
 				crash := s.temp + "/crash"
 				require.NoError(t, os.WriteFile(crash, []byte("#!/bin/sh\nkill -SEGV $$\n"), 0o700))
 				return post.Environment(crash, crash)
 			},
-			"no program is named": func(_ *testing.T, s *site, post *hook.Post) map[string]string {
+			"no program is named": func(_ *testing.T, s *site, post *cell.Post) map[string]string {
 				environ := s.environment(post)
 				delete(environ, "CLAUDE_CODE_SHELL_PREFIX")
 				return environ
@@ -321,9 +321,9 @@ func TestRealCLICorpus(t *testing.T) {
 // or repair services, and commands that need links, files or programs that the site lacks.
 func (s *site) sample(name string, tier, count int, here *strings.Replacer) []string {
 	s.t.Helper()
-	text, err := os.ReadFile("../guard/testdata/" + name + ".jsonl")
+	text, err := os.ReadFile("guard/testdata/" + name + ".jsonl")
 	require.NoError(s.t, err)
-	harmless, err := os.ReadFile("../guard/testdata/harmless.jsonl")
+	harmless, err := os.ReadFile("guard/testdata/harmless.jsonl")
 	require.NoError(s.t, err)
 	var all []string
 	for line := range bytes.Lines(text) {
@@ -349,12 +349,12 @@ func (s *site) sample(name string, tier, count int, here *strings.Replacer) []st
 func BenchmarkHook(b *testing.B) {
 	policy, err := guard.ParsePolicy(deploy.Policy)
 	require.NoError(b, err)
-	post, err := hook.Open(b.TempDir(), guard.New(policy, guard.Host{}), hook.Session{Tier: 1, Place: guard.Place{Work: []string{b.TempDir()}}},
-		newBooks(), func(hook.Entry) {})
+	post, err := cell.OpenPost(b.TempDir(), guard.New(policy, guard.Host{}), cell.PostSession{Tier: 1, Place: guard.Place{Work: []string{b.TempDir()}}},
+		newBooks(), func(cell.Entry) {})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, post.Close()) })
 	worker := filepath.Join(b.TempDir(), "worker")
-	build := exec.CommandContext(b.Context(), "go", "build", "-o", worker, "../../../worker")
+	build := exec.CommandContext(b.Context(), "go", "build", "-o", worker, "../../worker")
 	output, err := build.CombinedOutput()
 	require.NoError(b, err, string(output))
 	question := func() []byte { // with a new call id each time, because each call is decided only once

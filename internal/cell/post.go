@@ -1,11 +1,4 @@
-// Package hook answers the questions of an agent's CLI and of its shell (package door): may this call be made, this
-// script be run, this program be started, this file be opened? Each session has its own socket, which is open while the
-// session's CLI runs.
-//
-// The guard decides on each call when the CLI's PreToolUse hook asks. An allowed script gets a ticket that is used up by
-// one run. While it runs, the guard decides on each program and file. If the CLI starts a script without asking the hook,
-// the script does not run.
-package hook
+package cell
 
 import (
 	"bufio"
@@ -28,8 +21,8 @@ import (
 	_ "github.com/claudeops/claudeops/internal/cell/shell" // the program that answers is also the shell that asks
 )
 
-// Session describes the session whose calls are decided.
-type Session struct {
+// PostSession describes the session whose calls a Post decides.
+type PostSession struct {
 	ID    string
 	Tier  int
 	Place guard.Place
@@ -69,9 +62,15 @@ type Ledger interface {
 	Return(ctx context.Context, act string) error
 }
 
-// Post answers the CLI's questions about one session, from Open to Close.
+// Post answers the questions of an agent's CLI and of its shell (package door): may this call be made, this script be run,
+// this program be started, this file be opened? Each session has its own socket, which is open while the session's CLI
+// runs.
+//
+// The guard decides on each call when the CLI's PreToolUse hook asks. An allowed script gets a ticket that is used up by
+// one run. While it runs, the guard decides on each program and file. If the CLI starts a script without asking the hook,
+// the script does not run.
 type Post struct {
-	session Session
+	session PostSession
 	guard   *guard.Guard
 	ledger  Ledger
 	record  func(Entry)
@@ -104,16 +103,16 @@ type running struct {
 	acts int
 }
 
-// Open starts a Post on a socket in dir, a directory that no user except the worker can write. The Post passes every
+// OpenPost starts a Post on a socket in dir, a directory that no user except the worker can write. The Post passes every
 // decision to the function record.
-func Open(dir string, g *guard.Guard, session Session, ledger Ledger, record func(Entry)) (*Post, error) {
+func OpenPost(dir string, g *guard.Guard, session PostSession, ledger Ledger, record func(Entry)) (*Post, error) {
 	socket := filepath.Join(dir, rand.Text()[:16])
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", socket)
 	if err != nil {
 		return nil, fmt.Errorf("open the guard's socket: %w", err)
 	}
 	// Let every user connect, because the agent can run as another user. The socket's name is no secret, because the
-	// kernel lists it. Session.Admit decides who may ask.
+	// kernel lists it. PostSession.Admit decides who may ask.
 	if err := os.Chmod(socket, 0o666); err != nil { //nolint:gosec // see above
 		return nil, errors.Join(fmt.Errorf("open the guard's socket: %w", err), listener.Close())
 	}
@@ -443,9 +442,9 @@ func plain(word *syntax.Word) (string, error) {
 // errExpands means that the shell would expand a part of the agent's command.
 var errExpands = errors.New("the CLI's script must have the command of the agent in plain quotes")
 
-// Settings returns the CLI's settings for the hook. With these settings the CLI runs the hook before every call, and needs
+// HookSettings returns the CLI's settings for the hook. With these settings the CLI runs the hook before every call, and needs
 // no shell for that.
-func Settings(executable string) map[string]any {
+func HookSettings(executable string) map[string]any {
 	command := map[string]any{"type": "command", "command": executable, "args": []string{door.HookScript}, "timeout": 60}
 	return map[string]any{"hooks": map[string]any{
 		"PreToolUse": []any{map[string]any{"matcher": "*", "hooks": []any{command}}},

@@ -1,4 +1,4 @@
-package hook_test
+package cell_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package hook
+package cell
 
 import (
 	"context"
@@ -79,8 +79,8 @@ const (
 	RuleConnections = "connections"
 )
 
-// File is a file or an address that a program of the session was not allowed to use.
-type File struct {
+// RefusedFile is a file or an address that a program of the session was not allowed to use.
+type RefusedFile struct {
 	// Path is the file's real path, or the address.
 	Path string
 	// Program is the path of the program's executable.
@@ -93,7 +93,7 @@ type File struct {
 
 // Refused records that the kernel has refused a file or an address to a program. If a single call of the session runs, it is an act of
 // that call.
-func (p *Post) Refused(file File) {
+func (p *Post) Refused(file RefusedFile) {
 	rule, sign := RuleFiles, " < "
 	switch {
 	case file.Connect:

@@ -1,4 +1,4 @@
-package hook_test
+package cell_test
 
 import (
 	"bytes"
@@ -12,12 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/door"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 )
 
 // dial connects to a post.
-func dial(t *testing.T, post *hook.Post) net.Conn {
+func dial(t *testing.T, post *cell.Post) net.Conn {
 	t.Helper()
 	connection, err := net.Dial("unix", post.Environment("", "")[door.SocketVariable])
 	require.NoError(t, err)

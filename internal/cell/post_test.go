@@ -1,4 +1,4 @@
-package hook_test
+package cell_test
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/claudeops/claudeops/internal/cell"
 	"github.com/claudeops/claudeops/internal/cell/door"
 	"github.com/claudeops/claudeops/internal/cell/guard"
-	"github.com/claudeops/claudeops/internal/cell/hook"
 )
 
 // books is a ledger that admits at most limit actions of a kind for each service. A limit of 0 admits any number.
@@ -50,7 +50,7 @@ func (b *books) Return(_ context.Context, call string) error {
 }
 
 // ask sends a question to a post as the CLI's processes do.
-func ask(t *testing.T, post *hook.Post, question door.Question) door.Answer {
+func ask(t *testing.T, post *cell.Post, question door.Question) door.Answer {
 	t.Helper()
 	connection, err := net.Dial("unix", post.Environment("", "")[door.SocketVariable])
 	require.NoError(t, err)
