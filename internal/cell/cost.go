@@ -26,13 +26,6 @@ const (
 // proxy's count also depends on these prices.
 func (r *run) settleCost(ctx context.Context) {
 	result, count := &r.result, r.count
-	if result.UnlistedModel != "" { // the proxy counts with the same guess
-		defer func() { result.CostEstimated = true }()
-		if _, logged := r.guessed.LoadOrStore(result.UnlistedModel, true); !logged {
-			r.logger.WarnContext(ctx, "the price of a model is not known: costs with it are guesses, and so are budgets",
-				"session_id", r.SessionID, "model", result.UnlistedModel)
-		}
-	}
 	if count.Calls == 0 && count.Partial == 0 {
 		return
 	}

@@ -104,32 +104,26 @@ func (g *guards) open(ctx context.Context, spec Spec, invocation *claude.Invocat
 	audit := &callAudit{
 		supervisor: spec.Supervisor, logger: g.logger, executable: g.executable, known: map[string]bool{}, session: context.WithoutCancel(ctx),
 	}
-	session := PostSession{
+	post, err := OpenPost(g.sockets.path, guard.New(spec.Policy, guard.Host{}), PostSession{
 		ID: spec.SessionID, Tier: spec.Tier, Place: place, Narrowed: len(spec.AllowedTools) > 0,
 		Executables: executables, Admit: visitors.admit, Passed: g.passed,
-	}
-	post, err := OpenPost(g.sockets.path, guard.New(spec.Policy, guard.Host{}), session, spec.Supervisor, audit.record)
+	}, spec.Supervisor, audit.record)
 	if err != nil {
 		return nil, err
 	}
 	if invocation.Sandbox != nil {
-		invocation.Sandbox.Opens = g.opensOf(ctx, spec.Policy, invocation.Env, session, post)
+		opens := fileRules(spec.Policy.FileRules(spec.Tier), invocation.Env, place.Asked, func(refused process.Refused) {
+			post.Refused(RefusedFile(refused))
+		})
+		opens.Held = executables.Held()
+		opens.HeldRead, opens.HeldWrite = spec.Policy.Reached(spec.Tier, place)
+		g.connectionRules(ctx, opens, place, post)
+		invocation.Sandbox.Opens = opens
 	}
 	invocation.Guard = &claude.Guard{
 		Settings: HookSettings(g.executable), Env: post.Environment(g.executable, g.shell), Started: visitors.begin,
 	}
 	return &watch{post, audit, g.logger}, nil
-}
-
-// opensOf returns the rules by which the kernel judges the files and connections of a session.
-func (g *guards) opensOf(
-	ctx context.Context, policy *guard.Policy, variables map[string]string, session PostSession, post *Post,
-) *process.Opens {
-	opens := fileRules(policy.FileRules(session.Tier), variables, session.Place.Asked, recordIn(post))
-	opens.Held = session.Executables.Held()
-	opens.HeldRead, opens.HeldWrite = policy.Reached(session.Tier, session.Place)
-	g.connectionRules(ctx, opens, session.Place, post)
-	return opens
 }
 
 // fileRules converts the policy's rules for files to those of a sandbox. Nothing is secret in the session's own directories, nor are
@@ -165,11 +159,6 @@ func packaged(dirs []string) (filled []string) {
 	return filled
 }
 
-// recordIn returns a function that records refused files as acts of the session's calls.
-func recordIn(post *Post) func(process.Refused) {
-	return func(refused process.Refused) { post.Refused(RefusedFile(refused)) }
-}
-
 // executables returns what each program of a tier may execute; nil if there is no limit. The limit would keep sudo from
 // changing the user.
 func (g *guards) executables(tier int, sandbox *claude.Sandbox) *guard.Executables {
@@ -185,9 +174,6 @@ const settleLimit = 10 * time.Second
 // close stops answering the CLI's questions, and writes the pending decisions. Then it checks the calls that the CLI
 // reports (made). If the CLI was not stopped, byItself is true. The error comes from callAudit.check.
 func (w *watch) close(ctx context.Context, made []claude.MadeCall, byItself bool) error {
-	if w == nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleLimit)
 	defer cancel()
 	if err := w.post.Close(); err != nil {

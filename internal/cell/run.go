@@ -43,6 +43,13 @@ func (h *Host) Run(ctx context.Context, spec Spec) (Result, error) {
 	r := &run{Host: h, Spec: spec}
 	err := r.session(ctx)
 	r.settleCost(ctx)
+	if model := r.result.UnlistedModel; model != "" { // the proxy counts with the same guess
+		r.result.CostEstimated = true
+		if _, logged := r.guessed.LoadOrStore(model, true); !logged {
+			r.logger.WarnContext(ctx, "the price of a model is not known: costs with it are guesses, and so are budgets",
+				"session_id", r.SessionID, "model", model)
+		}
+	}
 	if r.result.Survivors > 0 {
 		r.logger.WarnContext(ctx, "processes of an agent could not be ended and may still be at work: look for them by their environment",
 			"session_id", r.SessionID, "processes", r.result.Survivors, "variable", claude.SessionVariable)
