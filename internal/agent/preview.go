@@ -47,9 +47,9 @@ func (i *inspection) preview(ctx context.Context, wanted previewCommand) (previe
 }
 
 // isReal reports whether no part of a path is a link.
-func isReal(path string) bool {
-	real, err := filepath.EvalSymlinks(path)
-	return err == nil && real == path
+func isReal(dir string) bool {
+	target, err := filepath.EvalSymlinks(dir)
+	return err == nil && target == dir
 }
 
 // failed reports whether a program ended with an error. kubectl diff says with 1 that there are differences.

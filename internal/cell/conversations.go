@@ -204,8 +204,8 @@ func (c conversations) keep(ctx context.Context, in *intake) (end func(limit tim
 // saveTimeout limits each save before the last one, so that a call that hangs does not prevent later ones.
 const saveTimeout = time.Minute
 
-// watchSaves calls the function save after every interval until ctx ends. If save fails, it calls the function failed, but only once for the
-// same error again and again, and continues. It does not save at the end.
+// watchSaves calls the function save after every interval until ctx ends. If save fails, it calls the function failed, and continues. If
+// the same error repeats, it calls failed only once. It does not save at the end.
 func watchSaves(ctx context.Context, interval time.Duration, save func(context.Context) error, failed func(error)) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

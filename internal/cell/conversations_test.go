@@ -382,7 +382,8 @@ func TestSavesAreWatched(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		saves, told := 0, 0
 		save := func(context.Context) error {
-			if saves++; saves%6 > 3 {
+			saves++
+			if saves%6 > 3 {
 				return errUnfinished
 			}
 			return nil

@@ -102,7 +102,8 @@ func (g *guards) open(ctx context.Context, spec Spec, invocation *claude.Invocat
 	place.Confined = executables.HoldTexts() && g.confines()
 	visitors := newVisitors(spec.SessionID, g.logger)
 	audit := &callAudit{
-		supervisor: spec.Supervisor, logger: g.logger, executable: g.executable, known: map[string]bool{}, session: context.WithoutCancel(ctx),
+		supervisor: spec.Supervisor, logger: g.logger, executable: g.executable, known: map[string]bool{},
+		session: context.WithoutCancel(ctx),
 	}
 	post, err := OpenPost(g.sockets.path, guard.New(spec.Policy, guard.Host{}), PostSession{
 		ID: spec.SessionID, Tier: spec.Tier, Place: place, Narrowed: len(spec.AllowedTools) > 0,

@@ -98,7 +98,8 @@ type Host struct {
 func Open(ctx context.Context, options Options) (_ *Host, err error) {
 	h := &Host{
 		cli: options.CLI, driver: options.Driver, limits: options.Limits, sessionBytes: options.SessionBytes,
-		modes: newModes(options), mask: cmp.Or(options.Mask, redact.New(options.Driver.Environ)), stopping: options.Stopping, logger: options.Logger,
+		modes: newModes(options), mask: cmp.Or(options.Mask, redact.New(options.Driver.Environ)),
+		stopping: options.Stopping, logger: options.Logger,
 	}
 	defer func() {
 		if err != nil {

@@ -103,8 +103,8 @@ func (s sandboxes) of(tier int, dir string, own []string) (sandbox *claude.Sandb
 	return sandbox, ""
 }
 
-// sealed returns the sandbox of programs that can execute what an author has written. It does not depend on the setting for agents, and it is
-// required: without it these programs do not run. The argument home holds the operator's files for the home of agents.
+// sealed returns the sandbox of programs that can execute what an author has written. It does not depend on the setting for
+// agents, and it is required: without it these programs do not run. The argument home holds the operator's files for the home of agents.
 func (s sandboxes) sealed(home string) *claude.Sandbox {
 	return &claude.Sandbox{Required: true, Offline: !s.policy.Checks.Network, Hidden: append(slices.Concat(s.hidden, tempDirs()), home)}
 }

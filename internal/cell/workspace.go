@@ -211,6 +211,7 @@ func (r *run) closeWorkspace(ctx context.Context, opened *workspace) {
 		return opened.close()
 	})
 	if err != nil {
-		r.logger.WarnContext(ctx, "the workspace could not be removed", "workspace", r.Workspace.Name, "session_id", r.SessionID, "error", err)
+		r.logger.WarnContext(ctx, "the workspace could not be removed", "workspace", r.Workspace.Name, "session_id", r.SessionID,
+			"error", err)
 	}
 }

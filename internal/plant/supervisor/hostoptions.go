@@ -78,7 +78,9 @@ func CellOptions(cfg config.Config, environ []string, policy *guard.Policy) cell
 // hiddenFiles lists the files that the sandbox hides from agents: the state directory and the database, the transcript archive, the
 // settings and the encryption keys.
 func hiddenFiles(cfg config.Config) []string {
-	hidden := []string{cfg.State.Dir, cfg.AgentsDir(), "/etc/claudeops", cfg.State.TranscriptsDir(), cfg.State.EnvFile, cfg.Encryption.KeysFile}
+	hidden := []string{
+		cfg.State.Dir, cfg.AgentsDir(), "/etc/claudeops", cfg.State.TranscriptsDir(), cfg.State.EnvFile, cfg.Encryption.KeysFile,
+	}
 	if file := cfg.State.DatabaseFile(); file != "" {
 		hidden = append(hidden, file, file+"-wal", file+"-shm", file+"-journal")
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plaintext"
 	"github.com/claudeops/claudeops/internal/plant/config"
-	"github.com/claudeops/claudeops/internal/plant/supervisor"
 	"github.com/claudeops/claudeops/internal/plant/program"
+	"github.com/claudeops/claudeops/internal/plant/supervisor"
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
