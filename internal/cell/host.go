@@ -47,8 +47,8 @@ type Options struct {
 	// their permissions; while agents run, the Host changes them back. Of ClosedTree only the directory itself is looked at.
 	Closed     []string
 	ClosedTree string
-	// SessionBytes is the space that a session may use for its own files. On the disk of Reserve, a directory, some space is held back, and
-	// sessions get less when that disk is full; empty for no reserve.
+	// SessionBytes is the space that a session may use for its own files; 0 for no limit. On the disk of Reserve, a directory, some
+	// space is held back, and sessions get less when that disk is full; empty for no reserve.
 	SessionBytes int64
 	Reserve      string
 	// Limits are the time limits of each run. Spec.Timeout is its Wall.

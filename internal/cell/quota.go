@@ -1,7 +1,9 @@
 package cell
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"os"
 	"sync"
 	"time"
@@ -29,7 +31,7 @@ func (e *StorageError) Error() string {
 
 // quota returns what a session may store now.
 func (h *Host) quota() files.Quota {
-	bytes := h.sessionBytes
+	bytes := cmp.Or(h.sessionBytes, math.MaxInt64)
 	if h.reserve.used() {
 		bytes = min(bytes, scarceBytes)
 	}
