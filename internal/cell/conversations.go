@@ -248,26 +248,6 @@ func (nowhere) Failed() {}
 // Remove implements Archive.
 func (nowhere) Remove(context.Context, string) error { return nil }
 
-// giveConversation gives the agent the conversation that it resumes. Then it starts to take in and archive the
-// conversation that the agent writes, until the caller calls end, which reports whether the archive has all of it.
-func (r *run) giveConversation(ctx context.Context, own *private) (end func() bool, err error) {
-	in, err := r.conversations.place(own, r.Spec)
-	if err != nil {
-		return nil, err
-	}
-	endSaving, err := r.conversations.keep(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	return func() bool {
-		limit := lastSaveLimit
-		if r.stopping != nil && r.stopping.Err() != nil {
-			limit = HurriedSave
-		}
-		return endSaving(limit)
-	}, nil
-}
-
 // Conversation returns the path of the host's copy of a conversation, which need not exist. A supervisor can put a conversation there
 // that another host has had.
 func (h *Host) Conversation(sessionID string) string { return h.conversations.path(sessionID) }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/claudeops/claudeops/internal/cell/claude"
 	"github.com/claudeops/claudeops/internal/cell/guard"
@@ -71,11 +72,15 @@ func (r *run) session(ctx context.Context) (err error) {
 		return err
 	}
 	defer r.free(ctx, own)
-	endSaving, err := r.giveConversation(ctx, own)
+	taken, err := r.conversations.place(own, r.Spec)
 	if err != nil {
 		return err
 	}
-	defer func() { r.result.Unarchived = !endSaving() }()
+	endSaving, err := r.conversations.keep(ctx, taken)
+	if err != nil {
+		return err
+	}
+	defer func() { r.result.Unarchived = !endSaving(r.saveLimit()) }()
 	opened := r.openWorkspace(ctx)
 	defer r.closeWorkspace(ctx, opened)
 	invocation := r.invocation(own, opened)
@@ -175,6 +180,14 @@ func endedByItself(err error) bool {
 	return slices.Contains(ends, failure.Kind)
 }
 
+// saveLimit limits the time for the last save of a conversation.
+func (h *Host) saveLimit() time.Duration {
+	if h.stopping != nil && h.stopping.Err() != nil {
+		return HurriedSave
+	}
+	return lastSaveLimit
+}
+
 // free removes the directories of a session.
 func (h *Host) free(ctx context.Context, own *private) {
 	if err := own.close(); err != nil {
@@ -183,7 +196,7 @@ func (h *Host) free(ctx context.Context, own *private) {
 }
 
 // nobody is the Supervisor of a run that has none.
-type nobody struct{ unlimited }
+type nobody struct{}
 
 var _ Supervisor = nobody{}
 
@@ -193,15 +206,10 @@ func (nobody) Progress(claude.Progress) {}
 // Decided implements Supervisor.
 func (nobody) Decided(context.Context, []Entry) error { return nil }
 
-// unlimited is a ledger without limits and without entries.
-type unlimited struct{}
-
-var _ Ledger = unlimited{}
-
-// Charge implements Ledger.
-func (unlimited) Charge(context.Context, string, []guard.Action) (refusal string, err error) {
+// Charge implements Supervisor.
+func (nobody) Charge(context.Context, string, []guard.Action) (refusal string, err error) {
 	return "", nil
 }
 
-// Return implements Ledger.
-func (unlimited) Return(context.Context, string) error { return nil }
+// Return implements Supervisor.
+func (nobody) Return(context.Context, string) error { return nil }
