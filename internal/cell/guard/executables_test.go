@@ -131,3 +131,16 @@ func BenchmarkExecutables(b *testing.B) {
 		require.NotEmpty(b, policy.Executables(2).All())
 	}
 }
+
+// TestReached checks what programs of texts load besides the files of their tier: libraries of programs in a directory of the operator.
+func TestReached(t *testing.T) {
+	t.Parallel()
+	own, err := guard.ParsePolicyOver(deploy.Policy, []byte("version: 1\nextends: default\ndirectories: [/srv/brew/bin]\n"))
+	require.NoError(t, err)
+	place, _ := stage(t)
+	read, write := own.Reached(1, place)
+	require.Equal(t, []string{place.Temp}, write)
+	require.Subset(t, read, []string{place.Work[0], place.Home, place.Temp, "/etc", "/srv/brew/lib", "/srv/brew/Cellar"})
+	require.NotContains(t, read, "/opt")
+	require.NotContains(t, read, "/srv/brew")
+}

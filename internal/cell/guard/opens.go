@@ -2,6 +2,7 @@ package guard
 
 import (
 	"maps"
+	"path/filepath"
 	"slices"
 )
 
@@ -20,10 +21,18 @@ func systemDirs() []string {
 	return []string{"/usr", "/lib", "/lib64", "/bin", "/sbin", "/snap", "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust"}
 }
 
-// Reached returns the files and directories that a tier reads and changes at a place. It reads the system's certificates wherever they are.
+// Reached returns the files and directories that a tier reads and changes at a place. It reads the system's certificates wherever they are,
+// and what stands beside directories of programs, which load it.
 func (p *Policy) Reached(tier int, place Place) (read, write []string) {
 	j := judge{policy: p, tier: tier, place: place, files: Host{}}
 	read = slices.Concat(j.roots(j.readable()), place.Asked, systemDirs(), []string{"/var/lib/ca-certificates"})
+	for _, dir := range p.Directories {
+		for _, part := range []string{"lib", "lib64", "libexec", "share", "opt", "Cellar"} {
+			if !isBelow(dir, systemDirs()) {
+				read = append(read, filepath.Join(filepath.Dir(dir), part))
+			}
+		}
+	}
 	return read, slices.Concat(j.roots(j.limits().Write), place.Asked)
 }
 
