@@ -39,13 +39,15 @@ func (c *CLI) sandbox(i Invocation, environ []string) *Sandbox {
 		return nil
 	}
 	all := *i.Sandbox
-	all.Readable = slices.Concat(all.Readable, c.programs(all.Hidden, environ), namedFiles(environ), namedFiles(c.passed()))
+	named := namedFiles(environ)
+	all.Readable = slices.Concat(all.Readable, c.programs(all.Hidden, environ), named, namedFiles(c.passed()))
 	all.Writable = slices.Concat(all.Writable, c.ownPlaces(i))
 	if all.Executable != nil {
 		all.Executable = slices.Concat(all.Executable, c.executables(environ))
 	}
 	if all.Opens != nil {
 		all.Opens = c.opens(*all.Opens, i)
+		all.Opens.HeldRead = slices.Concat(all.Opens.HeldRead, named) // curl reads its certificates
 	}
 	return &all
 }
