@@ -47,7 +47,7 @@ func (c *CLI) sandbox(i Invocation, environ []string) *Sandbox {
 	}
 	if all.Opens != nil {
 		all.Opens = c.opens(*all.Opens, i)
-		all.Opens.HeldRead = slices.Concat(all.Opens.HeldRead, named) // curl reads its certificates
+		all.Opens.HeldRead = slices.Concat(all.Opens.HeldRead, i.Sandbox.Readable, named) // certificates of curl
 	}
 	return &all
 }

@@ -42,8 +42,8 @@ func TestSandboxHasWhatTheCLINeeds(t *testing.T) {
 	require.NotContains(t, executable, bin)
 	require.Equal(t, []string{"/bin/x"}, limited.Executable, "what was asked for stays as it is")
 	require.Equal(t, []string{"/a"}, asked.Readable, "what was asked for stays as it is")
-	judged := &Sandbox{Opens: &process.Opens{HeldRead: []string{"/etc"}}}
-	require.Equal(t, []string{"/etc", ca}, cli.sandbox(Invocation{Sandbox: judged}, environ).Opens.HeldRead)
+	judged := &Sandbox{Readable: []string{"/a"}, Opens: &process.Opens{HeldRead: []string{"/etc"}}}
+	require.Equal(t, []string{"/etc", "/a", ca}, cli.sandbox(Invocation{Sandbox: judged}, environ).Opens.HeldRead)
 	require.Equal(t, []string{"/etc"}, judged.Opens.HeldRead)
 }
 
