@@ -42,9 +42,14 @@ func (e Explanation) granted() []string {
 			lines = append(lines, "- "+what+": "+text)
 		}
 	}
-	with := func(want func(Grant) bool) string { return ticked(e.names(want)) }
+	with := func(want func(Grant) bool) string {
+		if names := e.names(want); len(names) > 0 {
+			return ticked([]string{strings.Join(names, ", ")}) // one pair of ticks: prompts are short
+		}
+		return ""
+	}
 	add("look with", with(func(g Grant) bool { return g.Action == "" && !g.Changes() && !g.Runs() }))
-	add("restart services (each restart counts against the service's limit)", with(func(g Grant) bool { return g.Action == "restart" }))
+	add("restart services (each counts against the service's limit)", with(func(g Grant) bool { return g.Action == "restart" }))
 	add("redeploy services (each counts against the service's limit)", with(func(g Grant) bool { return g.Action == "redeployment" }))
 	add("change", with(func(g Grant) bool { return g.Action == "" && g.Changes() && !g.Runs() && !g.Writes() }))
 	add("run one of these commands through", with(Grant.Runs))
@@ -56,7 +61,7 @@ func (e Explanation) granted() []string {
 		if programs != "" {
 			programs += " and "
 		}
-		add("write files, with "+programs+"the tools Edit and Write as far as you have them, below", places(e.Write))
+		add("write files, with "+programs+"the tools Edit and Write if you have them, below", places(e.Write))
 	}
 	if len(e.Methods) > 0 {
 		add("ask HTTP services by", strings.Join(e.Methods, ", ")+hosts(e.Hosts))
@@ -78,7 +83,7 @@ func (e Explanation) spelling() []string {
 	}
 	if slices.ContainsFunc(e.Grants, func(g Grant) bool { return g.is("curl") }) {
 		lines = append(lines, "- `curl`: one address a call, with its host and port written out; `-L` follows to https only, "+
-			"and `wget` not at all")
+			"`wget` nowhere")
 	}
 	return append(lines, "- "+strings.ToLower(refusals[:1])+strings.TrimSuffix(refusals[1:], "."))
 }
@@ -188,6 +193,7 @@ func (e Explanation) names(want func(Grant) bool) (items []string) {
 			free[grant.Name()] = true
 		}
 	}
+	var programs []string // with subcommands, as in "docker" and "docker network"
 	verbs, at := map[string][]string{}, map[string]int{}
 	for _, grant := range slices.DeleteFunc(slices.Clone(e.Grants), func(g Grant) bool { return !want(g) }) {
 		name := grant.Name()
@@ -197,24 +203,35 @@ func (e Explanation) names(want func(Grant) bool) (items []string) {
 			for _, options := range grant.Needs {
 				name += " " + abbreviate(strings.Split(options, "|"), examples)
 			}
-			items = append(items, name)
+			if !slices.ContainsFunc(items, func(item string) bool { return strings.HasPrefix(name, item+" -") }) { // with fewer options
+				items = append(items, name)
+			}
 		case space < 0:
 			items = append(items, name)
 		default:
 			program := name[:space]
 			if verbs[program] == nil {
-				at[program] = len(items)
+				at[program], programs = len(items), append(programs, program)
 				items = append(items, "")
 			}
 			verbs[program] = unique(append(verbs[program], name[space+1:]))
-			items[at[program]] = program + " " + strings.Join(verbs[program], "|")
 		}
 	}
-	return unique(items)
+	first := map[string]int{} // the item of the same program with the same verbs
+	for _, program := range programs {
+		above, below := program[:strings.LastIndexByte(program, ' ')+1], " "+strings.Join(verbs[program], "|")
+		if item, is := first[above+below]; is && above != "" {
+			items[item] = strings.TrimSuffix(items[item], below) + "|" + strings.TrimPrefix(program, above) + below
+			continue
+		}
+		first[above+below] = at[program]
+		items[at[program]] = program + below
+	}
+	return slices.DeleteFunc(unique(items), func(item string) bool { return item == "" })
 }
 
 // examples is the number of alternatives that suffice as examples.
-const examples = 3
+const examples = 2
 
 // ticked formats items as code in Markdown.
 func ticked(items []string) string {

@@ -59,7 +59,7 @@ Each command is judged when it starts, by its real words. What is certain to be 
 - a command that is refused ends with 126, and the script goes on: use §set -e§ where it must not
 - put §--§ in front of names that come from another call: §docker ps -q | xargs docker inspect --§
 - call programs by their names, not by paths; a script for a container (§docker exec NAME sh -c '…'§) is written out, without variables
-- §curl§: one address a call, with its host and port written out; §-L§ follows to https only, and §wget§ not at all
+- §curl§: one address a call, with its host and port written out; §-L§ follows to https only, §wget§ nowhere
 - a refusal says why. Try another spelling only if it names one; else leave it, and say in your verdict what you could not do
 
 Refused in any case:
@@ -70,23 +70,23 @@ func TestBrief(t *testing.T) {
 	t.Parallel()
 	for tier, want := range map[int]string{
 		1: `You may do this, and nothing else (§a b|c§ stands for §a b§ and §a c§; of options that are shown one must be given):
-- look with: §cat§, §curl§, §docker|podman compose ps§, §docker|podman logs|ps§, §rev|tac§, §top -b§
+- look with: §cat, curl, docker|podman compose ps, docker|podman logs|ps, rev|tac, top -b§
 - run one of these commands through: §timeout§
 - read files, also with the tools Read, Grep and Glob, below: the working directory, §$HOME§, §/etc§
-- write files, with the tools Edit and Write as far as you have them, below: §$TMPDIR§
+- write files, with the tools Edit and Write if you have them, below: §$TMPDIR§
 - ask HTTP services by: GET, on any host
 - use the tools: §mcp__tickets__read§
 ` + spelling + `- reading what may hold secrets: §.env§, §.ssh§, private keys, files named after passwords, tokens or secrets, §/etc/shadow§, Kubernetes Secrets
 - changing §vms.yaml§
 `,
 		2: `You may do this, and nothing else (§a b|c§ stands for §a b§ and §a c§; of options that are shown one must be given):
-- look with: §cat§, §curl§, §docker|podman compose ps§, §docker|podman logs|ps§, §rev|tac§, §top -b§
-- restart services (each restart counts against the service's limit): §docker|podman restart§
+- look with: §cat, curl, docker|podman compose ps, docker|podman logs|ps, rev|tac, top -b§
+- restart services (each counts against the service's limit): §docker|podman restart§
 - redeploy services (each counts against the service's limit): §docker|podman compose up -d§
 - change: §git push§
 - run one of these commands through: §timeout§
 - read files, also with the tools Read, Grep and Glob, below: the working directory, §/etc§
-- write files, with §rm§ and the tools Edit and Write as far as you have them, below: the working directory, §$TMPDIR§
+- write files, with §rm§ and the tools Edit and Write if you have them, below: the working directory, §$TMPDIR§
 - ask HTTP services by: GET, HEAD, on §*.lan§
 - use the tools: §mcp__tickets__read§, §mcp__tickets__write§
 ` + spelling + `- reading what may hold secrets: §.env§, §.ssh§, private keys, files named after passwords, tokens or secrets, §/etc/shadow§, Kubernetes Secrets
@@ -100,7 +100,7 @@ func TestBrief(t *testing.T) {
 - pushing to §main§: push a branch of your own, and open a pull request
 - §rm|shred -r|-R§: it destroys the host
 - §docker volume rm§: it deletes persistent data
-- §docker restart§, §dd of=/dev/sda|of=/dev/sdb|of=/dev/sdc|…§: it ends the host
+- §docker restart§, §dd of=/dev/sda|of=/dev/sdb|…§: it ends the host
 
 A refusal says why. Try another spelling only if it names one; else leave it, and say in your verdict what you could not do.
 `,
