@@ -57,6 +57,7 @@ func TestParsePolicyNamesTheLine(t *testing.T) {
 		},
 		"another version":             {"version: 1", "version: 2", 1, "version: must be 1, and is 2"},
 		"a tier too few":              {"  3: {anything: true}\n", "", 2, "tiers: must have 3"},
+		"a pattern of no file":        {`1: {read: ["."]}`, `1: {read: ["."], keep: ["a[b"]}`, 3, `tiers: keep: the pattern "a[b" cannot be read`},
 		"a type that is none":         {"FILE*", "FIEL*", 9, `programs: cat: args: there is no type "FIEL"`},
 		"the same in a list":          {`flags: "-v", needs`, `flags: "-v=NAMES", needs`, 15, `programs: docker: flags: -v=NAMES: there is no type "NAMES"`},
 		"the same in a subcommand":    {"args: NAME", "args: NAMES", 14, `programs: docker: logs: args: there is no type "NAMES"`},

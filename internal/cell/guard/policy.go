@@ -280,6 +280,9 @@ func (p *Policy) checkPatterns() error {
 		}
 	}
 	for tier, limits := range p.Tiers {
+		if err := checkPatterns(limits.Keep, "tiers", tier, "keep"); err != nil {
+			return err
+		}
 		for i, pattern := range limits.Review.Paths {
 			if !doublestar.ValidatePattern(pattern) || strings.HasPrefix(pattern, "/") {
 				return &mistake{[]any{"tiers", tier, "review", "paths", i}, fmt.Errorf(
