@@ -193,6 +193,26 @@ func TestTextsReadWhatTheTierMay(t *testing.T) {
 	}
 }
 
+// TestTextsReadTheirStreams runs texts that read what the shell gives them: files, pipes, here-documents and substitutions.
+func TestTextsReadTheirStreams(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	for script, want := range map[string]string{
+		`awk '{print "a", $1}' <(echo one) - < app.log`:                     "a one\na x\n",
+		`sed 's/^/b /' /dev/stdin <<< two`:                                  "b two\n",
+		`echo three | jq -R '"c " + .' | sed -n p /dev/fd/0`:                "\"c three\"\n",
+		"jq -r .a <<E\n{\"a\": \"d\"}\nE":                                   "d\n",
+		`awk 'BEGIN{print "e" > "/dev/stderr"; print "f" > "/dev/stdout"}'`: "e\nf\n",
+		`sed 's/x/h/w /dev/stdout' app.log`:                                 "h\nh\n",
+		`awk '/^Name/' /proc/self/status | cut -c1-5`:                       "Name:\n",
+		`sed -n 1p app.log > "$TMPDIR/x"; sed -n p "$TMPDIR/x"`:             "x\n",
+	} {
+		printed, entries, started := s.confined(t, 1, script)
+		require.True(t, started, entries)
+		require.Equal(t, want, printed, script)
+	}
+}
+
 // TestGawkIsConfined runs texts by which gawk connects, starts commands and loads code: once without a limit, where each has its effect,
 // and as awk of Tier 1, where the guard or the kernel refuses it.
 func TestGawkIsConfined(t *testing.T) {
