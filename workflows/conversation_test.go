@@ -1,4 +1,4 @@
-package workflows
+package workflows_test
 
 import (
 	"context"
@@ -21,6 +21,8 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows/parts"
+	"github.com/claudeops/claudeops/workflows/talk"
 )
 
 // talkBook keeps the records of conversations in memory.
@@ -137,7 +139,7 @@ func newSlowTalkStage(t *testing.T, takes time.Duration) *talkStage {
 	s.SetTestTimeout(5 * time.Minute) // both for a busy machine
 	s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
 	s.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "conversation-ada"})
-	s.RegisterWorkflow(Conversation)
+	s.RegisterWorkflow(talk.Conversation)
 	policy := escalation.Policy{Tiers: []escalation.TierPolicy{{Model: "sonnet", BudgetUSD: 1, Timeout: escalation.Duration(time.Minute)}}, ResumeThreshold: 0.8}
 	s.RegisterActivity(&activities.Settings{TalkPolicy: policy, Windows: s.book})
 	s.RegisterActivity(&activities.Records{Store: s.book})
@@ -189,7 +191,7 @@ func (o *updateOutcome) Complete(result any, err error) { o.result, o.err, o.don
 func (s *talkStage) run() {
 	s.t.Helper()
 	s.RegisterDelayedCallback(s.CancelWorkflow, 24*time.Hour)
-	s.ExecuteWorkflow(Conversation, ConversationInput{})
+	s.ExecuteWorkflow(talk.Conversation, talk.ConversationInput{})
 	require.True(s.t, temporal.IsCanceledError(s.GetWorkflowError()), "%v", s.GetWorkflowError())
 }
 
@@ -210,12 +212,12 @@ func TestConversationForksTheAnswerBefore(t *testing.T) {
 	}
 	var sent []*updateOutcome
 	for i, id := range []string{"m-1", "m-2", "m-1", "m-3"} {
-		sent = append(sent, s.update(time.Duration(i)*time.Minute, SendMessage, message(id)))
+		sent = append(sent, s.update(time.Duration(i)*time.Minute, talk.SendMessage, message(id)))
 	}
 	s.RegisterDelayedCallback(func() {
-		answer, err := s.QueryWorkflow(ConversationQuery)
+		answer, err := s.QueryWorkflow(talk.ConversationQuery)
 		require.NoError(t, err)
-		var state ConversationState
+		var state talk.ConversationState
 		require.NoError(t, answer.Get(&state))
 		require.Len(t, state.Turns, 3)
 		require.Equal(t, escalation.TalkFailed, state.Turns[1].State)
@@ -227,7 +229,7 @@ func TestConversationForksTheAnswerBefore(t *testing.T) {
 
 	for i, want := range []int{1, 2, 1, 3} {
 		require.NoError(t, sent[i].err)
-		require.Equal(t, Sent{want}, sent[i].result)
+		require.Equal(t, talk.Sent{Turn: want}, sent[i].result)
 	}
 	require.Len(t, s.ran, 3, "the same message runs once")
 	require.Empty(t, s.ran[0].ParentSessionID)
@@ -248,9 +250,9 @@ func TestConversationEndsUnused(t *testing.T) {
 	s := newTalkStage(t)
 	s.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "conversation-ada", WorkflowExecutionTimeout: 30 * 24 * time.Hour})
 	began := s.Now()
-	s.update(0, SendMessage, message("m-1"))
-	late := s.update(6*24*time.Hour, SendMessage, message("m-2"))
-	s.ExecuteWorkflow(Conversation, ConversationInput{})
+	s.update(0, talk.SendMessage, message("m-1"))
+	late := s.update(6*24*time.Hour, talk.SendMessage, message("m-2"))
+	s.ExecuteWorkflow(talk.Conversation, talk.ConversationInput{})
 	require.NoError(t, s.GetWorkflowError())
 	require.NoError(t, late.err)
 	require.Len(t, s.ran, 2)
@@ -264,11 +266,11 @@ func TestConversationKnowsAnAnsweredMessage(t *testing.T) {
 	s.book.turns = []escalation.TalkTurn{{Turn: 1, TalkMessage: message("m-1"), State: escalation.TalkAnswered}}
 	var records *activities.Records
 	s.OnActivity(records.OpenTalk, mock.Anything, mock.Anything).After(time.Second).Return(escalation.TalkOpening{Turn: 1}, nil)
-	again := s.update(0, SendMessage, message("m-1"))
-	next := s.update(time.Minute, SendMessage, message("m-2"))
+	again := s.update(0, talk.SendMessage, message("m-1"))
+	next := s.update(time.Minute, talk.SendMessage, message("m-2"))
 	s.run()
-	require.Equal(t, Sent{1}, again.result)
-	require.Equal(t, Sent{2}, next.result)
+	require.Equal(t, talk.Sent{Turn: 1}, again.result)
+	require.Equal(t, talk.Sent{Turn: 2}, next.result)
 	require.Len(t, s.ran, 1, "only the new message is answered")
 }
 
@@ -283,11 +285,11 @@ func TestConversationAnswersMissedMessages(t *testing.T) {
 			s.book.turns = append(s.book.turns, escalation.TalkTurn{Turn: turn, TalkMessage: message(fmt.Sprint("m-", turn))})
 		}
 	}, time.Minute)
-	again := s.update(2*time.Minute, SendMessage, message("m-2"))
-	next := s.update(3*time.Minute, SendMessage, message("m-3"))
+	again := s.update(2*time.Minute, talk.SendMessage, message("m-2"))
+	next := s.update(3*time.Minute, talk.SendMessage, message("m-3"))
 	s.run()
-	require.Equal(t, Sent{2}, again.result)
-	require.Equal(t, Sent{3}, next.result)
+	require.Equal(t, talk.Sent{Turn: 2}, again.result)
+	require.Equal(t, talk.Sent{Turn: 3}, next.result)
 	require.Len(t, s.ran, 3)
 	for i, input := range s.ran {
 		require.Equal(t, i+1, input.Turn, "in order")
@@ -313,7 +315,7 @@ func TestConversationWithdrawsALeftover(t *testing.T) {
 				left.StartedAt = left.StartedAt.Add(-10 * time.Second)
 				tt.change(left)
 			}
-			s.update(0, SendMessage, message("m-1"))
+			s.update(0, talk.SendMessage, message("m-1"))
 			s.run()
 			require.Len(t, s.ran, 1)
 			require.Equal(t, escalation.TalkAnswered, s.book.turns[0].State)
@@ -344,7 +346,7 @@ func TestConversationGoesBack(t *testing.T) {
 	for i, after := range []*int{nil, nil, new(1), new(0), new(9), nil} {
 		next := message(fmt.Sprint("m-", i))
 		next.After = after
-		s.update(time.Duration(i)*time.Minute, SendMessage, next)
+		s.update(time.Duration(i)*time.Minute, talk.SendMessage, next)
 	}
 	s.run()
 	require.Len(t, s.ran, 6)
@@ -369,7 +371,7 @@ func TestConversationAfterANight(t *testing.T) {
 		return replied(), nil
 	}
 	for i, at := range []time.Duration{0, 10 * time.Hour, 20 * time.Hour, 21 * time.Hour, 23 * time.Hour} {
-		s.update(at, SendMessage, message(fmt.Sprint("m-", i+1)))
+		s.update(at, talk.SendMessage, message(fmt.Sprint("m-", i+1)))
 	}
 	s.run()
 	var cold []int
@@ -411,8 +413,8 @@ func TestConversationStartsAnew(t *testing.T) {
 				result.Recalled = 2
 				return result, nil
 			}
-			s.update(0, SendMessage, message("m-1"))
-			s.update(time.Minute, SendMessage, message("m-2"))
+			s.update(0, talk.SendMessage, message("m-1"))
+			s.update(time.Minute, talk.SendMessage, message("m-2"))
 			s.run()
 			require.Len(t, s.ran, 3)
 			require.NotEmpty(t, s.ran[1].ParentSessionID)
@@ -441,9 +443,9 @@ func TestConversationRemembersARefusal(t *testing.T) {
 		}
 		return activities.RunTalkResult{Report: report}, nil
 	}
-	s.update(0, SendMessage, message("m-1"))
-	s.update(time.Minute, SendMessage, message("m-2"))
-	s.update(time.Hour, SendMessage, message("m-3"))
+	s.update(0, talk.SendMessage, message("m-1"))
+	s.update(time.Minute, talk.SendMessage, message("m-2"))
+	s.update(time.Hour, talk.SendMessage, message("m-3"))
 	s.run()
 	require.Len(t, s.ran, 4)
 	require.NotEmpty(t, s.ran[1].ParentSessionID)
@@ -468,9 +470,9 @@ func TestConversationForgetsAWrongRequest(t *testing.T) {
 		}
 		return activities.RunTalkResult{Report: report}, nil
 	}
-	s.update(0, SendMessage, message("m-1"))
-	s.update(time.Minute, SendMessage, message("m-2"))
-	s.update(time.Hour, SendMessage, message("m-3"))
+	s.update(0, talk.SendMessage, message("m-1"))
+	s.update(time.Minute, talk.SendMessage, message("m-2"))
+	s.update(time.Hour, talk.SendMessage, message("m-3"))
 	s.run()
 	require.Len(t, s.ran, 4)
 	require.Equal(t, s.ran[0].SessionID, s.ran[3].ParentSessionID)
@@ -495,8 +497,8 @@ func TestConversationForgetsWhatIsRefused(t *testing.T) {
 				}
 				return activities.RunTalkResult{Report: report, Recalled: map[bool]int{true: 1}[n == 3]}, nil
 			}
-			s.update(0, SendMessage, message("m-1"))
-			s.update(time.Minute, SendMessage, message("m-2"))
+			s.update(0, talk.SendMessage, message("m-1"))
+			s.update(time.Minute, talk.SendMessage, message("m-2"))
 			s.run()
 			require.Len(t, s.ran, 4)
 			require.False(t, s.ran[2].Forgets)
@@ -517,8 +519,8 @@ func TestConversationOutgrowsTheWindow(t *testing.T) {
 		result.Report.ContextTokens, result.Report.ContextWindow = 190_000, 200_000
 		return result, nil
 	}
-	s.update(0, SendMessage, message("m-1"))
-	s.update(time.Minute, SendMessage, message("m-2"))
+	s.update(0, talk.SendMessage, message("m-1"))
+	s.update(time.Minute, talk.SendMessage, message("m-2"))
 	s.run()
 	require.Len(t, s.ran, 2)
 	require.Empty(t, s.ran[1].ParentSessionID)
@@ -533,7 +535,7 @@ func TestConversationIsRefused(t *testing.T) {
 		t.Parallel()
 		s := newTalkStage(t)
 		s.book.refuse = &escalation.Admission{Rule: escalation.RuleDayBudget, Reason: "the budget is spent"}
-		s.update(0, SendMessage, message("m-1"))
+		s.update(0, talk.SendMessage, message("m-1"))
 		s.run()
 		require.Empty(t, s.ran)
 		require.Contains(t, s.book.turns[0].Failure, "a new day begins")
@@ -545,7 +547,7 @@ func TestConversationIsRefused(t *testing.T) {
 			return activities.RunTalkResult{}, temporal.NewNonRetryableApplicationError("overloaded", activities.ErrorTypeAgent, nil,
 				escalation.Report{Cost: escalation.Cost{CostUSD: 0.75}, Attempts: 3, Ending: escalation.EndingProvider})
 		}
-		s.update(0, SendMessage, message("m-1"))
+		s.update(0, talk.SendMessage, message("m-1"))
 		s.run()
 		require.Contains(t, s.book.turns[0].Failure, "provider did not answer in 3 attempts (overloaded)")
 		require.InDelta(t, 0.75, s.book.turns[0].CostUSD, 1e-9)
@@ -557,10 +559,10 @@ func TestConversationRefusesMessages(t *testing.T) {
 	t.Parallel()
 	s := newTalkStage(t)
 	refused := map[string]*updateOutcome{
-		"text is empty":  s.update(time.Second, SendMessage, escalation.TalkMessage{MessageID: "m", Actor: "ada"}),
-		"unknown field":  s.update(2*time.Second, SendMessage, map[string]any{"message_id": "m", "text": "x", "actor": "ada", "tier": 3}),
-		"no turn is run": s.update(4*time.Second, StopTurn, TurnRequest{Actor: "ada"}),
-		"actor is empty": s.update(5*time.Second, StopTurn, TurnRequest{Turn: 1}),
+		"text is empty":  s.update(time.Second, talk.SendMessage, escalation.TalkMessage{MessageID: "m", Actor: "ada"}),
+		"unknown field":  s.update(2*time.Second, talk.SendMessage, map[string]any{"message_id": "m", "text": "x", "actor": "ada", "tier": 3}),
+		"no turn is run": s.update(4*time.Second, talk.StopTurn, talk.TurnRequest{Actor: "ada"}),
+		"actor is empty": s.update(5*time.Second, talk.StopTurn, talk.TurnRequest{Turn: 1}),
 	}
 	s.run()
 	for want, outcome := range refused {
@@ -573,17 +575,17 @@ func TestConversationRefusesMessages(t *testing.T) {
 func TestConversationQueueIsBounded(t *testing.T) {
 	t.Parallel()
 	s := newSlowTalkStage(t, 5*time.Minute)
-	s.update(0, SendMessage, message("m-0"))
+	s.update(0, talk.SendMessage, message("m-0"))
 	var sent []*updateOutcome
-	for i := range maxWaitingTurns + 1 {
-		sent = append(sent, s.update(time.Minute+time.Duration(i)*time.Millisecond, SendMessage, message(fmt.Sprintf("m-%d", i+1))))
+	for i := range talk.MaxWaitingTurns + 1 {
+		sent = append(sent, s.update(time.Minute+time.Duration(i)*time.Millisecond, talk.SendMessage, message(fmt.Sprintf("m-%d", i+1))))
 	}
-	again := s.update(2*time.Minute, SendMessage, message("m-1"))
+	again := s.update(2*time.Minute, talk.SendMessage, message("m-1"))
 	s.run()
-	require.NoError(t, sent[maxWaitingTurns-1].rejected)
-	require.ErrorContains(t, sent[maxWaitingTurns].rejected, "100 messages wait")
-	require.Equal(t, Sent{2}, again.result, "a known message is no new one")
-	require.Len(t, s.ran, maxWaitingTurns+1)
+	require.NoError(t, sent[talk.MaxWaitingTurns-1].rejected)
+	require.ErrorContains(t, sent[talk.MaxWaitingTurns].rejected, "100 messages wait")
+	require.Equal(t, talk.Sent{Turn: 2}, again.result, "a known message is no new one")
+	require.Len(t, s.ran, talk.MaxWaitingTurns+1)
 	for i, input := range s.ran {
 		require.Equal(t, i+1, input.Turn, "in order")
 	}
@@ -593,14 +595,14 @@ func TestConversationQueueIsBounded(t *testing.T) {
 func TestConversationStops(t *testing.T) {
 	t.Parallel()
 	s := newSlowTalkStage(t, time.Hour)
-	s.update(0, SendMessage, message("m-1"))
-	s.update(time.Minute, SendMessage, message("m-2"))
-	waiting := s.update(2*time.Minute, StopTurn, TurnRequest{Turn: 2, Actor: "bob"})
+	s.update(0, talk.SendMessage, message("m-1"))
+	s.update(time.Minute, talk.SendMessage, message("m-2"))
+	waiting := s.update(2*time.Minute, talk.StopTurn, talk.TurnRequest{Turn: 2, Actor: "bob"})
 	s.RegisterDelayedCallback(func() { s.CancelWorkflow() }, 20*time.Hour)
-	running := s.update(3*time.Minute, StopTurn, TurnRequest{Actor: "ada"})
+	running := s.update(3*time.Minute, talk.StopTurn, talk.TurnRequest{Actor: "ada"})
 	s.run()
-	require.Equal(t, Sent{2}, waiting.result)
-	require.Equal(t, Sent{1}, running.result)
+	require.Equal(t, talk.Sent{Turn: 2}, waiting.result)
+	require.Equal(t, talk.Sent{Turn: 1}, running.result)
 	require.Equal(t, escalation.TalkStopped, s.book.turns[0].State)
 	require.Contains(t, s.book.turns[0].Failure, "Stopped by ada")
 	require.Equal(t, escalation.TalkStopped, s.book.turns[1].State)
@@ -618,11 +620,11 @@ func TestConversationRecallsUnanswered(t *testing.T) {
 	s.book.turns = []escalation.TalkTurn{
 		{Turn: 1, TalkMessage: message("m-1"), State: escalation.TalkAnswered}, {Turn: 2, TalkMessage: message("m-2")},
 	}
-	again := s.update(time.Minute, SendMessage, message("m-1"))
-	next := s.update(2*time.Minute, SendMessage, message("m-3"))
+	again := s.update(time.Minute, talk.SendMessage, message("m-1"))
+	next := s.update(2*time.Minute, talk.SendMessage, message("m-3"))
 	s.run()
-	require.Equal(t, Sent{1}, again.result, "an earlier workflow has answered it")
-	require.Equal(t, Sent{3}, next.result)
+	require.Equal(t, talk.Sent{Turn: 1}, again.result, "an earlier workflow has answered it")
+	require.Equal(t, talk.Sent{Turn: 3}, next.result)
 	require.Len(t, s.ran, 2)
 	require.Equal(t, 2, s.ran[0].Turn)
 	require.Equal(t, last.SessionID, s.ran[0].ParentSessionID)
@@ -632,11 +634,11 @@ func TestConversationRecallsUnanswered(t *testing.T) {
 func TestConversationSignals(t *testing.T) {
 	t.Parallel()
 	s := newTalkStage(t)
-	s.RegisterDelayedCallback(func() { s.SignalWorkflow(SendMessage, message("m-1")) }, time.Second)
-	s.RegisterDelayedCallback(func() { s.SignalWorkflow(SendMessage, message("m-1")) }, 2*time.Second)
-	s.RegisterDelayedCallback(func() { s.SignalWorkflow(SendMessage, map[string]any{"text": 7}) }, 3*time.Second)
-	s.RegisterDelayedCallback(func() { s.SignalWorkflow(StopTurn, TurnRequest{Actor: "ada"}) }, 4*time.Second)
-	s.RegisterDelayedCallback(func() { s.SignalWorkflow(SendMessage, message("m-2")) }, time.Minute)
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow(talk.SendMessage, message("m-1")) }, time.Second)
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow(talk.SendMessage, message("m-1")) }, 2*time.Second)
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow(talk.SendMessage, map[string]any{"text": 7}) }, 3*time.Second)
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow(talk.StopTurn, talk.TurnRequest{Actor: "ada"}) }, 4*time.Second)
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow(talk.SendMessage, message("m-2")) }, time.Minute)
 	s.run()
 	require.Len(t, s.ran, 2)
 	var refused []string
@@ -654,17 +656,17 @@ func TestConversationSignals(t *testing.T) {
 func TestConversationContinuesAsNew(t *testing.T) {
 	t.Parallel()
 	s := newTalkStage(t)
-	s.update(0, SendMessage, message("m-1"))
-	s.RegisterDelayedCallback(func() { s.SetCurrentHistoryLength(maxTalkHistory) }, time.Minute)
-	s.update(2*time.Minute, SendMessage, message("m-1"))
-	s.RegisterDelayedCallback(func() { s.SetCurrentHistoryLength(maxTalkHistory + 1) }, 2*time.Minute+100*time.Millisecond)
-	s.ExecuteWorkflow(Conversation, ConversationInput{})
+	s.update(0, talk.SendMessage, message("m-1"))
+	s.RegisterDelayedCallback(func() { s.SetCurrentHistoryLength(talk.MaxTalkHistory) }, time.Minute)
+	s.update(2*time.Minute, talk.SendMessage, message("m-1"))
+	s.RegisterDelayedCallback(func() { s.SetCurrentHistoryLength(talk.MaxTalkHistory + 1) }, 2*time.Minute+100*time.Millisecond)
+	s.ExecuteWorkflow(talk.Conversation, talk.ConversationInput{})
 	var anew *workflow.ContinueAsNewError
 	require.ErrorAs(t, s.GetWorkflowError(), &anew)
-	var input ConversationInput
+	var input talk.ConversationInput
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(anew.Input, &input))
 	carried := input.Carried
-	require.Equal(t, []KnownMessage{{"m-1", 1, message("m-1").Digest()}}, carried.Known)
+	require.Equal(t, []talk.KnownMessage{{MessageID: "m-1", Turn: 1, Digest: message("m-1").Digest()}}, carried.Known)
 	require.Equal(t, 1, carried.Latest)
 	require.Len(t, carried.State.Sessions, 1)
 	require.Empty(t, carried.State.Events)
@@ -680,23 +682,23 @@ func TestConversationRefusesAnotherMessageWithAKnownID(t *testing.T) {
 	old := message("m-0")
 	s.book.turns = []escalation.TalkTurn{{Turn: 1, TalkMessage: old, State: escalation.TalkAnswered}}
 	s.book.opening.Turn = 1
-	s.update(0, SendMessage, message("m-1"))
+	s.update(0, talk.SendMessage, message("m-1"))
 	var refused []*updateOutcome
 	for i, id := range []string{"m-0", "m-1"} {
 		text, person := message(id), message(id)
 		text.Text, person.Actor = "and nas?", "bob"
 		at := time.Duration(i+1) * time.Minute
-		refused = append(refused, s.update(at, SendMessage, text), s.update(at+time.Second, SendMessage, person))
+		refused = append(refused, s.update(at, talk.SendMessage, text), s.update(at+time.Second, talk.SendMessage, person))
 	}
-	again := []*updateOutcome{s.update(time.Hour, SendMessage, old), s.update(2*time.Hour, SendMessage, message("m-1"))}
+	again := []*updateOutcome{s.update(time.Hour, talk.SendMessage, old), s.update(2*time.Hour, talk.SendMessage, message("m-1"))}
 	s.run()
 	for _, outcome := range refused {
 		require.ErrorContains(t, outcome.err, "which has another text or sender")
 		application, ok := errors.AsType[*temporal.ApplicationError](outcome.err)
-		require.True(t, ok && application.Type() == ErrorTypeOther)
+		require.True(t, ok && application.Type() == talk.ErrorTypeOther)
 	}
-	require.Equal(t, Sent{1}, again[0].result)
-	require.Equal(t, Sent{2}, again[1].result)
+	require.Equal(t, talk.Sent{Turn: 1}, again[0].result)
+	require.Equal(t, talk.Sent{Turn: 2}, again[1].result)
 	require.Len(t, s.ran, 1)
 	require.Len(t, s.book.turns, 2)
 }
@@ -708,8 +710,8 @@ func TestConversationThatCannotBeginStoresNothing(t *testing.T) {
 	var records *activities.Records
 	s.OnActivity(records.OpenTalk, mock.Anything, mock.Anything).After(time.Second).Return(escalation.TalkOpening{},
 		temporal.NewNonRetryableApplicationError("chain chain-1 has no session that has ended", activities.ErrorTypeNoConversation, nil))
-	sent := s.update(0, SendMessage, message("m-1"))
-	s.ExecuteWorkflow(Conversation, ConversationInput{About: "chain-1"})
+	sent := s.update(0, talk.SendMessage, message("m-1"))
+	s.ExecuteWorkflow(talk.Conversation, talk.ConversationInput{About: "chain-1"})
 	require.ErrorContains(t, s.GetWorkflowError(), "no session that has ended")
 	require.ErrorContains(t, sent.err, "no session that has ended", "its sender is told why")
 	require.Empty(t, s.book.turns)
@@ -724,9 +726,9 @@ func TestConversationStaysAboutItsChain(t *testing.T) {
 	s.book.turns = []escalation.TalkTurn{{Turn: 1, TalkMessage: message("m-1"), State: escalation.TalkFailed}}
 	same, other := message("m-3"), message("m-4")
 	same.About, other.About = "chain-1", "chain-2"
-	s.update(0, SendMessage, message("m-2"))
-	s.update(time.Minute, SendMessage, same)
-	refused := s.update(2*time.Minute, SendMessage, other)
+	s.update(0, talk.SendMessage, message("m-2"))
+	s.update(time.Minute, talk.SendMessage, same)
+	refused := s.update(2*time.Minute, talk.SendMessage, other)
 	s.run()
 	require.ErrorContains(t, refused.err, "is about chain chain-1, and not about chain-2")
 	require.Len(t, s.book.turns, 3)
@@ -740,26 +742,26 @@ func TestConversationWithoutRecords(t *testing.T) {
 	s := newSlowTalkStage(t, time.Hour)
 	timers := 0
 	s.SetOnTimerScheduledListener(func(string, time.Duration) { timers++ })
-	s.update(0, SendMessage, message("m-0"))
+	s.update(0, talk.SendMessage, message("m-0"))
 	s.RegisterDelayedCallback(func() {
-		s.SetCurrentHistoryLength(maxTalkHistory + 1)
+		s.SetCurrentHistoryLength(talk.MaxTalkHistory + 1)
 		s.book.away = true
 	}, time.Second)
 	var sent []*updateOutcome
-	for i := range maxArriving + 1 {
-		sent = append(sent, s.update(time.Minute+time.Duration(i)*time.Millisecond, SendMessage, message(fmt.Sprint("m-", i+1))))
+	for i := range talk.MaxArriving + 1 {
+		sent = append(sent, s.update(time.Minute+time.Duration(i)*time.Millisecond, talk.SendMessage, message(fmt.Sprint("m-", i+1))))
 	}
-	s.RegisterDelayedCallback(func() { s.SignalWorkflow(SendMessage, message("m-signal")) }, 61*time.Second)
-	stopped := s.update(2*time.Minute, StopTurn, TurnRequest{Actor: "ada"})
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow(talk.SendMessage, message("m-signal")) }, 61*time.Second)
+	stopped := s.update(2*time.Minute, talk.StopTurn, talk.TurnRequest{Actor: "ada"})
 	var before, after int
 	s.RegisterDelayedCallback(func() { before = timers }, 3*time.Minute)
 	s.RegisterDelayedCallback(func() { after = timers }, 10*time.Minute) // then the test environment gives up the activities
 	s.RegisterDelayedCallback(func() { s.CancelWorkflow() }, 13*time.Minute)
 	s.run()
 	require.NoError(t, sent[0].rejected)
-	require.ErrorContains(t, sent[maxArriving].rejected, "messages are being stored already")
+	require.ErrorContains(t, sent[talk.MaxArriving].rejected, "messages are being stored already")
 	require.True(t, stopped.done)
-	require.Equal(t, Sent{1}, stopped.result)
+	require.Equal(t, talk.Sent{Turn: 1}, stopped.result)
 	require.LessOrEqual(t, after-before, 2, "it does not spin")
 	require.Len(t, s.book.turns, 1, "what was not stored is not answered")
 }
@@ -769,24 +771,24 @@ func TestConversationWithoutRecords(t *testing.T) {
 func TestConversationStopsAfterManyMessages(t *testing.T) {
 	t.Parallel()
 	s := newSlowTalkStage(t, 3*time.Hour)
-	sent := make([]*updateOutcome, 2*maxTalkUpdates+1)
+	sent := make([]*updateOutcome, 2*talk.MaxTalkUpdates+1)
 	const batch = 100 // the environment holds 1,000 callbacks
 	for from := 0; from < len(sent); from += batch {
 		s.RegisterDelayedCallback(func() {
 			for i := from; i < min(from+batch, len(sent)); i++ {
 				at := time.Duration(i-from)*time.Second + time.Duration(i) // names the update, so each has another
-				sent[i] = s.update(at, SendMessage, message("m-1"))
+				sent[i] = s.update(at, talk.SendMessage, message("m-1"))
 			}
 		}, time.Duration(from)*time.Second)
 	}
-	stopped := s.update(time.Hour, StopTurn, TurnRequest{Actor: "ada"})
+	stopped := s.update(time.Hour, talk.StopTurn, talk.TurnRequest{Actor: "ada"})
 	s.RegisterDelayedCallback(func() { s.SetCurrentHistoryLength(100) }, time.Hour+100*time.Millisecond)
-	s.ExecuteWorkflow(Conversation, ConversationInput{})
+	s.ExecuteWorkflow(talk.Conversation, talk.ConversationInput{})
 	var anew *workflow.ContinueAsNewError
 	require.ErrorAs(t, s.GetWorkflowError(), &anew)
-	require.NoError(t, sent[2*maxTalkUpdates-1].rejected)
-	require.ErrorContains(t, sent[2*maxTalkUpdates].rejected, "send it again when the running turn has ended")
-	require.Equal(t, Sent{1}, stopped.result)
+	require.NoError(t, sent[2*talk.MaxTalkUpdates-1].rejected)
+	require.ErrorContains(t, sent[2*talk.MaxTalkUpdates].rejected, "send it again when the running turn has ended")
+	require.Equal(t, talk.Sent{Turn: 1}, stopped.result)
 	require.Len(t, s.book.turns, 1)
 }
 
@@ -799,7 +801,7 @@ func TestConversationCancelledWhileAMessageIsStored(t *testing.T) {
 		func(ctx context.Context, input activities.StoreMessageInput) (escalation.TalkStored, error) {
 			return s.book.AddMessage(ctx, input.ConversationID, input.Message, input.After, input.At)
 		})
-	sent := s.update(time.Minute, SendMessage, message("m-1"))
+	sent := s.update(time.Minute, talk.SendMessage, message("m-1"))
 	s.RegisterDelayedCallback(s.CancelWorkflow, time.Minute+time.Second)
 	s.run()
 	if sent.err == nil {
@@ -814,23 +816,19 @@ func TestConversationCancelledWhileAMessageIsStored(t *testing.T) {
 // TestConversationInputIsChecked checks inputs that a conversation refuses.
 func TestConversationInputIsChecked(t *testing.T) {
 	t.Parallel()
-	var unknown ConversationInput
-	require.NoError(t, json.Unmarshal([]byte(`{"tier":3}`), &unknown))
-	require.ErrorContains(t, unknown.problem, "unknown field")
 	for want, tt := range map[string]struct{ id, input string }{
 		"must begin with conversation-": {"chain-1", `{}`},
 		"must name a chain":             {"conversation-ada", `{"about":"conversation-bob"}`},
 		"carried is not for people":     {"conversation-ada", `{"carried":{}}`},
+		"unknown field":                 {"conversation-ada", `{"tier":3}`},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
 			s := newTalkStage(t)
 			s.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: tt.id})
-			var input ConversationInput
-			require.NoError(t, json.Unmarshal([]byte(tt.input), &input))
-			s.ExecuteWorkflow(Conversation, input)
+			s.ExecuteWorkflow(talk.ConversationWorkflow, json.RawMessage(tt.input))
 			require.ErrorContains(t, s.GetWorkflowError(), want)
-			require.True(t, permanent(s.GetWorkflowError()))
+			require.True(t, parts.Permanent(s.GetWorkflowError()))
 		})
 	}
 }

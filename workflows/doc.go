@@ -1,27 +1,12 @@
-// Package workflows holds the deterministic part of Claude Ops. The package uses no clock, randomness, configuration or
-// I/O. Activities fetch its data, and package escalation makes its decisions.
+// Package workflows names the workflows of Claude Ops, with their inputs, results, signals, updates and queries: all that clients use.
 //
-// EscalationChain executes steps, one after the other (step.go):
+// Below it is the deterministic part, which uses no clock, randomness, configuration or I/O. Activities fetch its data, and package
+// escalation makes its decisions:
 //
-//	begin -> session -> decide -+-> end
-//	           ^  ^             +-> session of a higher tier, or of the same tier from a handoff
-//	           |  +--- wait <---+-> wait, until a refused session may run
-//	           +------ gate <---+-> gate, until a person answers
-//
-// PlanReview and PhaseExecution (plan.go) take an author and a reviewer through the loop of package review, once for each phase
-// of a plan. Conversation answers messages, and Cycle starts the chains of a schedule.
-//
-// The chain is composed of parts, which the other workflows also use. A part keeps its own small state, and does not
-// know the steps of its caller:
-//
-//	view                the state that people see: queries, search attributes, the Web UI
-//	eventLog            events, and the calls that record them
-//	sessions            admission, record, agent and end of each session
-//	gates               gates: open, remind, answer, expire
-//	reviews             checks and review of what a session has committed
-//	notifier            sends notifications, and waits for them
-//	escalationRequests  the signals by which people request a tier
-//	parentLink          the signal to the workflow that waits for this one
+//	parts  what workflows are composed of: sessions, gates, reviews, events, notifications, incidents, requests
+//	chain  a chain of sessions, and the cycle of a schedule that starts it
+//	plan   the work of an author and a reviewer on a plan
+//	talk   a conversation with a person
 //
 // testdata holds a recorded history of each branch of a chain, which tests replay.
 package workflows

@@ -1,4 +1,4 @@
-package workflows
+package workflows_test
 
 import (
 	"context"
@@ -13,57 +13,58 @@ import (
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows/parts"
 )
 
 // relay is a small workflow composed of the parts of a chain. One agent works, and another one checks its work with the
 // conversation of the first. A person decides at a gate whether the result counts.
 func relay(ctx workflow.Context, request string) (escalation.Chain, error) {
-	policy, err := loadPolicy(ctx)
+	policy, err := parts.LoadPolicy(ctx)
 	if err != nil {
 		return escalation.Chain{}, err
 	}
 	begun := escalation.Chain{ID: workflow.GetInfo(ctx).WorkflowExecution.ID, StartedAt: workflow.Now(ctx)}
-	of := newSet(begun)
-	*of.policy = policy
-	log, agents, people, gate := of.log, of.sessions, of.people, of.gates
-	if err := gate.handle(ctx); err != nil {
-		return log.chain, err
+	of := parts.NewSet(begun)
+	*of.Policy = policy
+	log, agents, people, gate := of.Log, of.Sessions, of.People, of.Gates
+	if err := gate.Handle(ctx); err != nil {
+		return log.Chain, err
 	}
 	var before *escalation.Session
 	for _, tier := range []escalation.Tier{escalation.TierSafeRepair, escalation.TierObserve} {
 		session, err := relayTo(ctx, agents, tier, before, request)
 		if err != nil {
-			return log.chain, err
+			return log.Chain, err
 		}
 		before = &session
 	}
 	decision := escalation.Decision{Action: escalation.DecisionGate, Rule: escalation.RuleVerdict, Reason: "is that what you wanted?"}
-	if opened, err := gate.open(ctx, gateRequest{decision: decision, tier: before.Tier}); err != nil || !opened {
-		return log.chain, err
+	if opened, err := gate.Open(ctx, parts.GateRequest{Decision: decision, Tier: before.Tier}); err != nil || !opened {
+		return log.Chain, err
 	}
-	if _, err := gate.wait(ctx, before.Tier); err != nil {
-		return log.chain, err
+	if _, err := gate.Wait(ctx, before.Tier); err != nil {
+		return log.Chain, err
 	}
-	log.chain.Outcome, log.chain.EndedAt = escalation.OutcomeAborted, workflow.Now(ctx)
-	if gate.latest().Answer.Action == escalation.GateOverride {
-		log.chain.Outcome = escalation.OutcomeOverridden
+	log.Chain.Outcome, log.Chain.EndedAt = escalation.OutcomeAborted, workflow.Now(ctx)
+	if gate.Latest().Answer.Action == escalation.GateOverride {
+		log.Chain.Outcome = escalation.OutcomeOverridden
 	}
-	people.await(ctx)
-	return log.chain, log.record(ctx, "record the end", true)
+	people.Await(ctx)
+	return log.Chain, log.Record(ctx, "record the end", true)
 }
 
 // relayTo runs the session of one agent.
 func relayTo(
-	ctx workflow.Context, agents *sessions, tier escalation.Tier, before *escalation.Session, request string,
+	ctx workflow.Context, agents *parts.Sessions, tier escalation.Tier, before *escalation.Session, request string,
 ) (escalation.Session, error) {
-	wanted := sessionRequest{tier: tier, context: escalation.ChooseContinuity(escalation.ContinuityInput{Parent: before}), origin: before}
-	opening, err := agents.open(ctx, wanted)
+	wanted := parts.SessionRequest{Tier: tier, Context: escalation.ChooseContinuity(escalation.ContinuityInput{Parent: before}), Origin: before}
+	opening, err := agents.Open(ctx, wanted)
 	if err != nil {
 		return escalation.Session{}, err
 	}
 	session := opening.Session
 	input := activities.RunTierInput{
-		ChainID: session.ChainID, SessionID: session.SessionID, Tier: tier, Policy: agents.policy.OfSession(tier), Request: request,
+		ChainID: session.ChainID, SessionID: session.SessionID, Tier: tier, Policy: agents.Policy.OfSession(tier), Request: request,
 		Continuity: session.Continuity, Cooldowns: opening.Services,
 	}
 	if before != nil {
@@ -71,9 +72,9 @@ func relayTo(
 	}
 	var tiers *activities.Tiers
 	var result activities.RunTierResult
-	session, _ = agents.run(ctx, session, tiers.RunTier, input, &result)
-	agents.ended(ctx, session)
-	return *agents.log.chain.Last(), agents.close(ctx, session, false)
+	session, _ = agents.Run(ctx, session, tiers.RunTier, input, &result)
+	agents.Ended(ctx, session)
+	return *agents.Log.Chain.Last(), agents.Close(ctx, session, false)
 }
 
 // keeper stores records and admits every session.
@@ -156,10 +157,10 @@ func TestPartsMakeAnotherWorkflow(t *testing.T) {
 		})
 	var open *escalation.Gate
 	env.RegisterDelayedCallback(func() {
-		answer, err := env.QueryWorkflow(GateQuery)
+		answer, err := env.QueryWorkflow(parts.GateQuery)
 		require.NoError(t, err)
 		require.NoError(t, answer.Get(&open))
-		env.SignalWorkflow(ResolveGate, escalation.GateAnswer{GateID: open.ID, Action: escalation.GateOverride, Actor: "ada"})
+		env.SignalWorkflow(parts.ResolveGate, escalation.GateAnswer{GateID: open.ID, Action: escalation.GateOverride, Actor: "ada"})
 	}, time.Minute)
 
 	env.ExecuteWorkflow(relay, "tidy up")

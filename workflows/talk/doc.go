@@ -1,0 +1,2 @@
+// Package talk answers the messages of a conversation, one at a time.
+package talk
