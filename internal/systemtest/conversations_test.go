@@ -51,7 +51,7 @@ func exists(path string) func() bool {
 }
 
 // beforeTier2 is the point between the tiers at which a host is lost.
-var beforeTier2 = point{"OpenSession", false, 2}
+var beforeTier2 = before("OpenSession", 2)
 
 // TestHostLostBetweenTiers runs Tier 1 on a host that is lost before Tier 2 begins.
 func TestHostLostBetweenTiers(t *testing.T) {

@@ -303,7 +303,7 @@ func TestFaultCancelledWhileOpening(t *testing.T) {
 	_, address := startTemporalAt(t)
 	claude := simtest.Install(t, claudesim.Play(claudesim.Always(claudesim.Say("never"))))
 	opening, cancelled := make(chan struct{}), make(chan struct{})
-	hold := newFaultAt(point{"OpenSession", false, 1}, func() error {
+	hold := newFaultAt(before("OpenSession", 1), func() error {
 		close(opening)
 		<-cancelled
 		return nil

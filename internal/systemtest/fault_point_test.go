@@ -27,6 +27,12 @@ type point struct {
 	nth      int
 }
 
+// before returns the point before the nth activity of a type.
+func before(activity string, nth int) point { return point{activity: activity, nth: nth} }
+
+// after returns the point after the nth activity of a type.
+func after(activity string, nth int) point { return point{activity: activity, after: true, nth: nth} }
+
 func (p point) String() string {
 	return fmt.Sprintf("%s:%t:%d", p.activity, p.after, p.nth)
 }
@@ -133,11 +139,11 @@ func TestFaultWorkerKilledAt(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
 	for name, p := range map[string]point{
-		"before_the_policy":            {"LoadPolicy", false, 1},
-		"with_a_record_nobody_knows":   {"OpenSession", true, 2},
-		"after_the_record":             {"RunTier", false, 2}, // before the process starts
-		"between_heartbeat_and_answer": {"RunTier", true, 2},
-		"with_an_end_nobody_knows":     {"CloseSession", true, 1}, // Tier 2's end; OpenSession of Tier 2 has recorded Tier 1's
+		"before_the_policy":            before("LoadPolicy", 1),
+		"with_a_record_nobody_knows":   after("OpenSession", 2),
+		"after_the_record":             before("RunTier", 2), // before the process starts
+		"between_heartbeat_and_answer": after("RunTier", 2),
+		"with_an_end_nobody_knows":     after("CloseSession", 1), // Tier 2's end; OpenSession of Tier 2 has recorded Tier 1's
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -72,58 +72,62 @@ func (f *planFault) finish() escalation.Chain {
 	return chain
 }
 
+// killedAt kills the worker at each of the points of a plan's workflow. The next worker continues there, and want checks the end.
+func killedAt(
+	t *testing.T, workflow string, scenario claudesim.Scenario, points map[string]point, want func(*testing.T, *planFault, escalation.Chain),
+) {
+	t.Helper()
+	c, address := startTemporalAt(t)
+	for name, p := range points {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newPlanFault(t, c, address, scenario)
+			f.killAt(workflow, p)
+			f.work()
+			want(t, f, f.finish())
+		})
+	}
+}
+
 // TestFaultPlanKilledAt kills the worker at each state of a plan. The next worker continues at this state: no phase runs
 // twice, and no commit is lost.
 func TestFaultPlanKilledAt(t *testing.T) {
 	t.Parallel()
-	c, address := startTemporalAt(t)
-	for name, p := range map[string]point{
-		"before_execute":         {"RunAuthor", false, 1},
-		"before_quality_retry":   {"RunAuthor", false, 2},
-		"after_quality_retry":    {"RunAuthor", true, 2},
-		"before_review":          {"RunReview", false, 1},
-		"after_review":           {"RunReview", true, 1},
-		"before_next_phase":      {"RunAuthor", false, 3},
-		"before_auto_fix":        {"RunAuthor", false, 4},
-		"after_the_last_review":  {"RunReview", true, 3},
-		"before_the_push":        {"PushChange", false, 1},
-		"after_the_push":         {"PushChange", true, 1},
-		"after_the_pull_request": {"ProposeChange", true, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newPlanFault(t, c, address, twoPhases())
-			f.killAt(workflows.PhaseExecutionWorkflow, p)
-			f.work()
-			chain := f.finish()
-			requireCarriedOut(t, chain, f.remote)
-			require.Len(t, chain.Sessions, 7)
-		})
-	}
+	killedAt(t, workflows.PhaseExecutionWorkflow, twoPhases(), map[string]point{
+		"before_execute":         before("RunAuthor", 1),
+		"before_quality_retry":   before("RunAuthor", 2),
+		"after_quality_retry":    after("RunAuthor", 2),
+		"before_review":          before("RunReview", 1),
+		"after_review":           after("RunReview", 1),
+		"before_next_phase":      before("RunAuthor", 3),
+		"before_auto_fix":        before("RunAuthor", 4),
+		"after_the_last_review":  after("RunReview", 3),
+		"before_the_push":        before("PushChange", 1),
+		"after_the_push":         after("PushChange", 1),
+		"after_the_pull_request": after("ProposeChange", 1),
+	}, func(t *testing.T, f *planFault, chain escalation.Chain) {
+		t.Helper()
+		requireCarriedOut(t, chain, f.remote)
+		require.Len(t, chain.Sessions, 7)
+	})
 }
 
 // TestFaultPlanReviewKilledAt kills the worker at each state of the review of a plan. The plan is amended once.
 func TestFaultPlanReviewKilledAt(t *testing.T) {
 	t.Parallel()
-	c, address := startTemporalAt(t)
-	for name, p := range map[string]point{
-		"after_the_plan":  {"ReadPlan", true, 1},
-		"before_review":   {"RunReview", false, 1},
-		"after_review":    {"RunReview", true, 1},
-		"before_auto_fix": {"RunAuthor", false, 1},
-		"after_auto_fix":  {"RunAuthor", true, 1},
-		"after_the_look":  {"RunReview", true, 2},
-		"before_the_push": {"PushChange", false, 1},
-		"after_the_push":  {"PushChange", true, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newPlanFault(t, c, address, amended())
-			f.killAt(workflows.PlanReviewWorkflow, p)
-			f.work()
-			requireAmended(t, f.finish(), f.remote)
-		})
-	}
+	killedAt(t, workflows.PlanReviewWorkflow, amended(), map[string]point{
+		"after_the_plan":  after("ReadPlan", 1),
+		"before_review":   before("RunReview", 1),
+		"after_review":    after("RunReview", 1),
+		"before_auto_fix": before("RunAuthor", 1),
+		"after_auto_fix":  after("RunAuthor", 1),
+		"after_the_look":  after("RunReview", 2),
+		"before_the_push": before("PushChange", 1),
+		"after_the_push":  after("PushChange", 1),
+	}, func(t *testing.T, f *planFault, chain escalation.Chain) {
+		t.Helper()
+		requireAmended(t, chain, f.remote)
+	})
 }
 
 // TestFaultPlanDuringChecks ends the worker while a check of the repository runs. The next worker continues the author's
@@ -161,7 +165,7 @@ func TestFaultPlanDuringChecks(t *testing.T) {
 func TestFaultPlanKilledAtRepeatedChecks(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
-	for name, p := range map[string]point{"before": {"InspectRun", false, 1}, "after": {"InspectRun", true, 1}} {
+	for name, p := range map[string]point{"before": before("InspectRun", 1), "after": after("InspectRun", 1)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			check := newHeldCheck()
@@ -272,8 +276,8 @@ func TestFaultPlanHostLost(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
 	for name, p := range map[string]point{
-		"before_quality_retry": {"RunAuthor", false, 2}, "before_review": {"RunReview", false, 1}, "before_auto_fix": {"RunAuthor", false, 4},
-		"before_the_push": {"PushChange", false, 1},
+		"before_quality_retry": before("RunAuthor", 2), "before_review": before("RunReview", 1), "before_auto_fix": before("RunAuthor", 4),
+		"before_the_push": before("PushChange", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -204,7 +204,7 @@ func TestFaultPullRequestKilledAt(t *testing.T) {
 			require.NoError(t, os.WriteFile(once, nil, 0o600))
 			environ := environment(t, simtest.Install(t, scenario), append(forgeEnvironment(t, at, live, name, forgePolicy),
 				"CLAUDEOPS_TASK_QUEUE=forge-"+name, "TEMPORAL_ADDRESS="+address,
-				pointVariable+"="+point{"ProposeChange", true, 1}.String(), onceVariable+"="+once)...)
+				pointVariable+"="+after("ProposeChange", 1).String(), onceVariable+"="+once)...)
 			cfg, err := config.Load(environ)
 			require.NoError(t, err)
 			s := &site{t: t, cfg: cfg, client: c}

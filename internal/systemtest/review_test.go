@@ -299,10 +299,10 @@ func TestFaultReviewKilledAt(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
 	for name, p := range map[string]point{
-		"before_the_review":      {"RunReview", false, 1},
-		"before_the_correction":  {"RunTier", false, 3},
-		"after_the_closing_look": {"RunReview", true, 2},
-		"before_the_push":        {"PushChange", false, 1},
+		"before_the_review":      before("RunReview", 1),
+		"before_the_correction":  before("RunTier", 3),
+		"after_the_closing_look": after("RunReview", 2),
+		"before_the_push":        before("PushChange", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -340,8 +340,8 @@ func TestFaultReviewKilledAtQuality(t *testing.T) {
 		sonnet("The checks of the repository have failed", "sed -i s/8090/8080/ compose.yaml && git commit --quiet --all --message 'web: the right port'"),
 		sonnet(startedAgain, "git status --short"),
 		sonnet("", "sed -i s/8081/8090/ compose.yaml && git commit --quiet --all --message 'web: another port'"))
-	for name, p := range map[string]*point{
-		"during_quality": nil, "before_quality_retry": {"RunTier", false, 3}, "after_quality_retry": {"RunTier", true, 3},
+	for name, p := range map[string]point{
+		"during_quality": {}, "before_quality_retry": before("RunTier", 3), "after_quality_retry": after("RunTier", 3),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -351,9 +351,9 @@ func TestFaultReviewKilledAtQuality(t *testing.T) {
 				"TEMPORAL_ADDRESS="+address)
 			s := siteOf(t, c, environ)
 			var run client.WorkflowRun
-			if p != nil {
+			if p != (point{}) {
 				run = s.startAs("quality-"+name, nil)
-				s.startDying(*p, environ)()
+				s.startDying(p, environ)()
 			} else {
 				release := check.hold(t, live)
 				run = s.startAs("quality-"+name, nil)
@@ -384,7 +384,7 @@ func TestFaultReviewKilledAtQuality(t *testing.T) {
 func TestFaultReviewHostLost(t *testing.T) {
 	t.Parallel()
 	c, address := startTemporalAt(t)
-	for name, p := range map[string]point{"before_the_correction": {"RunTier", false, 3}, "before_the_push": {"PushChange", false, 1}} {
+	for name, p := range map[string]point{"before_the_correction": before("RunTier", 3), "before_the_push": before("PushChange", 1)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			live, remote := newRemoteRepository(t)

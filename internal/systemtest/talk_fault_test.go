@@ -37,7 +37,7 @@ func TestFaultConversationWorkerKilled(t *testing.T) {
 	environ := environment(t, claude, "CLAUDEOPS_TIER1_TOOLS=Bash", "TEMPORAL_ADDRESS="+address)
 	conversation := siteOf(t, c, environ).talk()
 	points := []point{
-		{"StoreMessage", true, 1}, {"OpenSession", true, 1}, {"RunTalk", false, 1}, {"RunTalk", true, 1}, {"EndTurn", true, 1},
+		after("StoreMessage", 1), after("OpenSession", 1), before("RunTalk", 1), after("RunTalk", 1), after("EndTurn", 1),
 	}
 	for turn := 1; turn <= 2*len(points); turn++ {
 		if turn%2 == 1 {
