@@ -63,7 +63,7 @@ type Operations struct {
 // New returns operations. They connect to Temporal and open the records when they first need them.
 func New(options Options) *Operations {
 	b := &backend{
-		Options: options, mask: redact.New(options.Environ), connecting: make(turn, 1), opening: make(turn, 1),
+		Options: options, mask: redact.New(options.Environ), connecting: make(contextLock, 1), opening: make(contextLock, 1),
 	}
 	return &Operations{
 		Overview: Overview{b}, Chains: Chains{b}, Plans: Plans{b}, Sessions: Sessions{b}, Gates: Gates{b}, Incidents: Incidents{b},
@@ -115,27 +115,27 @@ type backend struct {
 	// answer keeps nobody from the records. The fields are nil until they are first needed.
 	mutex      sync.Mutex
 	settings   *config.Config
-	connecting turn
+	connecting contextLock
 	connection *Connection
-	opening    turn
+	opening    contextLock
 	records    *store.Store
 	// namespace is the connection's; zero until it is first needed. The mutex guards it.
 	namespace store.Namespace
 }
 
-// turn is a lock for which a caller waits no longer than its context lasts.
-type turn chan struct{}
+// contextLock is a lock for which a caller waits no longer than its context lasts.
+type contextLock chan struct{}
 
-func (t turn) lock(ctx context.Context) error {
+func (l contextLock) lock(ctx context.Context) error {
 	select {
-	case t <- struct{}{}:
+	case l <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (t turn) unlock() { <-t }
+func (l contextLock) unlock() { <-l }
 
 // config returns the settings, which are read once.
 func (b *backend) config() (config.Config, error) {

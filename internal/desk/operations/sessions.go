@@ -38,8 +38,8 @@ type SessionDetail struct {
 	// Doing is one line about what a running session does now; empty if nobody knows.
 	Doing string `json:"doing,omitempty"`
 	// SoFarUSD is the cost of a running session until now, in US dollars; 0 if nobody knows.
-	SoFarUSD     float64      `json:"so_far_usd,omitempty"`
-	Conversation Conversation `json:"conversation"`
+	SoFarUSD     float64    `json:"so_far_usd,omitempty"`
+	Conversation Transcript `json:"conversation"`
 }
 
 // SessionRef names another session.
@@ -107,7 +107,7 @@ func (s Sessions) Get(ctx context.Context, number int64) (SessionDetail, error) 
 			detail.Doing = doing(detail.Attempt, progress)
 		}
 	}
-	detail.Conversation = s.conversation(ctx, found.Session, found.Parent)
+	detail.Conversation = s.transcript(ctx, found.Session, found.Parent)
 	return detail, nil
 }
 

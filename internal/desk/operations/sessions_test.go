@@ -158,15 +158,15 @@ func TestSessionWithoutConversation(t *testing.T) {
 // TestHostileConversation shows conversations of any size and content within the limits.
 func TestHostileConversation(t *testing.T) {
 	t.Parallel()
-	show := func(messages ...string) Conversation {
+	show := func(messages ...string) Transcript {
 		t.Helper()
-		shown := newShownConversation(newStage(t, "").operations.backend.mask)
+		shown := newShownTranscript(newStage(t, "").operations.backend.mask)
 		var err error
 		shown.Unreadable, err = claude.ReadMessages(strings.NewReader(strings.Join(messages, "")), shown.add)
 		require.NoError(t, err)
 		return shown.finish()
 	}
-	size := func(talk Conversation) (size int) {
+	size := func(talk Transcript) (size int) {
 		for _, message := range talk.Messages {
 			size += sizeOf(message)
 		}

@@ -475,7 +475,7 @@ func sampleSession() operations.SessionDetail {
 		Parent:  &operations.SessionRef{Number: 41, ChainID: sampleChain, Tier: 1, Model: "haiku", Status: escalation.SessionCompleted},
 		Actions: []operations.ServiceAction{{Service: "jellyfin", Kind: escalation.ActionRestart, At: at(1), ChainID: sampleChain, Session: 42, Tier: 2, Model: "sonnet", Succeeded: true}},
 		Events:  chain.Events[4:6], Attempts: []operations.PastAttempt{{At: at(3), Why: "its worker was not heard of any more"}},
-		Conversation: operations.Conversation{
+		Conversation: operations.Transcript{
 			Inherited: 6, Omitted: 2, Models: []operations.ModelUse{{Model: "claude-sonnet", Messages: 12, Tokens: session.Tokens}},
 			Messages: []operations.Message{
 				{Number: 7, At: at(0), Role: operations.RoleUser, Text: "You are tier 2. jellyfin answers 502. Repair it if a safe repair is enough."},

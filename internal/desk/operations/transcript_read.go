@@ -22,13 +22,13 @@ import (
 // conversationTimeout limits the time for reading a conversation from the archive.
 const conversationTimeout = 20 * time.Second
 
-// conversation returns what a session has added to its conversation. The argument parent is the session that it continues;
+// transcript returns what a session has added to its conversation. The argument parent is the session that it continues;
 // nil if there is none.
-func (b *backend) conversation(ctx context.Context, session escalation.Session, parent *escalation.Session) Conversation {
+func (b *backend) transcript(ctx context.Context, session escalation.Session, parent *escalation.Session) Transcript {
 	ctx, cancel := context.WithTimeout(ctx, conversationTimeout)
 	defer cancel()
-	shown := newShownConversation(b.mask)
-	if err := b.readConversation(ctx, session, parent, shown); err != nil {
+	shown := newShownTranscript(b.mask)
+	if err := b.readTranscript(ctx, session, parent, shown); err != nil {
 		shown.Problem = line(b.mask.Text(err.Error()), maxError)
 	}
 	read := shown.finish()
@@ -36,8 +36,8 @@ func (b *backend) conversation(ctx context.Context, session escalation.Session, 
 	return read
 }
 
-func (b *backend) readConversation(
-	ctx context.Context, session escalation.Session, parent *escalation.Session, shown *shownConversation,
+func (b *backend) readTranscript(
+	ctx context.Context, session escalation.Session, parent *escalation.Session, shown *shownTranscript,
 ) error {
 	cfg, err := b.config()
 	if err != nil {
@@ -48,7 +48,7 @@ func (b *backend) readConversation(
 		return err
 	}
 	defer func() { _ = archive.Close() }() // nothing was written
-	reader, err := newConversationReader(cfg, archive)
+	reader, err := newTranscriptReader(cfg, archive)
 	if err != nil {
 		return err
 	}
@@ -65,8 +65,8 @@ func (b *backend) readConversation(
 	return err
 }
 
-// conversationReader reads conversations in a directory of its own, and changes neither the worker's copies nor the archive.
-type conversationReader struct {
+// transcriptReader reads conversations in a directory of its own, and changes neither the worker's copies nor the archive.
+type transcriptReader struct {
 	config  config.Config
 	archive *transcripts.Archive
 	dir     string
@@ -76,7 +76,7 @@ type conversationReader struct {
 // which no agent can read.
 const readingPrefix = ".reading-"
 
-func newConversationReader(cfg config.Config, archive *transcripts.Archive) (*conversationReader, error) {
+func newTranscriptReader(cfg config.Config, archive *transcripts.Archive) (*transcriptReader, error) {
 	if err := os.MkdirAll(cfg.State.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
@@ -85,7 +85,7 @@ func newConversationReader(cfg config.Config, archive *transcripts.Archive) (*co
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for reading a conversation: %w", err)
 	}
-	return &conversationReader{cfg, archive, dir}, nil
+	return &transcriptReader{cfg, archive, dir}, nil
 }
 
 // removeLeftovers removes directories that killed processes have left.
@@ -98,11 +98,11 @@ func removeLeftovers(dir string) {
 	}
 }
 
-func (r *conversationReader) close() { _ = os.RemoveAll(r.dir) } // it only wastes space
+func (r *transcriptReader) close() { _ = os.RemoveAll(r.dir) } // it only wastes space
 
 // read calls the function each with every message of a conversation, in its newest copy: that of this host, or that of the
 // archive. It returns how many lines cannot be read.
-func (r *conversationReader) read(ctx context.Context, sessionID string, each func(claude.TranscriptMessage)) (unreadable int, err error) {
+func (r *transcriptReader) read(ctx context.Context, sessionID string, each func(claude.TranscriptMessage)) (unreadable int, err error) {
 	if _, err := uuid.Parse(sessionID); err != nil {
 		return 0, errors.New("the session has no conversation that could be archived")
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/claudeops/claudeops/internal/redact"
 )
 
-// Conversation holds the messages that a session has added to its conversation, from the CLI's transcript.
-type Conversation struct {
+// Transcript holds the messages that a session has added to its conversation, from the CLI's transcript.
+type Transcript struct {
 	// Problem says why there are no messages, or why some are missing; empty if all is there.
 	Problem string `json:"problem,omitempty"`
 	// Messages lists the session's own messages, oldest first.
@@ -98,9 +98,9 @@ const (
 	maxToolName     = 200 // characters
 )
 
-// shownConversation collects the messages of a conversation: the first ones, and the last ones.
-type shownConversation struct {
-	Conversation
+// shownTranscript collects the messages of a conversation: the first ones, and the last ones.
+type shownTranscript struct {
+	Transcript
 
 	mask *redact.Redactor
 	// inherited has the UUIDs of the parent's messages. Messages before the time since are inherited, too.
@@ -122,21 +122,21 @@ type modelMessage struct {
 	tokens claude.Tokens
 }
 
-func newShownConversation(mask *redact.Redactor) *shownConversation {
-	return &shownConversation{mask: mask, inherited: map[string]bool{}, uses: map[string]modelMessage{}}
+func newShownTranscript(mask *redact.Redactor) *shownTranscript {
+	return &shownTranscript{mask: mask, inherited: map[string]bool{}, uses: map[string]modelMessage{}}
 }
 
 // inherits says that the message with this UUID is inherited, and inheritsBefore that all messages before a time are.
-func (s *shownConversation) inherits(uuid string) {
+func (s *shownTranscript) inherits(uuid string) {
 	if uuid != "" {
 		s.inherited[uuid] = true
 	}
 }
 
-func (s *shownConversation) inheritsBefore(at time.Time) { s.since = at }
+func (s *shownTranscript) inheritsBefore(at time.Time) { s.since = at }
 
 // add adds the next message.
-func (s *shownConversation) add(message claude.TranscriptMessage) {
+func (s *shownTranscript) add(message claude.TranscriptMessage) {
 	s.number++
 	if s.inherited[message.UUID] || message.At.Before(s.since) && !message.At.IsZero() {
 		s.Inherited++
@@ -161,13 +161,13 @@ func (s *shownConversation) add(message claude.TranscriptMessage) {
 }
 
 // finish masks the messages, and returns the conversation.
-func (s *shownConversation) finish() Conversation {
+func (s *shownTranscript) finish() Transcript {
 	s.Messages = append([]Message{}, slices.Concat(s.head, s.tail)...) // an empty list is [] in JSON
 	for i := range s.Messages {
 		s.clean(&s.Messages[i])
 	}
 	s.Models = modelUses(s.uses)
-	return s.Conversation
+	return s.Transcript
 }
 
 // modelUses adds up the use of models, the one with most messages first.
@@ -266,7 +266,7 @@ func sizeOf(message Message) int {
 }
 
 // clean makes the texts of a message safe: control characters are removed, secrets are masked, and the texts are cut.
-func (s *shownConversation) clean(message *Message) {
+func (s *shownTranscript) clean(message *Message) {
 	text := func(text string) string {
 		text = s.mask.Beginning(plaintext.Block(text), maxMessageText)
 		if len(text) > maxMessageText {

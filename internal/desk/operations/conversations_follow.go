@@ -162,7 +162,7 @@ type turnEvents struct {
 
 // next returns the events since the look before. The argument err is the error of the look.
 func (e *turnEvents) next(now LiveConversation, err error, turn int) (events []TalkEvent) {
-	state, ahead := placeOf(now, turn)
+	state, ahead := stateOf(now, turn)
 	switch {
 	case err != nil:
 		return e.changed(TalkEvent{Kind: TalkNobody})
@@ -200,8 +200,8 @@ func (e *turnEvents) changed(event TalkEvent) []TalkEvent {
 	return []TalkEvent{event}
 }
 
-// placeOf returns the state of a turn, and the number of turns that come first; an empty state if the turn is not shown any more.
-func placeOf(now LiveConversation, turn int) (state escalation.TalkState, ahead int) {
+// stateOf returns the state of a turn, and the number of turns that come first; an empty state if the turn is not shown any more.
+func stateOf(now LiveConversation, turn int) (state escalation.TalkState, ahead int) {
 	for _, shown := range now.Turns {
 		if shown.Turn == turn {
 			return shown.State, ahead
