@@ -155,7 +155,7 @@ func (r *Recognition) SplitIssues(verdict Verdict) Verdict {
 	issues := verdict.Issues
 	verdict.Issues = nil
 	merged := map[string]int{} // the issue of each incident
-	place := func(s *Sighting) {
+	assign := func(s *Sighting) {
 		if s.Incident != nil {
 			if at, has := merged[s.Incident.ID]; has {
 				verdict.Issues[at], s.Issue = verdict.Issues[at].with(s.Fault), at
@@ -176,11 +176,11 @@ func (r *Recognition) SplitIssues(verdict Verdict) Verdict {
 			s.Issue = at
 		}
 		for _, s := range fresh[i] {
-			place(s)
+			assign(s)
 		}
 	}
 	for _, s := range fresh[-1] {
-		place(s)
+		assign(s)
 	}
 	return verdict
 }

@@ -72,10 +72,10 @@ func (w *Worktree) Describe(host string) string {
 	if w.Problem != "" {
 		holds = append(holds, "work that could not be looked at ("+w.Problem+")")
 	}
-	place := w.Path
+	where := w.Path
 	if host != "" {
-		place += " on " + host
+		where += " on " + host
 	}
 	return fmt.Sprintf("the worktree %s is kept, with %s; nothing of it is in %s until a person merges it",
-		place, strings.Join(holds, " and "), w.Origin)
+		where, strings.Join(holds, " and "), w.Origin)
 }

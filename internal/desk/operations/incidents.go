@@ -164,11 +164,11 @@ func readListKey(after string, check func(id string) error) (store.ListPlace, er
 		return store.ListPlace{}, nil
 	}
 	digits, id, found := strings.Cut(after, "-")
-	place, err := strconv.Atoi(digits)
-	if err != nil || !found || place < 0 || check(id) != nil {
+	position, err := strconv.Atoi(digits)
+	if err != nil || !found || position < 0 || check(id) != nil {
 		return store.ListPlace{}, errListKey
 	}
-	return store.ListPlace{Place: place, ID: id}, nil
+	return store.ListPlace{Place: position, ID: id}, nil
 }
 
 // latestFirst compares two resolved incidents for sorting: the one that was resolved later comes first, or else the newer one.

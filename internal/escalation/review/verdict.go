@@ -262,14 +262,14 @@ func (f Finding) Whole() string {
 }
 
 func (f Finding) describe() string {
-	place := f.File
-	if place != "" && f.Line > 0 {
-		place = fmt.Sprintf("%s:%d", f.File, f.Line)
+	where := f.File
+	if where != "" && f.Line > 0 {
+		where = fmt.Sprintf("%s:%d", f.File, f.Line)
 	}
-	if place == "" {
-		place = "output"
+	if where == "" {
+		where = "output"
 	}
-	return fmt.Sprintf("%s %s (%s, %s): %s", f.Priority, f.Fingerprint, place, f.Action, f.Text)
+	return fmt.Sprintf("%s %s (%s, %s): %s", f.Priority, f.Fingerprint, where, f.Action, f.Text)
 }
 
 // blocks reports whether a new finding keeps a change from being approved. What a person must decide does, whatever its priority is.
