@@ -59,7 +59,7 @@ func ChainWorkflows() []string {
 	return []string{ChainWorkflow, PlanReviewWorkflow, PhaseExecutionWorkflow}
 }
 
-// The inputs and results of the workflows.
+// ChainInput and the others are the inputs and results of the workflows.
 type (
 	ChainInput        = chain.Input
 	ResumeFrom        = chain.ResumeFrom
@@ -85,7 +85,7 @@ const (
 	StopTurn           = talk.StopTurn
 )
 
-// What queries, updates and signals send and return.
+// EscalateSignal and the others are what queries, updates and signals send and return.
 type (
 	EscalateSignal    = parts.EscalateSignal
 	IncidentSignal    = parts.IncidentSignal

@@ -28,10 +28,10 @@ type point struct {
 }
 
 // before returns the point before the nth activity of a type.
-func before(activity string, nth int) point { return point{activity: activity, nth: nth} }
+func before(name string, nth int) point { return point{activity: name, nth: nth} }
 
 // after returns the point after the nth activity of a type.
-func after(activity string, nth int) point { return point{activity: activity, after: true, nth: nth} }
+func after(name string, nth int) point { return point{activity: name, after: true, nth: nth} }
 
 func (p point) String() string {
 	return fmt.Sprintf("%s:%t:%d", p.activity, p.after, p.nth)

@@ -59,7 +59,8 @@ func setUpChain(ctx workflow.Context, input Input) (*chainRun, error) {
 	if input.Carried != nil {
 		return chain, nil
 	}
-	return chain, chain.loadPolicy(ctx)
+	err := chain.loadPolicy(ctx)
+	return chain, err
 }
 
 // LoadPolicy takes the snapshot of the policy and applies the limits of the input to it. Services in the input get their

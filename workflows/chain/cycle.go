@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/claudeops/claudeops/workflows/parts"
-
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/activities"
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows/parts"
 )
 
 const (

@@ -5,13 +5,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/claudeops/claudeops/workflows/parts"
-
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/claudeops/claudeops/internal/escalation"
+	"github.com/claudeops/claudeops/workflows/parts"
 )
 
 // split starts a chain for each issue that the session has found, beginning with the most severe issue. Each of these

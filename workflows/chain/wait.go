@@ -24,26 +24,26 @@ func (s waitStep) do(ctx workflow.Context, c *chainRun) (step, error) {
 		c.endWait(ctx)
 		return sessionStep{c.checkHealed(s.work, nil)}, nil
 	}
-	decision := escalation.Cancelled()
+	decision, asked := escalation.Cancelled(), s
 	if ctx.Err() == nil {
 		if request := c.Requests.Take(); request != nil {
-			s.work = s.requested(request)
+			asked.work = s.requested(request)
 		}
-		admission, err := c.Sessions.Review(ctx, c.request(s.work))
+		admission, err := c.Sessions.Review(ctx, c.request(asked.work))
 		if err != nil {
 			return nil, c.abortIfCancelled(ctx, err)
 		}
 		if admission.Granted {
 			c.endWait(ctx)
-			return sessionStep{s.lookAgain()}, nil
+			return sessionStep{asked.lookAgain()}, nil
 		}
-		decision = c.decideRefused(s.work, admission)
+		decision = c.decideRefused(asked.work, admission)
 		if decision.Action == escalation.DecisionWait {
-			return waitStep{s.work, decision}, nil
+			return waitStep{asked.work, decision}, nil
 		}
 	}
 	c.endWait(ctx)
-	return c.stop(ctx, pending{s.work, true}, escalation.Gated(*c.Policy, decision))
+	return c.stop(ctx, pending{asked.work, true}, escalation.Gated(*c.Policy, decision))
 }
 
 func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision) {

@@ -16,9 +16,12 @@ type FileRules struct {
 	Programs map[string]Opens
 }
 
-// systemDirs lists directories with the files of packages, which every user may read. Certificates are named like keys.
+// systemDirs lists directories and files of packages, which every user may read. Certificates are named like keys.
 func systemDirs() []string {
-	return []string{"/usr", "/lib", "/lib64", "/bin", "/sbin", "/snap", "/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust"}
+	return []string{
+		"/usr", "/lib", "/lib64", "/bin", "/sbin", "/snap", "/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem",
+		"/etc/pki/tls/certs", "/etc/pki/tls/cacert.pem", "/etc/pki/ca-trust",
+	}
 }
 
 // Reached returns the files and directories that a tier reads and changes at a place. It reads the system's certificates wherever they are,

@@ -94,19 +94,21 @@ func (c *Client) Memories() Memories { return Memories{c} }
 
 // call sends what in says to a route, and returns the body of the answer.
 func (r route[In, Out]) call(ctx context.Context, c *Client, in In) (out Out, err error) {
-	method, address, body, err := r.request(in)
+	method, pattern, _ := strings.Cut(r.pattern, " ")
+	address, body, err := request(pattern, in)
 	if err != nil {
 		return out, operations.Invalid(err)
 	}
 	if body != nil && c.options.Mask != nil {
 		body = c.options.Mask(body)
 	}
-	return out, c.exchange(ctx, method, address, body, &out)
+	err = c.exchange(ctx, method, prefix+address, body, &out)
+	return out, err
 }
 
-// request returns the method of a route, its address below the server's, and the body that in has; nil for none.
-func (r route[In, Out]) request(in In) (method, address string, body []byte, err error) {
-	method, address, _ = strings.Cut(r.pattern, " ")
+// request returns the address of a route with the parameters that in has, and the body; nil for none.
+func request(pattern string, in any) (address string, body []byte, err error) {
+	address = pattern
 	query := url.Values{}
 	value := reflect.ValueOf(in)
 	for _, field := range reflect.VisibleFields(value.Type()) {
@@ -117,19 +119,19 @@ func (r route[In, Out]) request(in In) (method, address string, body []byte, err
 		if name := field.Tag.Get("query"); name != "" && !said.IsZero() {
 			query.Set(name, parameter(said))
 		}
-		if field.Name == "Body" && !(said.Kind() == reflect.Pointer && said.IsNil()) {
+		if field.Name == "Body" && (said.Kind() != reflect.Pointer || !said.IsNil()) {
 			body, err = json.Marshal(said.Interface())
 		}
 	}
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
-	return method, prefix + address, body, err
+	return address, body, err
 }
 
 // parameter returns a value as it stands in a path or a query.
 func parameter(value reflect.Value) string {
-	if at, is := value.Interface().(time.Time); is {
+	if at, is := reflect.TypeAssert[time.Time](value); is {
 		return at.UTC().Format(time.RFC3339Nano)
 	}
 	return fmt.Sprint(value.Interface())

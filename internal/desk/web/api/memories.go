@@ -156,7 +156,8 @@ func (m Memories) Confirm(ctx context.Context, seen operations.SeenMemory, _ str
 
 // Edit changes a memory.
 func (m Memories) Edit(ctx context.Context, seen operations.SeenMemory, edit operations.MemoryEdit, _ string) (memory.Memory, error) {
-	return editMemory.call(ctx, m.client, editMemoryRequest{MemoryPath{text(seen.Given)}, editMemoryRequestBody{edit, memoryRevision{seen.Revision}}})
+	body := editMemoryRequestBody{edit, memoryRevision{seen.Revision}}
+	return editMemory.call(ctx, m.client, editMemoryRequest{MemoryPath{text(seen.Given)}, body})
 }
 
 // Delete deletes a memory.

@@ -27,7 +27,7 @@ const (
 )
 
 // Talks are the conversations.
-type Talks interface { //nolint:interfacebloat // each method is one question of a client
+type Talks interface {
 	// Send sends a message, and returns its turn. A message with a known ID keeps its turn.
 	Send(ctx context.Context, name, about string, message escalation.TalkMessage) (int, error)
 	// Follow reports what happens in a turn until its end, and returns the turn.
