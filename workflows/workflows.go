@@ -59,7 +59,7 @@ func ChainWorkflows() []string {
 	return []string{ChainWorkflow, PlanReviewWorkflow, PhaseExecutionWorkflow}
 }
 
-// ChainInput and the others are the inputs and results of the workflows.
+// ChainInput and the types below it are the inputs and the results of the workflows.
 type (
 	ChainInput        = chain.Input
 	ResumeFrom        = chain.ResumeFrom
@@ -72,7 +72,7 @@ type (
 	DeliveryInput     = parts.DeliveryInput
 )
 
-// The queries, the updates and the signals, with what they send and return.
+// The queries, the updates and the signals.
 const (
 	ChainQuery         = parts.ChainQuery
 	GateQuery          = parts.GateQuery
@@ -85,7 +85,7 @@ const (
 	StopTurn           = talk.StopTurn
 )
 
-// EscalateSignal and the others are what queries, updates and signals send and return.
+// EscalateSignal and the types below it are what queries, updates and signals send and return.
 type (
 	EscalateSignal    = parts.EscalateSignal
 	IncidentSignal    = parts.IncidentSignal
@@ -105,7 +105,7 @@ const (
 	ErrorTypeStopping    = talk.ErrorTypeStopping
 )
 
-// The search attributes of chains. GateOpen is the value of GateAttribute while a gate is open.
+// The search attributes of chains.
 var (
 	TierAttribute     = parts.TierAttribute
 	OutcomeAttribute  = parts.OutcomeAttribute

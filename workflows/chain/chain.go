@@ -63,7 +63,7 @@ func setUpChain(ctx workflow.Context, input Input) (*chainRun, error) {
 	return chain, err
 }
 
-// LoadPolicy takes the snapshot of the policy and applies the limits of the input to it. Services in the input get their
+// loadPolicy takes the snapshot of the policy and applies the limits of the input to it. Services in the input get their
 // canonical names.
 func (c *chainRun) loadPolicy(ctx workflow.Context) error {
 	loaded, err := parts.LoadSettings(ctx, activities.LoadPolicyInput{Services: c.input.Services})

@@ -24,26 +24,26 @@ func (s waitStep) do(ctx workflow.Context, c *chainRun) (step, error) {
 		c.endWait(ctx)
 		return sessionStep{c.checkHealed(s.work, nil)}, nil
 	}
-	decision, asked := escalation.Cancelled(), s
+	decision, next := escalation.Cancelled(), s.work
 	if ctx.Err() == nil {
 		if request := c.Requests.Take(); request != nil {
-			asked.work = s.requested(request)
+			next = s.requested(request)
 		}
-		admission, err := c.Sessions.Review(ctx, c.request(asked.work))
+		admission, err := c.Sessions.Review(ctx, c.request(next))
 		if err != nil {
 			return nil, c.abortIfCancelled(ctx, err)
 		}
 		if admission.Granted {
 			c.endWait(ctx)
-			return sessionStep{asked.lookAgain()}, nil
+			return sessionStep{next.lookAgain()}, nil
 		}
-		decision = c.decideRefused(asked.work, admission)
+		decision = c.decideRefused(next, admission)
 		if decision.Action == escalation.DecisionWait {
-			return waitStep{asked.work, decision}, nil
+			return waitStep{next, decision}, nil
 		}
 	}
 	c.endWait(ctx)
-	return c.stop(ctx, pending{asked.work, true}, escalation.Gated(*c.Policy, decision))
+	return c.stop(ctx, pending{next, true}, escalation.Gated(*c.Policy, decision))
 }
 
 func (c *chainRun) beginWait(ctx workflow.Context, decision escalation.Decision) {

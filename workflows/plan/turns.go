@@ -203,7 +203,7 @@ func (p *planRun) reviewPhase(ctx workflow.Context) error {
 	return p.reviewTurn(ctx, request)
 }
 
-// ReviewRequest describes the change of the current phase. The argument closed reports that the record of the author's
+// reviewRequest describes the change of the current phase. The argument closed reports that the record of the author's
 // session is closed, or that there is none.
 func (p *planRun) reviewRequest(author escalation.Session, change activities.Change, closed bool) parts.ReviewRequest {
 	task := p.planTask()

@@ -94,7 +94,7 @@ func (c *conversationRun) precedingSession(ctx workflow.Context, turn *talkTurn)
 	return escalation.ContinuityInput{Parent: session}, err
 }
 
-// LoadPolicy takes a snapshot of the policy for a turn.
+// loadPolicy takes a snapshot of the policy for a turn.
 func (c *conversationRun) loadPolicy(ctx workflow.Context) error {
 	var settings *activities.Settings
 	var policy escalation.Policy

@@ -58,7 +58,7 @@ func (o observer) observe(ctx context.Context) error {
 	sessions, sessionsErr := o.records.Running(ctx)
 	incidents, incidentsErr := o.records.Incidents(ctx, store.IncidentFilter{})
 	if err := errors.Join(sessionsErr, incidentsErr); err != nil {
-		o.metrics.StoreFailed(store.OpObserve, err)
+		o.metrics.StoreFailed(string(store.OpObserve), err)
 		return err
 	}
 	seen.Sessions = len(sessions)
@@ -76,7 +76,7 @@ func (o observer) observe(ctx context.Context) error {
 	for _, chainID := range waiting[:min(len(waiting), maxObservedGates)] {
 		opened, err := o.openedAt(ctx, chainID)
 		if err != nil {
-			o.metrics.StoreFailed(store.OpObserve, err)
+			o.metrics.StoreFailed(string(store.OpObserve), err)
 			return err
 		}
 		seen.OldestGate = earlier(seen.OldestGate, opened)

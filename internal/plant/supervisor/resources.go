@@ -65,7 +65,8 @@ func openResources(
 // hooks returns what a worker adds to its calls of the records.
 func hooks(mask *redact.Redactor, metrics *telemetry.Metrics, recovery *recovery) store.Hooks {
 	return store.Hooks{
-		Mask: mask, Failed: metrics.StoreFailed, Ended: metrics.SessionEnded, Recover: recovery.record, HostTimes: true,
+		Mask: mask, Ended: metrics.SessionEnded, Recover: recovery.record, HostTimes: true,
+		Failed:  func(operation store.Operation, err error) { metrics.StoreFailed(string(operation), err) },
 		Refused: func(decision escalation.CallDecision) { metrics.CallRefused(decision.Tier, decision.Rule) },
 	}
 }

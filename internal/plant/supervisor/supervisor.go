@@ -177,15 +177,17 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 			Store: opened.records, IsPermanent: isPermanent, IsUnknown: isUnknown, Catalog: cfg.Services.Catalog,
 		},
 		notifications: activities.Notifications{
-			Targets: maskTargets(opened.mask, targets), Deliveries: opened.records, IsPermanent: isPermanent, UIURL: cfg.Notify.UIURL, PagesURL: cfg.Web.URL,
+			Targets: maskTargets(opened.mask, targets), Deliveries: opened.records, IsPermanent: isPermanent,
+			UIURL: cfg.Notify.UIURL, PagesURL: cfg.Web.URL,
 		},
 		tiers: activities.Tiers{
 			Agent: watchedAgent{opened.agents, env.Telemetry, env.Logger}, Prompts: texts, Briefs: briefs(policy),
 			Pusher: opened.agents, Proposer: opened.agents, Plans: opened.agents, Catalog: cfg.Services.Catalog, PagesURL: cfg.Web.URL,
 			ReadFile: config.ReadInstructions, Host: env.Host, Version: env.Version, Memories: opened.records,
 			Talk: activities.Talker{
-				Store: opened.records, Proposals: opened.records, Persona: cfg.Talk.Persona, Project: cfg.Claude.WorkDir, IsUnknown: isUnknown,
-				Zone: time.Local, //nolint:gosmopolitan // people mean the time of their host
+				Store: opened.records, Proposals: opened.records, Persona: cfg.Talk.Persona, Project: cfg.Claude.WorkDir,
+				IsUnknown: isUnknown,
+				Zone:      time.Local, //nolint:gosmopolitan // people mean the time of their host
 			},
 		},
 	}, nil
@@ -364,7 +366,8 @@ func (s *Supervisor) rename(ctx context.Context) error {
 func (s *Supervisor) clean(ctx context.Context, c client.Client, sweeper reconcile.Sweeper) (stop func()) {
 	stopSweeping := inBackground(ctx, sweeper.Run)
 	retention := reconcile.Retention{
-		Records: s.records, Talks: s.store, Archive: s.archive, Temporal: c, Holder: s.identity, Keep: s.config.State.Retention, Logger: s.logger,
+		Records: s.records, Talks: s.store, Archive: s.archive, Temporal: c, Holder: s.identity, Keep: s.config.State.Retention,
+		Logger: s.logger,
 	}
 	stopRemoving := inBackground(ctx, retention.Run)
 	return func() {

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/claudeops/claudeops/internal/escalation"
-	"github.com/claudeops/claudeops/internal/records/store"
 )
 
 // namespace begins the names of this program's own metrics. The names of the Temporal SDK's metrics begin with "temporal_".
@@ -122,7 +121,7 @@ func (m *Metrics) prime() {
 	m.archiveErrors.WithLabelValues(archiveSave)
 	m.archiveErrors.WithLabelValues(archiveRestore)
 	for _, operation := range storeOperations {
-		m.storeErrors.WithLabelValues(string(operation))
+		m.storeErrors.WithLabelValues(operation)
 	}
 	for _, state := range incidentStates {
 		m.incidents.WithLabelValues(string(state))
@@ -277,15 +276,16 @@ func (m *Metrics) ArchiveFailed(save bool) {
 	m.archiveErrors.WithLabelValues(operation).Inc()
 }
 
-var storeOperations = []store.Operation{
-	store.OpOpenSession, store.OpCloseSession, store.OpReview, store.OpRelease, store.OpFindSession, store.OpEvents, store.OpIncidents,
-	store.OpMemories, store.OpDecisions, store.OpCharge, store.OpSweep, store.OpObserve, store.OpTalk,
+// storeOperations lists the values of store.Operation, so that their counters begin at 0.
+var storeOperations = []string{
+	"open_session", "close_session", "review", "release_services", "find_session", "append_events", "incidents", "memories",
+	"append_decisions", "charge", "sweep", "observe", "conversations",
 }
 
 // StoreFailed counts an operation on the database of records if err is not nil.
-func (m *Metrics) StoreFailed(operation store.Operation, err error) {
+func (m *Metrics) StoreFailed(operation string, err error) {
 	if m != nil && err != nil {
-		m.storeErrors.WithLabelValues(string(operation)).Inc()
+		m.storeErrors.WithLabelValues(operation).Inc()
 	}
 }
 

@@ -18,7 +18,6 @@ import (
 
 	"github.com/claudeops/claudeops/internal/escalation"
 	"github.com/claudeops/claudeops/internal/plant/telemetry"
-	"github.com/claudeops/claudeops/internal/records/store"
 )
 
 // start starts telemetry with metrics on a free port, and returns the address of its server.
@@ -99,8 +98,8 @@ func TestMetrics(t *testing.T) {
 	m.CallRefused(1, "./agents-own-program --with words")
 	m.CallRefused(1, "cooldown")
 	m.ArchiveFailed(true)
-	m.StoreFailed(store.OpCharge, io.EOF)
-	m.StoreFailed(store.OpCharge, nil)
+	m.StoreFailed("charge", io.EOF)
+	m.StoreFailed("charge", nil)
 	ended := m.AgentStarted()
 	m.Observe(telemetry.Observation{
 		At: at, Gates: 2, OldestGate: at.Add(-time.Hour), Incidents: map[escalation.IncidentState]int{escalation.IncidentWaiting: 3},
@@ -181,7 +180,7 @@ func TestOff(t *testing.T) {
 		m.SessionEnded(escalation.Session{})
 		m.CallRefused(1, "x")
 		m.ArchiveFailed(false)
-		m.StoreFailed(store.OpCharge, io.EOF)
+		m.StoreFailed("charge", io.EOF)
 		m.Observe(telemetry.Observation{})
 		m.AgentStarted()()
 		off.SetProbe(nil)

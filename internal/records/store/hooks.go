@@ -55,7 +55,7 @@ func (s *Store) With(hooks Hooks) *Store {
 }
 
 // count reports the error of an operation to the worker.
-func (s *Store) count(operation Operation, err *error) { //nolint:gocritic // deferred: the error is known at the return
+func (s *Store) count(operation Operation, err *error) { //nolint:gocritic // a deferred call reads the error at the end
 	if *err != nil && s.hooks.Failed != nil {
 		s.hooks.Failed(operation, *err)
 	}

@@ -90,7 +90,7 @@ func (d *dialer) DialTimeout(network, address string, timeout time.Duration) (ne
 }
 
 // driverConn lists the methods that database/sql calls on a connection of both drivers.
-type driverConn interface {
+type driverConn interface { // database/sql asks for each of them
 	driver.Conn
 	driver.ConnBeginTx
 	driver.ConnPrepareContext
