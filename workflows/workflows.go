@@ -59,17 +59,25 @@ func ChainWorkflows() []string {
 	return []string{ChainWorkflow, PlanReviewWorkflow, PhaseExecutionWorkflow}
 }
 
-// ChainInput and the types below it are the inputs and the results of the workflows.
 type (
-	ChainInput        = chain.Input
-	ResumeFrom        = chain.ResumeFrom
-	AskInput          = chain.AskInput
-	ChainResult       = escalation.Chain
-	CycleResult       = chain.CycleResult
-	PlanInput         = plan.Input
-	CarriedPlan       = plan.Carried
+	// ChainInput is the input of EscalationChain and Cycle.
+	ChainInput = chain.Input
+	// ResumeFrom names an earlier conversation.
+	ResumeFrom = chain.ResumeFrom
+	// AskInput says why a chain must ask a person first.
+	AskInput = chain.AskInput
+	// ChainResult is the final state of a chain or of the work on a plan.
+	ChainResult = escalation.Chain
+	// CycleResult is the result of Cycle.
+	CycleResult = chain.CycleResult
+	// PlanInput is the input of PlanReview and PhaseExecution.
+	PlanInput = plan.Input
+	// CarriedPlan is the state that the work on a plan passes to its next run.
+	CarriedPlan = plan.Carried
+	// ConversationInput is the input of Conversation.
 	ConversationInput = talk.ConversationInput
-	DeliveryInput     = parts.DeliveryInput
+	// DeliveryInput is the input of Delivery.
+	DeliveryInput = parts.DeliveryInput
 )
 
 // The queries, the updates and the signals.
@@ -85,15 +93,21 @@ const (
 	StopTurn           = talk.StopTurn
 )
 
-// EscalateSignal and the types below it are what queries, updates and signals send and return.
 type (
-	EscalateSignal    = parts.EscalateSignal
-	IncidentSignal    = parts.IncidentSignal
-	GateReply         = parts.GateReply
+	// EscalateSignal requests a higher tier.
+	EscalateSignal = parts.EscalateSignal
+	// IncidentSignal has news about an incident.
+	IncidentSignal = parts.IncidentSignal
+	// GateReply answers a gate.
+	GateReply = parts.GateReply
+	// ConversationState is the result of ConversationQuery.
 	ConversationState = talk.ConversationState
-	ConversationTurn  = talk.ConversationTurn
-	TurnRequest       = talk.TurnRequest
-	Sent              = talk.Sent
+	// ConversationTurn is one turn of a ConversationState.
+	ConversationTurn = talk.ConversationTurn
+	// TurnRequest names a turn to stop.
+	TurnRequest = talk.TurnRequest
+	// Sent is the result of SendMessage and StopTurn.
+	Sent = talk.Sent
 )
 
 // The types of the application errors of workflows and updates.

@@ -173,9 +173,7 @@ func New(ctx context.Context, cfg config.Config, env Environment) (*Supervisor, 
 		settings: activities.Settings{
 			Policy: cfg.Policy(), TalkPolicy: cfg.TalkPolicy(), Windows: opened.store, Catalog: cfg.Services.Catalog,
 		},
-		recording: activities.Records{
-			Store: opened.records, IsPermanent: isPermanent, IsUnknown: isUnknown, Catalog: cfg.Services.Catalog,
-		},
+		recording: activities.Records{Store: opened.records, IsPermanent: isPermanent, IsUnknown: isUnknown, Catalog: cfg.Services.Catalog},
 		notifications: activities.Notifications{
 			Targets: maskTargets(opened.mask, targets), Deliveries: opened.records, IsPermanent: isPermanent,
 			UIURL: cfg.Notify.UIURL, PagesURL: cfg.Web.URL,
