@@ -200,9 +200,7 @@ func (e Explanation) names(want func(Grant) bool) (items []string) {
 		space := strings.LastIndexByte(name, ' ')
 		switch {
 		case !free[name]:
-			for _, options := range grant.Needs {
-				name += " " + abbreviate(strings.Split(options, "|"), examples)
-			}
+			name = grant.withNeeds()
 			if !slices.ContainsFunc(items, func(item string) bool { return strings.HasPrefix(name, item+" -") }) { // with fewer options
 				items = append(items, name)
 			}
@@ -228,6 +226,15 @@ func (e Explanation) names(want func(Grant) bool) (items []string) {
 		items[at[program]] = program + below
 	}
 	return slices.DeleteFunc(unique(items), func(item string) bool { return item == "" })
+}
+
+// withNeeds returns the name of a grant with the options that it needs.
+func (g Grant) withNeeds() string {
+	name := g.Name()
+	for _, options := range g.Needs {
+		name += " " + abbreviate(strings.Split(options, "|"), examples)
+	}
+	return name
 }
 
 // examples is the number of alternatives that suffice as examples.

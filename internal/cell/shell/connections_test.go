@@ -203,7 +203,7 @@ func TestTextsReadTheirStreams(t *testing.T) {
 		`echo three | jq -R '"c " + .' | sed -n p /dev/fd/0`:                "\"c three\"\n",
 		"jq -r .a <<E\n{\"a\": \"d\"}\nE":                                   "d\n",
 		`awk 'BEGIN{print "e" > "/dev/stderr"; print "f" > "/dev/stdout"}'`: "e\nf\n",
-		`sed 's/x/h/w /dev/stdout' app.log`:                                 strings.Repeat("h\n", 2),
+		`sed -n 's/x/h/w /dev/stdout' app.log`:                              "h\n",
 		`awk '/^Name/' /proc/self/status | cut -c1-5`:                       "Name:\n",
 		`sed -n 1p app.log > "$TMPDIR/x"; sed -n p "$TMPDIR/x"`:             "x\n",
 	} {
